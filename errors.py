@@ -1,0 +1,48 @@
+"""The errors that users see: one line that says what, where, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class AmbjudgeError(Exception):
+    """Base of every error that ambjudge raises on purpose.
+
+    `message` says what is wrong and where; `hint` says what to do. Both are one line each.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class InputError(AmbjudgeError):
+    """A file or folder that cannot be read as what it should be."""
+
+    def __init__(self, message: str, hint: str = "", path: str | Path | None = None) -> None:
+        super().__init__(f"{path}: {message}" if path is not None else message, hint)
+        self.path = None if path is None else Path(path)
+
+
+class RubricError(InputError):
+    """A rubric that breaks its schema or contradicts itself."""
+
+
+class ConfigError(AmbjudgeError):
+    """A setting that is unknown or has a value out of its range."""
+
+
+class JudgeError(AmbjudgeError):
+    """A judge or its provider that cannot be used at all (single failed replies are verdicts, not errors)."""
+
+    exit_code = 3
+
+
+class StoreError(AmbjudgeError):
+    """A verdict store that cannot be opened, read or written."""

@@ -1,0 +1,87 @@
+"""What a judge is: a function from a run's stage and its criteria to criterion verdicts, whatever stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..rubrics.model import Criterion, Rubric
+from ..trajectories.models import Run, Segmentation, Stage
+from .scorecard import CriterionResult, FiredCode
+
+
+@dataclass(frozen=True)
+class StageRequest:
+    """Judge these criteria of one stage of one run.
+
+    `criteria` are the ones that need a verdict: credited, inapplicable and already known ones are left out before.
+    """
+
+    run: Run
+    segmentation: Segmentation
+    rubric: Rubric
+    stage: Stage
+    criteria: tuple[Criterion, ...]
+    sample: int = 0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What judging cost. Tokens and dollars are None when unknown, never guessed."""
+
+    calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        def plus(a: float | None, b: float | None) -> float | None:
+            return None if a is None or b is None else a + b
+
+        tokens_in, tokens_out = (
+            plus(self.input_tokens, other.input_tokens),
+            plus(self.output_tokens, other.output_tokens),
+        )
+        return Usage(
+            calls=self.calls + other.calls,
+            input_tokens=None if tokens_in is None else int(tokens_in),
+            output_tokens=None if tokens_out is None else int(tokens_out),
+            cost_usd=plus(self.cost_usd, other.cost_usd),
+        )
+
+
+@dataclass(frozen=True)
+class StageReply:
+    """One result for each requested criterion, in their order; failures are results with status `unscored`."""
+
+    results: tuple[CriterionResult, ...]
+    usage: Usage = Usage()
+    codes: tuple[FiredCode, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Judge(Protocol):
+    """A judge never raises for one failed reply: that is an `unscored` verdict. JudgeError means it cannot work at all."""
+
+    @property
+    def name(self) -> str:
+        """`heuristic`, a model name, `local:<name>` or `panel`."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of a panel's members; empty for a single judge."""
+
+    @property
+    def prompt_sha256(self) -> str | None:
+        """Of the prompt files; None for a judge without prompts."""
+
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        """Everything else that decides a verdict: temperature, seed, API base, evidence budget, algorithm version."""
+
+    def evidence_sha256(self, request: StageRequest) -> str:
+        """Of the exact evidence bytes that a verdict on this stage would rest on; independent of the criteria's text."""
+
+    async def judge(self, request: StageRequest) -> StageReply:
+        """Verdicts for `request.criteria`."""

@@ -1,0 +1,220 @@
+"""The scorecard (`ambjudge.scorecard/1`): what judging a run yields, as pydantic models and as JSON.
+
+Stage scores, agentic and task are in [0, 1]; overall in [0, 100]. Unknown is null, never 0. Bounds are the worst and
+best case over what is unscored. Values are kept exact and rounded only when serialised (4 decimals, overall 2).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from ..trajectories.models import Segment, Stage, Tier, Track
+
+SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
+
+
+def _round(digits: int) -> PlainSerializer:
+    return PlainSerializer(lambda value: None if value is None else round(value, digits), when_used="json")
+
+
+Unit = Annotated[float, Field(ge=0, le=1), _round(4)]
+Percent = Annotated[float, Field(ge=0, le=100), _round(2)]
+
+CriterionStatus = Literal["scored", "credited", "not_applicable", "unscored"]
+UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence"]
+CodeTaxonomy = Literal["paper", "harness"]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Evidence(Part):
+    """A turn and the words a value rests on. `check`: the quote stands in that turn, in another one, or nowhere."""
+
+    turn: int
+    quote: str = ""
+    check: Literal["verified", "moved", "not_found"]
+    found_turn: int | None = None
+    """Where the quote really stands, when it was moved."""
+
+
+class Vote(Part):
+    """What one member of a panel, or one sample, said."""
+
+    judge: str
+    value: Unit | None
+    reason: UnscoredReason | None = None
+    sample: int = 0
+    probability: Unit | None = None
+    """The probability that a likelihood-scoring judge gives its value."""
+
+
+class CriterionResult(Part):
+    """The verdict on one criterion. `value` is None unless scored or credited; an unscored one has a reason."""
+
+    id: str
+    value: Unit | None
+    status: CriterionStatus
+    reason: UnscoredReason | None = None
+    detail: str = ""
+    """More words on an unscored or not applicable criterion."""
+    rationale: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    votes: tuple[Vote, ...] = ()
+
+
+class StageChecks(Part):
+    """Facts behind S4 and S5. `source`: opened output files, else the report, else the trace."""
+
+    completion: Unit | None = None
+    format_valid: bool | None = None
+    has_valid_results: bool | None = None
+    parse_rate: Unit | None = None
+    """vqa: share of expected questions with a valid answer; stands where other tracks have format_valid."""
+    placeholder_rate: Unit | None = None
+    model_call_found: bool | None = None
+    expected_cases: int | None = None
+    complete_cases: int | None = None
+    cases_from: Literal["public", "agent_summary", "report", "submit", "trace"] | None = None
+    source: Literal["files", "report", "trace"] | None = None
+    caps: tuple[str, ...] = ()
+    """Guards that lowered the score, in words."""
+    problems: tuple[str, ...] = ()
+    """`case: what`, at most a few dozen; the last line counts the rest."""
+
+
+class StageResult(Part):
+    """One stage. `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule), unscored."""
+
+    score: Unit | None
+    method: Literal["judge", "deterministic", "unscored", "policy"]
+    bounds: tuple[Unit, Unit]
+    failure: str | None = None
+    """Harness taxonomy code of this stage (E1-E5), if one fired."""
+    cap: Unit | None = None
+    """A rule's upper limit on the score of this stage, when one is in force."""
+    cap_reason: str = ""
+    criteria: tuple[CriterionResult, ...] = ()
+    checks: StageChecks | None = None
+
+
+class FiredCode(Part):
+    """An error code with the turns it rests on, a reason in one sentence, and who says so."""
+
+    code: str
+    taxonomy: CodeTaxonomy
+    stage: Stage
+    turns: tuple[int, ...]
+    why: str
+    by: str
+    """`detector:<name>` or `judge:<model>`."""
+    confidence: Unit
+    independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
+    """Where the code was read from; from_score ones are circular when related to the score."""
+
+
+class RunInfo(Part):
+    id: str
+    path: str
+    sha256: str
+    agent: str | None
+    model: str | None
+    task: str | None
+    track: Track | None
+    tier: Tier | None
+    repeat: int | None
+    turns: int
+    format: str
+
+
+class RubricInfo(Part):
+    id: str
+    version: str
+    sha256: str
+
+
+class JudgeInfo(Part):
+    name: str
+    members: tuple[str, ...] = ()
+    prompt_sha256: str | None = None
+    calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cost_usd: Annotated[float, _round(6)] | None = 0.0
+    """None when a price is unknown."""
+
+
+class Policy(Part):
+    """The choices that the numbers depend on."""
+
+    missing: Literal["renormalize", "zero"] = "renormalize"
+    breach: Literal["zero-all", "from-stage"] = "zero-all"
+    completeness_gate: bool = True
+    malformed: Literal["formula", "zero"] = "formula"
+    """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""
+
+
+class CardResources(Part):
+    turns: int
+    calls: int
+    failed_calls: int
+    wall_time_s: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+
+class CardStatus(Part):
+    submitted: bool
+    completed: bool | None
+    disqualified: bool
+    violations: int
+    ended: Literal["submitted", "stopped", "breach", "cut"]
+
+
+class Contradiction(Part):
+    """A verdict that a fact speaks against."""
+
+    criterion: str
+    fact: str
+    turns: tuple[int, ...] = ()
+
+
+class ScoreCard(Part):
+    """Everything that judging one run yields; see interface.md for the JSON contract."""
+
+    schema_: Literal["ambjudge.scorecard/1"] = Field(default=SCHEMA, alias="schema")
+    ambjudge: str
+    run: RunInfo
+    rubric: RubricInfo
+    judge: JudgeInfo
+    policy: Policy
+    stages: dict[Stage, StageResult]
+    agentic: Unit | None
+    agentic_bounds: tuple[Unit, Unit]
+    task: Unit | None
+    task_from: Literal["report", "gate", "policy"] | None = None
+    """report: the harness's number; gate: 0 by the completeness gate; policy: 0 by disqualification."""
+    overall: Percent | None
+    overall_bounds: tuple[Percent, Percent]
+    codes: tuple[FiredCode, ...] = ()
+    primary_failure: str | None = None
+    segments: tuple[Segment, ...] = ()
+    turn_stages: tuple[Stage, ...] = ()
+    resources: CardResources
+    status: CardStatus
+    contradictions: tuple[Contradiction, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    def to_json(self) -> str:
+        """One line of JSON, rounded as the contract says."""
+        return self.model_dump_json(by_alias=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same, as plain values."""
+        return self.model_dump(mode="json", by_alias=True)

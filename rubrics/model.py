@@ -1,0 +1,84 @@
+"""A rubric is data: stages, criteria, scales, tier rules and dependencies, frozen after loading."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..trajectories.models import Stage, Tier, Track
+
+EvidenceScope = Literal["plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief"]
+
+
+class Node(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Level(Node):
+    """One allowed value of a criterion, in [0, 1], and what earns it."""
+
+    value: float = Field(ge=0, le=1)
+    text: str
+
+
+class Criterion(Node):
+    """One judged item. `scale` holds the allowed values, highest first; binary items have 1 and 0."""
+
+    id: str = Field(pattern=r"^S[1-3][a-z]?$")
+    title: str
+    """A few words, for tables."""
+    text: str
+    """The question that the judge answers, with what counts and what does not."""
+    scale: tuple[Level, ...] = Field(min_length=2)
+    weight: float = Field(default=1.0, gt=0)
+    requires: tuple[str, ...] = ()
+    """Ids of criteria of the same stage that must be above 0, else this one is 0."""
+    credit: tuple[Tier, ...] = ()
+    """Tiers in which the item counts 1 without being judged."""
+    tiers: tuple[Tier, ...] | None = None
+    """Tiers in which the item applies; None: all. Elsewhere it leaves the denominator."""
+    conditional: str | None = None
+    """When set, the judge may answer `not_applicable`; says when the item applies."""
+    evidence: tuple[EvidenceScope, ...] = Field(min_length=1)
+    """Where to look: the plan, the turns of stages, executions of the whole run, output listing, the brief."""
+    source: str
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(level.value for level in self.scale)
+
+    @property
+    def binary(self) -> bool:
+        return set(self.values) == {0.0, 1.0}
+
+
+class StageRubric(Node):
+    """A stage's weight in the Agentic score and, for S1-S3, its criteria; the score is their weighted mean."""
+
+    weight: float = Field(gt=0)
+    criteria: tuple[Criterion, ...] = ()
+
+
+class Rubric(Node):
+    """Rubric of one track (or of a variant of it)."""
+
+    id: str
+    version: str
+    track: Track
+    title: str
+    source: str
+    derived: bool = False
+    """True where no per-item rubric was published and this one is derived from the shared workflow."""
+    stages: dict[Stage, StageRubric]
+    sha256: str = ""
+    """Of the meaning (canonical JSON of everything above), set by the loader."""
+
+    def criteria(self, stage: Stage | None = None) -> tuple[Criterion, ...]:
+        """Criteria of one stage, or all in order."""
+        stages = [stage] if stage else sorted(self.stages)
+        return tuple(c for s in stages for c in self.stages[s].criteria)
+
+    @property
+    def weights(self) -> dict[Stage, float]:
+        return {stage: self.stages[stage].weight for stage in sorted(self.stages)}

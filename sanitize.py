@@ -1,0 +1,71 @@
+"""The one place where text from a transcript is made safe for a terminal.
+
+`sanitize` is length-preserving, so that offsets into the raw text stay valid on screen, and it replaces rather than
+drops, so that hidden text is seen. Raw text stays in the models; sinks (console, browser, HTML) call this.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+_BIDI = "⇄"
+_INVISIBLE = "·"
+_NEWLINE = "␤"
+_REPLACEMENT = "\ufffd"
+
+
+def _pairs() -> Iterator[tuple[int, str]]:
+    for code in range(0x20):
+        if code not in (0x09, 0x0A):
+            yield code, chr(0x2400 + code)
+    yield 0x7F, "␡"
+    for code in range(0x80, 0xA0):
+        yield code, _REPLACEMENT
+    yield 0x2028, _NEWLINE
+    yield 0x2029, _NEWLINE
+    for code in range(0xD800, 0xE000):
+        yield code, _REPLACEMENT
+    bidi = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+    for code in bidi:
+        yield code, _BIDI
+    # Format characters (Cf), variation selectors and fillers draw nothing and can hide or reorder text.
+    invisible = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800}
+    invisible |= set(range(0xFE00, 0xFE10)) | set(range(0xE0100, 0xE01F0)) | set(range(0x180B, 0x1810))
+    invisible |= {code for code in range(0x10000) if unicodedata.category(chr(code)) == "Cf"}
+    invisible |= set(range(0xE0000, 0xE0080)) | set(range(0x1BCA0, 0x1BCA4)) | set(range(0x1D173, 0x1D17B))
+    for code in invisible - bidi:
+        yield code, _INVISIBLE
+
+
+_TABLE: dict[int, str] | None = None
+
+
+def _table() -> dict[int, str]:
+    global _TABLE
+    if _TABLE is None:
+        _TABLE = dict(_pairs())
+    return _TABLE
+
+
+def sanitize(text: str) -> str:
+    """Return `text` with every control, bidi, invisible and surrogate character replaced by a visible one.
+
+    Tab and newline stay. The result has the same length in code points.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return text.translate(_table())
+
+
+def sanitize_line(text: str) -> str:
+    """`sanitize`, and tabs and newlines become visible too, so that the result stays on one line."""
+    return sanitize(text).replace("\n", _NEWLINE).replace("\t", " ")
+
+
+def replaced(text: str) -> int:
+    """How many characters `sanitize` replaces in `text`: a count to show beside it, as hidden text is evidence."""
+    if text.isascii() and text.isprintable():
+        return 0
+    table = _table()
+    return sum(1 for char in text if ord(char) in table)

@@ -1,0 +1,285 @@
+"""A run as read from its files: frozen models that every other room works on.
+
+Nothing above `trajectories/` knows a file format. Missing values are `None`, never 0 or "". Turns count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Stage = Literal["S1", "S2", "S3", "S4", "S5"]
+STAGES: tuple[Stage, ...] = ("S1", "S2", "S3", "S4", "S5")
+STAGE_NAMES: dict[Stage, str] = {"S1": "Plan", "S2": "Setup", "S3": "Validate", "S4": "Inference", "S5": "Submit"}
+
+Track = Literal["segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis"]
+TRACKS: tuple[Track, ...] = (
+    "segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis",
+)  # fmt: skip
+Tier = Literal["lite", "standard", "pro"]
+TIERS: tuple[Tier, ...] = ("lite", "standard", "pro")
+
+ActionKind = Literal["execute", "write", "edit", "read", "search", "todo", "web", "submit", "other"]
+
+
+class Frozen(BaseModel):
+    """An immutable value; unknown fields are an error of ours, not of the input (loaders pick what they know)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=False)
+
+
+class Observation(Frozen):
+    """What the environment answered to one action.
+
+    `exit_code` is None where none was recorded (other tools, foreign sources) or where it was not an integer;
+    -1 is a timeout or a block. `kind` says which, read from the harness's own words.
+    """
+
+    exit_code: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    kind: Literal["ok", "failed", "timeout", "blocked", "unknown"] = "unknown"
+
+    @property
+    def text(self) -> str:
+        """stdout and stderr, as one text."""
+        return f"{self.stdout}\n{self.stderr}" if self.stdout and self.stderr else self.stdout or self.stderr
+
+
+class Action(Frozen):
+    """One tool call of a turn, with what came back (`observation` is None when the run died before an answer)."""
+
+    id: str | None = None
+    tool: str
+    kind: ActionKind
+    language: str | None = None
+    """python, bash, ... for executed code; None otherwise."""
+    code: str = ""
+    """The code or command executed, or for write/edit the text written; "" when the tool has neither."""
+    path: str | None = None
+    """The file that a write/edit/read tool names."""
+    arguments: dict[str, Any] | None = None
+    """The arguments as given; None when they were not valid JSON (`code` then holds the raw text)."""
+    observation: Observation | None = None
+    exec_time_s: float | None = None
+
+
+class Turn(Frozen):
+    """One assistant message with its tool calls and their results."""
+
+    index: int
+    """1-based."""
+    text: str = ""
+    reasoning: str = ""
+    speaker: str | None = None
+    actions: tuple[Action, ...] = ()
+    replies: tuple[str, ...] = ()
+    """User or system messages that came after this turn and before the next one (e.g. a request to continue)."""
+    finish_reason: str | None = None
+    time_s: float | None = None
+    """Seconds since the start of the run at which the turn was answered (trace), if known."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @property
+    def code(self) -> str:
+        """All code of the turn's actions, in order."""
+        return "\n".join(action.code for action in self.actions if action.code)
+
+    @property
+    def output(self) -> str:
+        """All that the environment answered in this turn, in order."""
+        return "\n".join(a.observation.text for a in self.actions if a.observation is not None and a.observation.text)
+
+    @property
+    def failed(self) -> bool:
+        """Whether any action of the turn came back as failed, timed out or blocked."""
+        return any(
+            a.observation is not None and a.observation.kind in ("failed", "timeout", "blocked") for a in self.actions
+        )
+
+
+class Plan(Frozen):
+    """plan.md and plan.png. `source` says where the text came from; a recovered text names its turn."""
+
+    text: str | None = None
+    source: Literal["file", "recovered", "none"] = "none"
+    path: Path | None = None
+    turn: int | None = None
+    """The turn whose code last wrote the plan, if one was seen."""
+    image_path: Path | None = None
+    image_turn: int | None = None
+    """The turn whose code last wrote plan.png, if one was seen."""
+
+    @property
+    def exists(self) -> bool:
+        return self.source != "none"
+
+    @property
+    def image_exists(self) -> bool:
+        """A plan.png file is there, or code that wrote it ran without failing."""
+        return self.image_path is not None or self.image_turn is not None
+
+
+class OutputFile(Frozen):
+    """One delivered file. `case` is the first folder below the output root, or None for files directly in it."""
+
+    case: str | None
+    name: str
+    """Path relative to the case folder (or to the root), with forward slashes."""
+    path: Path
+    size: int
+    """Bytes."""
+
+
+class Outputs(Frozen):
+    """What the agent delivered under agents_outputs/. `root` is None when no such folder came with the run."""
+
+    root: Path | None = None
+    files: tuple[OutputFile, ...] = ()
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(sorted({f.case for f in self.files if f.case is not None}))
+
+    def of_case(self, case: str | None) -> dict[str, OutputFile]:
+        """name -> file for one case (None: files directly in the root)."""
+        return {f.name: f for f in self.files if f.case == case}
+
+
+class Report(Frozen):
+    """The harness report (detail_report.json), old and new names made one. Scores in [0, 1], overall in [0, 100]."""
+
+    path: Path | None = None
+    task_score: float | None = None
+    agentic: float | None = None
+    overall: float | None = None
+    step_scores: dict[Stage, float | None] = {}
+    metrics: dict[str, Any] = {}
+    """Metric name -> number, or nested mapping, as reported."""
+    output_format_valid: bool | None = None
+    submission_format_valid: bool | None = None
+    decision_csv_valid: bool | None = None
+    completion_rate: float | None = None
+    n_valid: int | None = None
+    n_expected: int | None = None
+    breached: bool | None = None
+    breach_turn: int | None = None
+    medal: str | None = None
+
+
+class Resources(Frozen):
+    """What the run used. `source` names, per field, where the number came from (report, summary, trace, counted)."""
+
+    turns: int
+    calls: int
+    failed_calls: int
+    wall_time_s: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    source: dict[str, Literal["report", "summary", "trace", "counted"]] = {}
+
+
+class Violation(Frozen):
+    """One isolation violation: the turn it happened on and the harness's words."""
+
+    turn: int
+    text: str
+
+
+class Status(Frozen):
+    """How the run ended.
+
+    submitted: submit_results was called (vqa: the agent stopped by itself with a closing message).
+    ended: submitted | stopped (closing message, nothing submitted) | breach | cut (killed, out of turns, or unanswered call).
+    """
+
+    submitted: bool
+    completed: bool | None
+    """All deliverables were there, by the harness's submit answer or report; None when nobody said."""
+    disqualified: bool
+    violations: tuple[Violation, ...] = ()
+    ended: Literal["submitted", "stopped", "breach", "cut"]
+    breach_turn: int | None = None
+
+
+class Run(Frozen):
+    """One agent on one (task, tier), from the brief to submission or death."""
+
+    id: str
+    path: Path
+    """The conversation file."""
+    folder: Path
+    """The run's folder (the conversation's own folder when there is no known layout around it)."""
+    sha256: str
+    """Of the conversation file's bytes."""
+    content_sha256: str
+    """Of everything read: conversation, side files, plan, and the names and sizes of the outputs."""
+    format: Literal["object", "list"]
+    agent: str | None = None
+    model: str | None = None
+    task: str | None = None
+    track: Track | None = None
+    tier: Tier | None = None
+    repeat: int | None = None
+    brief: str = ""
+    """System prompt and the user messages before the first turn."""
+    turns: tuple[Turn, ...]
+    plan: Plan = Plan()
+    outputs: Outputs = Outputs()
+    report: Report | None = None
+    resources: Resources
+    status: Status
+    listed_cases: tuple[str, ...] | None = None
+    """Case ids that agent_summary.json names (patient_ids), if it does."""
+    submit_result: dict[str, Any] | None = None
+    """The harness's answer to submit_results, if there was one."""
+    summary: dict[str, Any] | None = None
+    """agent_summary.json as read."""
+    warnings: tuple[str, ...] = ()
+
+    def turn(self, index: int) -> Turn:
+        """The turn with this 1-based number; IndexError outside 1..len(turns)."""
+        if not 1 <= index <= len(self.turns):
+            raise IndexError(f"turn {index} of {len(self.turns)}")
+        return self.turns[index - 1]
+
+    def actions(self) -> Iterator[tuple[Turn, Action]]:
+        """Every action of the run with its turn, in order."""
+        for turn in self.turns:
+            for action in turn.actions:
+                yield turn, action
+
+
+class Signal(Frozen):
+    """One weak hint that a turn belongs to a stage: its name, the stage, a log-odds weight and the words it rests on."""
+
+    name: str
+    stage: Stage
+    weight: float
+    quote: str = ""
+
+
+class Segment(Frozen):
+    """Consecutive turns of one stage, both ends included, 1-based."""
+
+    stage: Stage
+    first_turn: int
+    last_turn: int
+
+
+class Segmentation(Frozen):
+    """One stage a turn. `confidence[i]` is the posterior probability of the chosen stage of turn i+1."""
+
+    turn_stages: tuple[Stage, ...]
+    segments: tuple[Segment, ...]
+    confidence: tuple[float, ...] = ()
+    signals: tuple[tuple[Signal, ...], ...] = ()
+
+    def turns_of(self, *stages: Stage) -> tuple[int, ...]:
+        """1-based turns of these stages, in order."""
+        return tuple(i for i, stage in enumerate(self.turn_stages, 1) if stage in stages)

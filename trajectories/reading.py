@@ -1,0 +1,134 @@
+"""Bytes to JSON values, for files that nobody vouches for.
+
+Every failure is an `InputError` with the file and the place in it. NaN and infinities are read as None ("not known"),
+because JSON has no such numbers and every later comparison with them would be silently false.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+MAX_BYTES = 512 * 1024 * 1024
+"""Larger conversation files are refused: no transcript is that long, and reading one would exhaust memory."""
+
+_BOMS = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes; InputError when it is missing, not a file, unreadable or too large."""
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise InputError("is not a regular file", "give a conversation.json or a folder", path)
+        if size > MAX_BYTES:
+            raise InputError(
+                f"has {size:,} bytes, more than the {MAX_BYTES:,} that are read", "split or shorten it", path
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError("no such file", "check the path", path) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", "check its permissions", path) from None
+
+
+def decode(data: bytes, path: Path) -> str:
+    """UTF-8 (a byte-order mark of UTF-8, -16 or -32 is honoured); InputError with the offset otherwise."""
+    encoding = next((name for bom, name in _BOMS if data.startswith(bom)), "utf-8-sig")
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} (0x{data[error.start]:02x})"
+        raise InputError(
+            f"is not {encoding.removesuffix('-sig').upper()} text at {where}", "save it as UTF-8", path
+        ) from None
+
+
+def _integer(digits: str) -> int | None:
+    # CPython refuses to parse more than 4,300 digits; nothing that long is a count of anything.
+    return int(digits) if len(digits) <= 300 else None
+
+
+def _real(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _not_a_number(_name: str) -> None:
+    return None
+
+
+def parse_json(text: str, path: Path, line: int | None = None) -> Any:
+    """A JSON value; InputError naming line and column. `line` replaces the line number for one line of a JSONL file."""
+    try:
+        return json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
+    except json.JSONDecodeError as error:
+        where = f"line {line or error.lineno} column {error.colno}"
+        if not text.strip():
+            raise InputError("is empty", "expected JSON", path) from None
+        raise InputError(f"is not JSON: {error.msg} at {where}", "check that it was written completely", path) from None
+    except RecursionError:
+        raise InputError(
+            "is nested too deeply to be a conversation", "expected an object or a list of messages", path
+        ) from None
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value of a file."""
+    return parse_json(decode(read_bytes(path), path), path)
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
+    """(line number, object) for each non-empty line; a broken line comes as the error that it is, and reading goes on."""
+    text = decode(read_bytes(path), path)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line, path, number)
+        except InputError as error:
+            yield number, error
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            yield number, InputError(f"line {number} is not an object", "expected one JSON object a line", path)
+
+
+def number(value: Any) -> float | None:
+    """A finite float from a JSON number or numeric string, else None. Booleans are not numbers."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if not isinstance(value, int | float):
+        return None
+    try:
+        result = float(value)
+    except OverflowError:
+        return None
+    return result if math.isfinite(result) else None
+
+
+def count(value: Any) -> int | None:
+    """A non-negative integer, else None."""
+    result = number(value)
+    return int(result) if result is not None and result >= 0 and result == int(result) else None
+
+
+def text_or_none(value: Any) -> str | None:
+    """A non-empty string, else None."""
+    return value if isinstance(value, str) and value.strip() else None
