@@ -1,0 +1,130 @@
+"""The command line: a group that imports a command only when it is run, and one place where errors become lines.
+
+Commands live in `commands/`, one module each; they parse, call and print.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from . import __version__
+from .errors import AmbjudgeError
+
+# name -> (module in commands/, one-line help). The help stands here so that `--help` imports no command.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "score": ("score", "Score runs: one conversation.json, a run folder, or a folder of runs."),
+    "segment": ("segment", "Show which stage, S1 to S5, each turn of a run belongs to."),
+    "codes": ("codes", "Show the error codes that fired, with the turns they rest on."),
+    "rubric": ("rubric", "List, show, compare and validate rubrics."),
+    "verify": ("verify", "Recompute every number of a scorecard, without any model."),
+    "doctor": ("doctor", "Show what is installed, which judges can be used, where the store is."),
+}
+
+_EPILOG = """\b
+Exit codes: 0 done; 1 finished, but something could not be scored or a check failed;
+2 bad usage or unreadable input; 3 judge or provider unavailable; 130 interrupted.
+
+\b
+Example:
+  ambjudge score runs/ --json > scorecards.jsonl
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are run, not when they are listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = import_module(f".commands.{entry[0]}", __package__).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else "; see ambjudge --help"
+            raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, "--version", prog_name="ambjudge")
+@click.option("-v", "--verbose", count=True, help="More on stderr; twice: tracebacks of errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Only errors on stderr.")
+@click.option(
+    "--config", metavar="FILE", type=click.Path(), help="Settings to use instead of the ambjudge.toml found upward."
+)
+@click.pass_context
+def app(ctx: click.Context, verbose: int, quiet: bool, config: str | None) -> None:
+    """Read what a research agent did, judge each stage, tag what went wrong."""
+    import logging
+
+    level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.basicConfig(level=level, format="ambjudge: %(levelname)s: %(message)s", stream=sys.stderr)
+    ctx.obj = {"verbose": verbose, "quiet": quiet, "config": config}
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point: run a command and leave with the exit code of the contract."""
+    sys.exit(run(args))
+
+
+def run(args: list[str] | None = None) -> int:
+    """The exit code of one command line; errors go to stderr as one line each."""
+    argv = sys.argv[1:] if args is None else args
+    loud = sum(a.count("v") for a in argv if a.startswith("-v") and set(a[1:]) == {"v"}) + argv.count("--verbose") >= 2
+    try:
+        result: Any = app.main(argv, prog_name="ambjudge", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+        return code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ambjudge"
+        return _complain(f"{where}: error: {error.format_message()}", 2)
+    except AmbjudgeError as error:
+        if loud:
+            raise
+        _complain(f"ambjudge: error: {error.message}", error.exit_code)
+        if error.hint:
+            _complain(f"  hint: {error.hint}", error.exit_code)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _complain("ambjudge: interrupted; what was finished is kept", 130)
+    except BrokenPipeError:
+        # The reader (head, less) went away: say nothing, and keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        if loud:
+            raise
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        return _complain(f"ambjudge: internal error: {text} (run again with -vv for the traceback and report it)", 2)
+
+
+def _complain(text: str, code: int) -> int:
+    from .sanitize import sanitize
+
+    print(sanitize(text), file=sys.stderr)  # noqa: T201
+    return code

@@ -1,0 +1,1 @@
+"""One module a command; each imports only click until it runs."""
