@@ -39,7 +39,7 @@ def command(obj: dict[str, Any], paths: tuple[str, ...], as_json: bool, why: boo
 
 
 def _show(run: Any, result: Any, why: bool, first: bool) -> None:
-    from ..console import paint, say, table
+    from ..console import say, table
     from ..sanitize import sanitize_line
     from ..trajectories.models import STAGE_NAMES, STAGES
     from ..trajectories.summary import stage_costs
