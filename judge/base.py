@@ -59,6 +59,11 @@ class StageReply:
     usage: Usage = Usage()
     codes: tuple[FiredCode, ...] = ()
     warnings: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
+    """The model's replies as received, in the order of the calls; the store keeps each once, compressed."""
+    transient: frozenset[str] = frozenset()
+    """Ids of unscored criteria that another attempt may well mend (a reply cut short, say), beyond those whose reason
+    says so by itself (judge_error, budget). They are kept as attempts and asked again; all others are verdicts."""
 
 
 class Judge(Protocol):
