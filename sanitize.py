@@ -33,7 +33,13 @@ def _pairs() -> Iterator[tuple[int, str]]:
     invisible = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800}
     invisible |= set(range(0xFE00, 0xFE10)) | set(range(0xE0100, 0xE01F0)) | set(range(0x180B, 0x1810))
     invisible |= {code for code in range(0x10000) if unicodedata.category(chr(code)) == "Cf"}
-    invisible |= set(range(0xE0000, 0xE0080)) | set(range(0x1BCA0, 0x1BCA4)) | set(range(0x1D173, 0x1D17B))
+    invisible |= (
+        set(range(0xE0000, 0xE0080))
+        | set(range(0x1BCA0, 0x1BCA4))
+        | set(range(0x1D173, 0x1D17B))
+        | {0x110BD, 0x110CD}
+        | set(range(0x13430, 0x13440))
+    )
     for code in invisible - bidi:
         yield code, _INVISIBLE
 

@@ -1,0 +1,41 @@
+"""Commands start in a blink because nothing heavy is imported until it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "litellm", "torch", "transformers", "statsmodels", "sklearn", "textual", "polars", "numpy", "scipy", "pandas",
+    "matplotlib", "nibabel", "PIL", "yaml", "jsonschema", "sqlalchemy", "tenacity", "rich", "httpx", "openai",
+)  # fmt: skip
+NOT_FOR_HELP = (*HEAVY, "pydantic", "asyncio", "importlib.metadata")
+
+CASES = [
+    pytest.param("import ambjudge", HEAVY, id="import ambjudge"),
+    pytest.param("from ambjudge.cli import run; run(['--help'])", NOT_FOR_HELP, id="--help"),
+    pytest.param("from ambjudge.cli import run; run(['--version'])", NOT_FOR_HELP, id="--version"),
+    pytest.param("from ambjudge.cli import run; run(['score', '--help'])", HEAVY, id="score --help"),
+    pytest.param("import ambjudge; ambjudge.load_run", HEAVY, id="load_run"),
+    pytest.param("import ambjudge; ambjudge.analysis", HEAVY, id="analysis"),
+]
+
+
+@pytest.mark.parametrize(("statement", "forbidden"), CASES)
+def test_loads_nothing_heavy(statement: str, forbidden: tuple[str, ...]) -> None:
+    code = f"import sys, json\n{statement}\nprint('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout.rsplit("\n", 2)[1]))
+    assert not loaded & set(forbidden)
+
+
+def test_public_names_exist() -> None:
+    import ambjudge
+
+    for name in ambjudge.__all__:
+        assert getattr(ambjudge, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        ambjudge.nonsense  # noqa: B018
