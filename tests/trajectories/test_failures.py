@@ -1,0 +1,243 @@
+"""Failed executions: what is recognised in an observation, and what is not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from ambjudge.trajectories.failures import action_failure, failures, find_errors, normalise
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Action, Observation
+from hypothesis import given
+from hypothesis import strategies as st
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+
+PLAIN = """Traceback (most recent call last):
+  File "/workspace/run.py", line 25, in main
+    r = CFG[name]
+        ~~~^^^^^^
+KeyError: 'platelets'
+"""
+CHAINED = """Traceback (most recent call last):
+  File "/opt/venv/lib/python3.11/site-packages/requests/models.py", line 1021, in raise_for_status
+    raise HTTPError(msg)
+requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://hub.example/x
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/workspace/load.py", line 3, in <module>
+    AutoModel.from_pretrained("org/none")
+OSError: org/none is not a local folder and is not a valid model identifier
+"""
+GROUP = """  + Exception Group Traceback (most recent call last):
+  |   File "/workspace/g.py", line 2, in <module>
+  |     raise ExceptionGroup("two", [ValueError(1)])
+  | ExceptionGroup: two (1 sub-exception)
+"""
+NESTED = """RuntimeError: worker failed
+Traceback (most recent call last):
+  File "/workspace/a.py", line 9, in work
+    x = 1 / 0
+ZeroDivisionError: division by zero
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/workspace/a.py", line 12, in <module>
+    cleanup()
+NameError: name 'cleanup' is not defined
+"""
+TAIL = """site-packages/torch/nn/modules/conv.py", line 565, in forward
+    return self._conv_forward(input, self.weight, self.bias)
+  File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/conv.py", line 560, in _conv_forward
+    return F.conv2d(
+           ^^^^^^^^^
+RuntimeError: Input type (double) and bias type (float) should be the same
+"""
+HEAD = """Traceback (most recent call last):
+  File "/workspace/run.py", line 4, in load
+    net.load(
+"""
+PIP_INDENTED = """error: subprocess-exited-with-error
+      Traceback (most recent call last):
+        File "setup.py", line 274, in generate_cython
+          raise RuntimeError("Running cythonize failed!")
+      RuntimeError: Running cythonize failed!
+      [end of output]
+"""
+IPYTHON = """---------------------------------------------------------------------------
+KeyError                                  Traceback (most recent call last)
+Cell In[3], line 5
+----> 5 frame["dose"]
+
+KeyError: 'dose'
+"""
+
+
+def observation(text="", exit_code=1, err="", kind=None):
+    kind = kind or ("unknown" if exit_code is None else "ok" if exit_code == 0 else "failed")
+    return Observation(exit_code=exit_code, stdout=text, stderr=err, kind=kind)
+
+
+def fail(text="", exit_code=1, err="", kind=None, language="python", action="execute"):
+    act = Action(
+        tool="execute_code", kind=action, language=language, observation=observation(text, exit_code, err, kind)
+    )
+    return action_failure(3, 0, act)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "family", "environment"),
+    [
+        pytest.param(PLAIN, "KeyError", "code", False, id="plain"),
+        pytest.param(CHAINED, "OSError", "model", True, id="chained"),
+        pytest.param(NESTED, "NameError", "code", False, id="nested"),
+        pytest.param(GROUP, "ExceptionGroup", "code", False, id="group"),
+        pytest.param(TAIL, "RuntimeError", "code", False, id="header-cut"),
+        pytest.param(HEAD, "traceback", "code", False, id="tail-cut"),
+        pytest.param(PIP_INDENTED, "RuntimeError", "code", False, id="indented-in-pip"),
+        pytest.param(IPYTHON, "KeyError", "code", False, id="ipython"),
+        pytest.param('  File "<stdin>", line 1\n    if x\n       ^\nSyntaxError: invalid syntax\n', "SyntaxError", "syntax", False, id="syntax"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    import nets\nModuleNotFoundError: No module named \'nets\'', "ModuleNotFoundError", "package", True, id="module"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB', "OutOfMemoryError", "memory", True, id="cuda-oom"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nAssertionError: Torch not compiled with CUDA enabled', "AssertionError", "device", True, id="no-cuda"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nRuntimeError: Error(s) in loading state_dict for UNet:', "RuntimeError", "model", True, id="state-dict"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nPermissionError: [Errno 13] Permission denied: \'/data/x\'', "PermissionError", "permission", True, id="permission"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nOSError: [Errno 28] No space left on device', "OSError", "disk", True, id="disk"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nrequests.exceptions.ConnectionError: Max retries exceeded with url', "ConnectionError", "network", True, id="network"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nConnectionError: connection refused http://localhost:5000', "ConnectionError", "network", False, id="own-service"),
+        pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nFileNotFoundError: [Errno 2] No such file or directory: \'/data/x.nii\'', "FileNotFoundError", "path", True, id="path"),
+        pytest.param("/bin/bash: line 1: pip: command not found\n", "command not found", "shell", True, id="command"),
+        pytest.param("ERROR: Could not find a version that satisfies the requirement medzoo9 (from versions: none)\nERROR: No matching distribution found for medzoo9\n", "pip", "package", True, id="pip-none"),
+        pytest.param("error: externally-managed-environment\n\n× This environment is externally managed\n", "pip", "package", True, id="pip-managed"),
+        pytest.param("/usr/bin/python3: No module named pip\n", "No module", "package", True, id="no-pip"),
+        pytest.param("PackagesNotFoundError: The following packages are not available from current channels:\n", "conda", "package", True, id="conda"),
+        pytest.param("E: Unable to locate package libfoo\n", "apt", "package", True, id="apt"),
+        pytest.param("python: can't open file '/app/x.py': [Errno 2] No such file or directory\n", "can't open file", "path", True, id="no-script"),
+        pytest.param("cli.c:243:22: error: too few arguments to function\n", "compiler", "code", False, id="compiler"),
+        pytest.param("curl: (6) Could not resolve host: hub.example\n", "download", "network", True, id="curl"),
+        pytest.param("Segmentation fault (core dumped)\n", "segfault", "killed", False, id="segfault"),
+    ],
+)  # fmt: skip
+def test_families_of_failures(text, kind, family, environment):
+    found = fail(text)
+    assert (found.kind, found.family, found.environment) == (kind, family, environment)
+    assert found.confidence >= 0.6
+    assert found.message
+    assert "\n" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "kind", "environment"),
+    [(137, "exit 137", True), (139, "exit 139", False), (124, "timeout", False), (2, "exit 2", False)],
+)
+def test_exit_codes_without_words(exit_code, kind, environment):
+    found = fail("some output\n", exit_code)
+    assert (found.kind, found.environment) == (kind, environment)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "why"),
+    [
+        pytest.param({"text": "all fine\n", "exit_code": 0}, "success", id="success"),
+        pytest.param({"text": "monai MISSING No module named 'monai'\n", "exit_code": 0}, "a probe that reported a lack", id="probe"),
+        pytest.param({"text": "epoch 3 error 0.12\nmean error: 0.5\n", "exit_code": 0}, "the word error in a metric", id="metric"),
+        pytest.param({"text": "    raise ValueError('x')\n  except KeyError as e:\n" * 40, "exit_code": None, "action": "read"}, "code shown", id="code-shown"),
+    ],
+)  # fmt: skip
+def test_not_a_failure(kwargs, why):
+    found = fail(**kwargs)
+    assert found is None or found.confidence < 0.6, why
+
+
+def test_a_pipe_hides_the_exit_code():
+    found = fail(TAIL, 0)
+    assert found.hidden
+    assert found.kind == "RuntimeError"
+    assert found.confidence >= 0.9
+
+
+def test_a_printed_message_is_only_a_hint():
+    assert fail("Error: could not read one row, skipped\ndone\n", 0).confidence < 0.6
+    assert fail("ValueError: bad row\n", 0).confidence < 0.6
+
+
+def test_an_error_survived_early_in_a_long_good_output_is_a_hint():
+    assert fail(PLAIN + "epoch ok\n" * 60, 0).confidence < 0.6
+
+
+def test_a_look_that_finds_nothing_is_a_hint():
+    assert fail("ls: cannot access '/app/*/': No such file or directory\n", 2, language="bash").confidence < 0.6
+
+
+def test_timeouts_and_blocks():
+    assert fail("", -1, "TIMEOUT: execution exceeded 20s", kind="timeout").family == "timeout"
+    assert fail("BLOCKED: forbidden pattern", -1, kind="blocked").family == "blocked"
+
+
+def test_tool_errors_of_other_tools():
+    found = fail("<tool_use_error>File has not been read yet.</tool_use_error>", None, action="edit")
+    assert found.family == "tool"
+    assert not found.hidden
+    assert not found.environment
+
+
+def test_the_innermost_own_frame_is_named():
+    text = PLAIN.replace(
+        "KeyError", '  File "/opt/venv/lib/python3.11/site-packages/x.py", line 1, in get\n    a\nKeyError'
+    )
+    assert fail(text).frame == "/workspace/run.py:25 in main"
+    assert fail(CHAINED).chain == ("HTTPError", "OSError")
+
+
+def test_the_same_failure_has_the_same_signature():
+    again = PLAIN.replace("line 25", "line 31").replace("/workspace/run.py", "/workspace/run2.py")
+    assert fail(PLAIN).signature == fail(again).signature
+    assert fail(PLAIN).signature != fail(TAIL).signature
+    assert normalise("size 12 at 0xff in /a/b/c.py") == normalise("size 7 at 0x1a in /d/e.py")
+
+
+def test_several_errors_in_one_text_come_in_order():
+    kinds = [f.kind for f in find_errors(PLAIN + "\n" * 9 + "noise\n" * 9 + TAIL)]
+    assert kinds == ["KeyError", "RuntimeError"]
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("bccd-lite-04", [(4, "RuntimeError", False), (5, "RuntimeError", True), (6, "KeyError", False)]),
+        ("bccd-std-01", [(3, "RuntimeError", False), (4, "FileNotFoundError", False)]),
+        ("kidney-lite-02", [(5, "ValueError", False), (6, "ValueError", False)]),
+        ("kidney-lite-04", [(3, "timeout", False), (4, "timeout", False)]),
+        ("ldct-lite-02", [(5, "blocked", False), (8, "blocked", False)]),
+        ("vqa-std-01", []),
+    ],
+)
+def test_recorded_runs(run, expected):
+    found = [f for f in failures(load_run(RECORDED / "runs" / run)) if f.confidence >= 0.6]
+    assert [(f.turn, f.kind, f.hidden) for f in found] == expected
+
+
+def test_megabytes_are_read_in_linear_time():
+    texts = [
+        "error x" * 700_000,
+        "error: it failed, not found\n" * 150_000,
+        PLAIN * 40_000,
+        "a: " * 1_600_000 + "not found",
+    ]
+    start = time.perf_counter()
+    for text in texts:
+        find_errors(text)
+    assert time.perf_counter() - start < 12
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read(text):
+    for found in find_errors(text):
+        assert 0 < found.confidence <= 1
+    for code in (0, 1, None, 137, -1):
+        got = fail(text, code)
+        assert got is None or (got.message == " ".join(got.message.split()) and len(got.message) <= 300)
