@@ -167,6 +167,15 @@ class CardResources(Part):
     cost_usd: float | None
 
 
+class StageUse(Part):
+    """What the turns of one stage used; seconds are None when no call of the stage has a recorded time."""
+
+    turns: int
+    calls: int
+    failed_calls: int
+    exec_time_s: float | None = None
+
+
 class CardStatus(Part):
     submitted: bool
     completed: bool | None
@@ -204,6 +213,8 @@ class ScoreCard(Part):
     primary_failure: str | None = None
     segments: tuple[Segment, ...] = ()
     turn_stages: tuple[Stage, ...] = ()
+    stage_use: dict[Stage, StageUse] = Field(default_factory=dict)
+    """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty when nobody counted."""
     resources: CardResources
     status: CardStatus
     contradictions: tuple[Contradiction, ...] = ()
