@@ -1,0 +1,544 @@
+"""What each turn of a run does, read statically from its code, tools, paths, outputs and words.
+
+One vocabulary of facts for the segmentation, the heuristic judge and the error-code detectors. A fact is true when
+executed code (or a tool) shows it, not when the text claims it; `quotes` gives the line on which it was seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Literal
+
+from .code_facts import ALL, OUTPUT_PATTERN, Facts, Library, Module, python_facts
+from .code_parts import Part, clip, script_runs, split
+from .models import STAGES, Action, Frozen, Run, Stage, Turn
+from .shell_facts import shell_facts
+
+Scope = Literal["none", "one", "few", "all", "unknown"]
+
+_PLAN = re.compile(r"(?<![\w-])plan\.md$", re.IGNORECASE)
+_PLAN_NAMED = re.compile(r"(?<![\w-])plan\.md\b", re.IGNORECASE)
+_PLAN_IMAGE = re.compile(r"(?<![\w-])plan\.png\b", re.IGNORECASE)
+_STAGE_COMMENT = re.compile(
+    r"(?:^|\n)[ \t]{0,8}(?:#|//|--)[ \t#*=-]{0,8}(?:Stage |Step |Phase )?(S[1-5])\b", re.IGNORECASE
+)
+_STAGE_TEXT = re.compile(r"(?:^|[\n.:!;(*#] ?)\**(S[1-5])\b(?! ?(?:-|to|–) ?S?[1-5])")
+_CASE = re.compile(r"\b([A-Za-z][A-Za-z-]{0,19}[_-])(\d{2,10})\b")
+_SUBSET_FLAG = re.compile(
+    r"--(?:limit|n|num\w{0,12}|max\w{0,12}|first|subset\w{0,8}|pilot|smoke\w{0,8}|debug|dry\w{0,8}|quick|sample\w{0,8})\b[ =]{0,2}(\d{0,6})"
+)
+_SHELL_ALL = re.compile(
+    r"\bfor \w+ in [^;\n]{0,200}(?:\*|\$\(ls|`ls)|\bxargs\b|\|\s*while read|find [^|;\n]{0,200}-exec"
+)
+_SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(\d{1,6}) (\d{1,6})|\{(\d{1,6})\.\.(\d{1,6})\}")
+_DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp)$|readme", re.IGNORECASE)
+_BRIEF_FILE = re.compile(
+    r"(?<![\w/.-])((?:/?[\w.-]{1,60}/){0,8}[\w-]{1,60}\.(?:json|jsonl|txt|csv|parquet|md|pth?|npy|pkl|h5ad|png|pdf|html|onnx|bin))\b"
+)
+_COMPARISON = re.compile(
+    r"\bcompar|\bcandidate|\bversus\b|\bvs\.? |\bvariant|\bablat|\bbaseline|\bthreshold sweep|\btta\b", re.IGNORECASE
+)
+_CHECK_WORDS = re.compile(r"\b(?:verif|check|validat|confirm|sanity|complete|missing|ok\b)", re.IGNORECASE)
+_SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
+
+
+class TurnFeatures(Frozen):
+    """Facts of one turn. A failed attempt shows the facts of what it attempted; `failed` says that it failed."""
+
+    turn: int
+    writes_plan: bool = False
+    """A plan.md is written or appended to."""
+    revises_plan: bool = False
+    """A plan.md is written although an earlier turn wrote one."""
+    reads_plan: bool = False
+    writes_plan_image: bool = False
+    reads_docs: bool = False
+    """Brief, model cards, README, source, --help or web pages are read."""
+    lists_inputs: bool = False
+    """Folders are listed."""
+    inspects_inputs: bool = False
+    """Input data is loaded and its shape, dtype, spacing, range or content printed."""
+    loads_inputs: bool = False
+    compares_candidates: bool = False
+    """At least two weight files run in one turn, or code and text speak of variants while a model runs."""
+    installs_packages: bool = False
+    checks_environment: bool = False
+    """Versions, devices, hardware, or installed packages are asked for."""
+    obtains_weights: bool = False
+    """Weights, repositories or data sets are downloaded."""
+    loads_model: bool = False
+    forward_pass: bool = False
+    """A model is applied to something (a classical method shows as `writes_outputs` or `classical_method`)."""
+    classical_method: bool = False
+    writes_module: bool = False
+    """A source file is written or edited."""
+    runs_script: bool = False
+    """A script file is started, or a module written in this run is imported."""
+    module_only: bool = False
+    """A source file is written and nothing of it is executed in the same turn."""
+    cases_scope: Scope = "none"
+    """For how many cases a model ran or an output was written in this turn."""
+    cases_share: float | None = None
+    """The same as a share of the known cases in [0, 1]; None where cases or total are unknown."""
+    cases: tuple[str, ...] = ()
+    """Case ids that the executed code or its output names, in order of appearance."""
+    inputs_scope: Scope = "none"
+    """Over how many cases inputs are read, whether or not a model runs."""
+    writes_outputs: bool = False
+    """Files of the deliverable are written."""
+    reads_outputs: bool = False
+    """Delivered files are opened or listed."""
+    checks_outputs: bool = False
+    """Delivered files are opened or listed, and compared with what they must be (or counted)."""
+    inspects_values: bool = False
+    """Statistics, counts, shapes or contents of results are printed."""
+    packages_outputs: bool = False
+    watches_progress: bool = False
+    training: bool = False
+    builds: bool = False
+    submits: bool = False
+    closing_message: bool = False
+    """The last message, without any tool call."""
+    todo_only: bool = False
+    message_only: bool = False
+    stage_comment: Stage | None = None
+    """The stage that the turn itself names in a comment (else in a sentence's beginning). Evidence, not the law."""
+    failed: bool = False
+    blocked: bool = False
+    timed_out: bool = False
+    unanswered: bool = False
+    """A call without a result: the run died in it."""
+    executed: bool = False
+    """Code or a command ran (or was tried)."""
+    code_lines: int = 0
+    """Lines of executed code, comments and written files left out."""
+    plan_lines: int = 0
+    module_lines: int = 0
+    written_paths: tuple[str, ...] = ()
+    run_paths: tuple[str, ...] = ()
+    quotes: Mapping[str, str] = {}
+    """Fact name -> a line on which it was seen."""
+
+    def has(self, *facts: str) -> bool:
+        """Whether any of these facts holds."""
+        return any(getattr(self, fact) is True for fact in facts)
+
+
+@dataclass
+class _World:
+    """What is known so far while walking through the turns: files written, modules, cases, the plan."""
+
+    outputs: re.Pattern[str]
+    known: frozenset[str]
+    total: int | None
+    prefixes: frozenset[str]
+    files: dict[str, Module] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    library: Library = field(default_factory=Library)
+    planned: bool = False
+
+    def store(self, path: str, text: str) -> None:
+        name = PurePosixPath(path).name
+        self.texts[name] = text
+        if name.endswith(".py") and (module := Module.of(text)) is not None:
+            self.files[name] = module
+            self.library.modules[name[:-3]] = module
+            for function in module.functions.values():
+                self.library.functions[function.name] = (function, module)
+
+    def copy(self, source: str, target: str) -> None:
+        name = PurePosixPath(source).name
+        if name in self.texts:
+            self.store(target, self.texts[name])
+
+
+def features(run: Run) -> tuple[TurnFeatures, ...]:
+    """Facts for every turn of a run, in order; empty for a run without turns. Pure: the same run gives the same facts."""
+    world = _world(run)
+    last = len(run.turns)
+    return tuple(_turn_features(turn, world, turn.index == last) for turn in run.turns)
+
+
+# -- what is known of the run before its turns ------------------------------------------------------------------------
+
+
+def case_ids(run: Run) -> tuple[str, ...]:
+    """Ids of the run's cases: as listed, else as delivered, else the largest family of ids in what the run printed."""
+    if run.listed_cases:
+        return run.listed_cases
+    families: dict[str, dict[str, None]] = {}
+    for turn in run.turns:
+        for prefix, digits in _CASE.findall(clip(turn.output)):
+            families.setdefault(prefix, {})[prefix + digits] = None
+    delivered = run.outputs.cases
+    if delivered:
+        found = _CASE.fullmatch(delivered[0])
+        seen = families.get(found.group(1), {}) if found else {}
+        return delivered if len(delivered) >= len(seen) else tuple(sorted({*delivered, *seen}))
+    best = max(families.values(), key=len, default={})
+    return tuple(sorted(best)) if len(best) >= 3 else ()
+
+
+def _world(run: Run) -> _World:
+    ids = case_ids(run)
+    prefixes = frozenset(m.group(1) for m in map(_CASE.fullmatch, ids) if m)
+    pattern = OUTPUT_PATTERN
+    if run.track is None:
+        names = {PurePosixPath(p).name for p in _BRIEF_FILE.findall(run.brief[:200_000])}
+        names = {
+            n for n in names if n.lower() not in ("readme.md", "task.md", "plan.md", "requirements.txt", "idea.md")
+        }
+        if names:
+            pattern += "|" + "|".join(rf"(?<![\w-]){re.escape(n)}" for n in sorted(names)[:40])
+    return _World(re.compile(pattern), frozenset(ids), len(ids) or None, prefixes)
+
+
+# -- one turn ---------------------------------------------------------------------------------------------------------
+
+
+def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
+    quotes: dict[str, str] = {}
+    facts = Facts()
+    executed_lines = plan_lines = module_lines = 0
+    written: list[str] = []
+    started: list[str] = []
+    executed_text: list[str] = []
+    revised = world.planned
+
+    for action in turn.actions:
+        _tool_facts(action, world, quotes)
+        parts = split(action)
+        own = [p for p in parts if p.kind == "file"]
+        for part in own:
+            written.append(part.path)
+            if _PLAN.search(part.path):
+                quotes.setdefault("writes_plan", f"{part.path}: {part.text.strip()[:120]}")
+                plan_lines += part.lines
+            else:
+                module_lines += part.lines
+                if _is_source(part.path):
+                    quotes.setdefault("writes_module", part.path)
+                if world.outputs.search(part.path):
+                    quotes.setdefault("writes_outputs", part.path)
+            _store(part, action, world)
+        inside = sum(p.lines for p in own) if action.language == "python" else 0
+        for part in parts:
+            if part.kind == "shell":
+                executed_lines += part.lines
+                executed_text.append(part.text)
+                _shell(part.text, world, facts, quotes, started)
+            elif part.kind == "python":
+                executed_lines += max(0, part.lines - inside)
+                executed_text.append(part.text)
+                _python(part.text, world, facts, quotes, started)
+    for fact, quote in facts.seen.items():
+        quotes.setdefault(fact, quote)
+    if "plan.md" in turn.code and "writes_plan" not in quotes and _python_plan(turn):
+        quotes["writes_plan"] = _line_with(turn.code, _PLAN_NAMED)
+    if "revises_plan" in quotes:
+        quotes.setdefault("writes_plan", quotes.pop("revises_plan"))
+    world.planned = world.planned or "writes_plan" in quotes
+
+    imports_own = any(PurePosixPath(p).stem in _imported(executed_text) for p in world.texts)
+    ran_own = any(PurePosixPath(p).name in {PurePosixPath(s).name for s in started} for p in written)
+    used = imports_own or ran_own or bool(started)
+    scope, share, cases = _scope(turn, world, facts, executed_text, bool(started))
+    has_work = "forward_pass" in quotes or "writes_outputs" in quotes
+    observations = [a.observation for a in turn.actions if a.observation is not None]
+    comment = _comment(turn)
+    if comment:
+        quotes["stage_comment"] = comment[1]
+    if "loads_inputs" in quotes and (
+        "prints_statistics" in quotes or "prints_shapes" in quotes or "print" in quotes["loads_inputs"]
+    ):
+        quotes.setdefault("inspects_inputs", quotes["loads_inputs"])
+    if "reads_outputs" in quotes and (
+        "asserts" in quotes
+        or "names_concern" in quotes
+        or "counts_files" in quotes
+        or _CHECK_WORDS.search(turn.text[:2_000])
+    ):
+        quotes.setdefault("checks_outputs", quotes["reads_outputs"])
+    if "prints_statistics" in quotes or ("prints_shapes" in quotes and has_work):
+        quotes.setdefault("inspects_values", quotes.get("prints_statistics") or quotes["prints_shapes"])
+    if "forward_pass" in quotes and (
+        len(facts.weights) > 1 or _COMPARISON.search("\n".join(executed_text)) or _COMPARISON.search(turn.text[:2_000])
+    ):
+        quotes.setdefault("compares_candidates", quotes["forward_pass"])
+    if _writes_image(turn):
+        quotes.setdefault("writes_plan_image", _line_with(turn.code, _PLAN_IMAGE))
+    message = not turn.actions
+    flags = {
+        name: name in quotes for name in TurnFeatures.model_fields if TurnFeatures.model_fields[name].annotation is bool
+    }
+    flags.update(
+        revises_plan="writes_plan" in quotes and revised,
+        runs_script=bool(started) or imports_own,
+        module_only="writes_module" in quotes and not used and not has_work,
+        submits=any(a.kind == "submit" for a in turn.actions) or any(_SUBMIT_CALL.search(t) for t in executed_text),
+        closing_message=message and last and bool(turn.text.strip()),
+        message_only=message,
+        todo_only=bool(turn.actions) and all(a.kind == "todo" for a in turn.actions),
+        failed=turn.failed,
+        blocked=any(o.kind == "blocked" for o in observations),
+        timed_out=any(o.kind == "timeout" for o in observations),
+        unanswered=any(a.observation is None for a in turn.actions),
+        executed=bool(executed_text),
+    )
+    return TurnFeatures(
+        turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=_label(facts.loaded, world.total),
+        stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, module_lines=module_lines,
+        written_paths=tuple(written), run_paths=tuple(started),
+        quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")}, **flags,
+    )  # fmt: skip
+
+
+def _tool_facts(action: Action, world: _World, quotes: dict[str, str]) -> None:
+    """Facts of tools that execute nothing: readers, searchers, web, background output."""
+    path = action.path or ""
+    if action.tool.lower() == "bashoutput":
+        quotes.setdefault("watches_progress", action.tool)
+    elif action.kind == "read":
+        if _PLAN.search(path):
+            quotes.setdefault("reads_plan", path)
+        elif world.outputs.search(path):
+            quotes.setdefault("reads_outputs", path)
+        elif PurePosixPath(path).name in world.texts or _DOCUMENT.search(path):
+            quotes.setdefault("reads_docs", path)
+        else:
+            quotes.setdefault("loads_inputs", path)
+            quotes.setdefault("inspects_inputs", path)
+    elif action.kind == "search":
+        quotes.setdefault("lists_inputs", f"{action.tool} {path}".strip())
+        if world.outputs.search(path):
+            quotes.setdefault("reads_outputs", path)
+    elif action.kind == "web":
+        quotes.setdefault("reads_docs", action.tool)
+
+
+def _store(part: Part, action: Action, world: _World) -> None:
+    name = PurePosixPath(part.path).name
+    if action.kind != "edit":
+        world.store(part.path, world.texts.get(name, "") + part.text if part.append else part.text)
+        return
+    arguments = action.arguments or {}
+    old = arguments.get("old_string") or arguments.get("old_str")
+    before = world.texts.get(name)
+    if before is not None:
+        changed = (
+            before.replace(old, part.text, 1) if isinstance(old, str) and old in before else f"{before}\n{part.text}"
+        )
+        world.store(part.path, clip(changed))
+
+
+def _shell(text: str, world: _World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
+    for name, quote in shell_facts(text, world.outputs).items():
+        quotes.setdefault(name, quote)
+    for source, target in re.findall(
+        r"([\w./-]{1,120}\.py)\b[^\n;|]{0,80}?(?:>|\s)\s{0,3}([\w./-]{1,120}\.py)\b", text[:20_000]
+    ):
+        world.copy(source, target)
+    for path in script_runs(text):
+        name = PurePosixPath(path).name
+        started.append(path)
+        quotes.setdefault("runs_script", _line_with(text, re.compile(re.escape(name))))
+        if name in world.files:
+            found = python_facts(world.files[name], world.library, world.outputs, _named_cases(text, world))
+            if found.scope == 1 and _SHELL_ALL.search(text):
+                found.scope = ALL
+            facts.merge(found)
+        elif name in world.texts and name.endswith(".sh") and world.texts[name] != text:
+            inner = world.texts.pop(name)
+            _shell(inner, world, facts, quotes, started)
+            world.texts[name] = inner
+
+
+def _named_cases(text: str, world: _World) -> int | None:
+    """How many cases a command line asks for: ids, a counted range, a limit, or a wildcard."""
+    named = {p + d for p, d in _CASE.findall(text) if not world.prefixes or p in world.prefixes}
+    flag = _SUBSET_FLAG.search(text)
+    if flag is not None:
+        return int(flag.group(1)) if flag.group(1) else 1
+    if _SHELL_ALL.search(text):
+        return ALL
+    counted = _SEQUENCE.search(text)
+    if counted:
+        low, high = (int(g) for g in counted.groups() if g)
+        return max(1, high - low + 1)
+    return len(named) or None
+
+
+def _python(text: str, world: _World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
+    module = Module.of(text)
+    if module is not None:
+        found = python_facts(module, world.library, world.outputs)
+        facts.merge(found)
+        commands = "\n".join(
+            _command(n) for n in ast.walk(module.tree) if isinstance(n, ast.Call) and _starts_process(n)
+        )
+        if commands.strip():
+            _shell(commands, world, facts, quotes, started)
+    else:
+        facts.merge(_guess(text, world))
+    if "\n!" in f"\n{text}":
+        _shell(
+            "\n".join(line[1:] for line in text.split("\n") if line[:1] in ("!", "%")), world, facts, quotes, started
+        )
+
+
+def _starts_process(node: ast.Call) -> bool:
+    return getattr(node.func, "attr", "") in (
+        "run",
+        "system",
+        "check_output",
+        "check_call",
+        "Popen",
+        "call",
+        "getoutput",
+    )
+
+
+def _command(node: ast.Call) -> str:
+    """The command line of subprocess.run([...]) and its like; sys.executable reads as python."""
+    words = []
+    for part in ast.walk(node.args[0]) if node.args else ():
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            words.append(part.value)
+        elif isinstance(part, ast.Attribute) and part.attr == "executable":
+            words.insert(0, "python")
+    return " ".join(words)
+
+
+_GUESSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("forward_pass", r"\.(?:predict|generate|forward|infer)\(|no_grad\(\)|inference_mode\(\)"),
+        ("loads_model", r"from_pretrained\(|load_state_dict\(|torch\.load\(|load_model\(|InferenceSession\("),
+        ("training", r"\.backward\(|optim\w*\.step\(|\.fit\("),
+        ("checks_environment", r"__version__|cuda\.is_available|nvidia-smi"),
+        ("loads_inputs", r"nib\.load\(|np\.load\(|Image\.open\(|imread\(|read_csv\(|json\.load\("),
+        ("prints_statistics", r"print\(.{0,200}\.(?:min|max|mean|sum|std|unique)\("),
+        ("prints_shapes", r"print\(.{0,200}\.(?:shape|dtype)"),
+    )
+)
+
+
+def _guess(text: str, world: _World) -> Facts:
+    """Facts of code that does not parse, line by line; outputs count as written when a line saves and one names them."""
+    found = Facts()
+    saves = ""
+    for line in text.split("\n"):
+        for name, pattern in _GUESSES:
+            if name not in found.seen and pattern.search(line[:1_000]):
+                found.note(name, line.strip()[:160])
+        if re.search(r"\.save\(|dump\(|to_csv\(|write_text\(|open\([^)]{0,200}['\"]w", line[:1_000]):
+            saves = line.strip()[:160]
+    if saves and world.outputs.search(text):
+        found.note("writes_outputs", saves)
+    if found.seen.keys() & {"forward_pass", "writes_outputs"}:
+        found.scope, found.open_ended = 1, True
+    return found
+
+
+def _scope(
+    turn: Turn, world: _World, facts: Facts, executed: Iterable[str], started: bool
+) -> tuple[Scope, float | None, tuple[str, ...]]:
+    named = _cases_in("\n".join(executed), world)
+    printed = _cases_in(clip(turn.output), world)
+    cases = tuple(dict.fromkeys((*named, *printed)))
+    if not facts.scope:
+        return "none", None, cases
+    size: int = facts.scope
+    if facts.open_ended and size <= 1:
+        if not printed:
+            return "unknown", None, cases
+        size = len(printed)
+    elif size == 1 and len(printed) > 1 and (started or facts.loaded > 1):
+        # Inputs of all cases go through the model at once, or a script prints a line a case.
+        size = max(len(printed), facts.loaded)
+    elif size == 1 and facts.loaded > 1:
+        size = facts.loaded
+    share = min(1.0, size / world.total) if world.total else 1.0 if size >= ALL else None
+    return _label(size, world.total), share, cases
+
+
+def _label(size: int, total: int | None) -> Scope:
+    if size <= 0:
+        return "none"
+    if size >= ALL or (total is not None and total >= 3 and size >= 0.9 * total):
+        return "all"
+    return "one" if size == 1 else "few"
+
+
+def _cases_in(text: str, world: _World) -> tuple[str, ...]:
+    if not world.known:
+        return ()
+    return tuple(dict.fromkeys(p + d for p, d in _CASE.findall(text) if p + d in world.known))
+
+
+def _comment(turn: Turn) -> tuple[Stage, str] | None:
+    """The stage most often named in comments; else the first that the text names at the beginning of a clause."""
+    found = Counter(match.group(1).upper() for match in _STAGE_COMMENT.finditer(clip(turn.code)))
+    if found:
+        best = max(STAGES, key=lambda stage: found.get(stage, 0))
+        quote = next(m.group(0).strip() for m in _STAGE_COMMENT.finditer(clip(turn.code)) if m.group(1).upper() == best)
+        return best, quote
+    match = _STAGE_TEXT.search(turn.text[:400])
+    if match is None:
+        return None
+    stage = next(s for s in STAGES if s == match.group(1).upper())
+    return stage, turn.text[max(0, match.start(1) - 20) : match.end(1) + 60].strip()
+
+
+def _imported(executed: Iterable[str]) -> set[str]:
+    return {
+        name.rsplit(".", 1)[-1]
+        for text in executed
+        for name in re.findall(r"(?m)^\s{0,12}(?:.{0,80};\s{0,3})?(?:from|import)\s+([\w.]{1,80})", text)
+    }
+
+
+def _is_source(path: str) -> bool:
+    return PurePosixPath(path).suffix.lower() in (
+        ".py",
+        ".sh",
+        ".ipynb",
+        ".r",
+        ".js",
+        ".ts",
+        ".c",
+        ".cpp",
+        ".rs",
+        ".go",
+        ".java",
+        ".yaml",
+        ".yml",
+        ".toml",
+        "",
+    )
+
+
+def _python_plan(turn: Turn) -> bool:
+    from .planfile import plan_writes
+
+    return any(True for action in turn.actions for _ in plan_writes(action))
+
+
+def _writes_image(turn: Turn) -> bool:
+    from .planfile import writes_plan_image
+
+    return any(writes_plan_image(action) for action in turn.actions)
+
+
+def _line_with(text: str, pattern: re.Pattern[str]) -> str:
+    match = pattern.search(text)
+    if match is None:
+        return ""
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else len(text)].strip()[:160]
