@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..trajectories.models import Stage, Tier, Track
 
 EvidenceScope = Literal["plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief"]
+EVIDENCE_SCOPES: tuple[EvidenceScope, ...] = ("plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief")
 
 
 class Node(BaseModel):
@@ -65,7 +66,10 @@ class Rubric(Node):
 
     id: str
     version: str
-    track: Track
+    track: Track | None = None
+    """None: for runs whose track is unknown."""
+    tasks: tuple[str, ...] = ()
+    """Of a variant: words that begin a part of the task's name (`feta` in `feta-seg-task`) and choose it."""
     title: str
     source: str
     derived: bool = False

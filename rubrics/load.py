@@ -1,0 +1,161 @@
+"""Rubrics from YAML: read, validated with line numbers, hashed by meaning.
+
+- `load_rubric(id_or_path)`: a built-in rubric by its id, or any file
+- `rubric_for(track, task)`: the built-in one that fits a run
+- `validate_file(path)`: every problem of a file
+- `criterion_sha256`, `rubric_sha256`: what verdicts and scorecards are keyed by
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import RubricError
+from ..trajectories.models import TIERS, Track
+from .document import Document, error_at, read_document
+from .model import EVIDENCE_SCOPES, Criterion, Rubric
+from .validate import Problem, find_problems
+
+_FOLDER = Path(__file__).parent
+_FALLBACK = "workflow"
+BINARY: tuple[dict[str, Any], ...] = (
+    {"value": 1.0, "text": "Yes, and evidence shows it."},
+    {"value": 0.0, "text": "No, or nothing shows it."},
+)
+"""What `scale: binary` stands for."""
+
+
+def builtin_ids() -> tuple[str, ...]:
+    """Ids of the rubrics that come with the package, sorted. Adding a YAML file to this folder adds one."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+
+
+def load_rubric(id_or_path: str | Path) -> Rubric:
+    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/` or a suffix).
+
+    Raises RubricError naming file, line, column and what was expected; of several problems the first.
+    """
+    if isinstance(id_or_path, str) and not _looks_like_path(id_or_path):
+        if id_or_path not in builtin_ids():
+            known = builtin_ids()
+            close = difflib.get_close_matches(id_or_path, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}, or a .yaml file"
+            raise RubricError(f"no rubric {id_or_path[:80]!r}", hint)
+        return _builtin(id_or_path)
+    path = Path(id_or_path)
+    document = read_document(path)
+    problems = find_problems(document)
+    if problems:
+        first, more = problems[0], len(problems) - 1
+        hint = first.hint + (f"; {more} more: ambjudge rubric validate {path}" if more else "")
+        raise error_at(path, (first.line, first.column), first.message, hint)
+    return build(document)
+
+
+def rubric_for(track: Track | None, task: str | None = None) -> Rubric:
+    """The built-in rubric of a track, or its variant whose `tasks` words begin a part of the task's name.
+
+    Unknown tracks get `workflow`, the rubric derived from the shared workflow.
+    """
+    if track is None or track not in builtin_ids():
+        return _builtin(_FALLBACK)
+    parts = f"-{task.lower().replace('_', '-')}" if task else ""
+    for variant in builtin_ids():
+        if parts and variant.startswith(f"{track}-"):
+            rubric = _builtin(variant)
+            if any(f"-{word}" in parts for word in rubric.tasks):
+                return rubric
+    return _builtin(track)
+
+
+def validate_file(path: str | Path) -> list[Problem]:
+    """Every problem of a rubric file in order of lines; an unreadable file is one problem."""
+    try:
+        return find_problems(read_document(Path(path)))
+    except RubricError as error:
+        return [Problem.of(error)]
+
+
+def build(document: Document) -> Rubric:
+    """A rubric from a valid document: shorthands expanded, items in canonical order, hash set."""
+    data = expand(document.value)
+    rubric = Rubric.model_validate(data)
+    return rubric.model_copy(update={"sha256": rubric_sha256(rubric)})
+
+
+def expand(data: dict[str, Any]) -> dict[str, Any]:
+    """The document with its shorthands written out and what has no order in meaning brought into one order.
+
+    Line breaks inside texts are layout, so every run of white space becomes one space.
+    """
+    result = {**data, "tasks": sorted(data.get("tasks", ())), "stages": {}}
+    for key in ("title", "source"):
+        result[key] = _flat(data[key])
+    for name in sorted(data["stages"]):
+        stage = data["stages"][name]
+        result["stages"][name] = {**stage, "criteria": sorted(map(_criterion, stage.get("criteria", ())), key=_id)}
+    return result
+
+
+def _criterion(data: dict[str, Any]) -> dict[str, Any]:
+    result = dict(data)
+    for key in ("title", "text", "source", "conditional"):
+        if result.get(key) is not None:
+            result[key] = _flat(result[key])
+    scale = BINARY if result["scale"] == "binary" else result["scale"]
+    levels = [{"value": level["value"], "text": _flat(level["text"])} for level in scale]
+    result["scale"] = sorted(levels, key=lambda level: -level["value"])
+    result["requires"] = sorted(result.get("requires", ()))
+    for key, order in (("credit", TIERS), ("tiers", TIERS), ("evidence", EVIDENCE_SCOPES)):
+        if result.get(key) is not None:
+            result[key] = sorted(set(result[key]), key=order.index)
+    return result
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _id(criterion: dict[str, Any]) -> str:
+    return str(criterion["id"])
+
+
+@lru_cache(maxsize=64)
+def _builtin(rubric_id: str) -> Rubric:
+    # Not validated here but by the tests: the JSON Schema costs more than all the rest of loading.
+    return build(read_document(_FOLDER / f"{rubric_id}.yaml"))
+
+
+def _looks_like_path(text: str) -> bool:
+    return "/" in text or "\\" in text or text.endswith((".yaml", ".yml"))
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def rubric_sha256(rubric: Rubric) -> str:
+    """Hash of a rubric's meaning: the same for any layout, comments, order of keys or of criteria."""
+    data = rubric.model_dump(mode="json", exclude={"sha256"})
+    for stage in data["stages"].values():
+        stage["criteria"] = sorted(stage["criteria"], key=_id)
+    return _hash(data)
+
+
+def criterion_sha256(criterion: Criterion) -> str:
+    """Hash of everything in a criterion that decides a verdict: id, title, text, scale, condition, evidence scopes.
+
+    Not weight, requires, credit, tiers, source: they decide how verdicts are combined, so editing them makes none
+    stale. The title counts, because a judge may be shown it as a heading: reusing a verdict on words that the judge
+    never saw would be wrong, while a needless call is only a few cents.
+    """
+    kept = criterion.model_dump(mode="json", include={"id", "title", "text", "scale", "conditional", "evidence"})
+    kept["scale"] = sorted(kept["scale"], key=lambda level: -float(level["value"]))
+    kept["evidence"] = sorted(kept["evidence"])
+    return _hash(kept)

@@ -1,0 +1,219 @@
+"""What is wrong with a rubric document: its shape by the published JSON Schema, its meaning by rules of our own."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import RubricError
+from .document import Document, Step
+
+SCHEMA_PATH = Path(__file__).with_name("rubric.schema.json")
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong with a file, at a line and column from 1 (0: the file as a whole)."""
+
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+    path: Path | None = None
+
+    @classmethod
+    def of(cls, error: RubricError) -> Problem:
+        """A problem from the error that stopped the reading."""
+        prefix, path = error.message, error.path
+        if path is not None and prefix.startswith(f"{path}:"):
+            parts = prefix[len(str(path)) + 1 :].split(":", 2)
+            if len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit():
+                return cls(int(parts[0]), int(parts[1]), parts[2].strip(), error.hint, path)
+            prefix = prefix[len(str(path)) + 1 :].strip()
+        return cls(0, 0, prefix, error.hint, path)
+
+    def __str__(self) -> str:
+        place = "" if self.path is None else f"{self.path}:"
+        place += f"{self.line}:{self.column}:" if self.line else ""
+        return f"{place} {self.message}{f' ({self.hint})' if self.hint else ''}".strip()
+
+
+def schema() -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of rubric files."""
+    loaded = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def find_problems(document: Document) -> list[Problem]:
+    """All problems, in order of lines. Rules of meaning are only asked where the shape is right."""
+    problems = list(_shape_problems(document))
+    if not problems:
+        problems = list(_meaning_problems(document))
+    return sorted(set(problems))
+
+
+def _where(path: tuple[Step, ...]) -> str:
+    """A path as words: criteria are named by `criteria[2]`, as editors and other tools do."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _problem(document: Document, path: tuple[Step, ...], message: str, hint: str, key: bool = False) -> Problem:
+    line, column = document.position(path, key)
+    place = _where(path)
+    return Problem(line, column, f"{place}: {message}" if place else message, hint, document.path)
+
+
+def _shape_problems(document: Document) -> Iterator[Problem]:
+    from jsonschema import Draft202012Validator
+
+    if not isinstance(document.value, dict):
+        yield _problem(
+            document, (), f"is a {_kind(document.value)}", "expected a mapping with id, version, stages, ..."
+        )
+        return
+    for error in Draft202012Validator(schema()).iter_errors(document.value):
+        path: tuple[Step, ...] = tuple(error.absolute_path)
+        rule, wanted, found = error.validator, error.validator_value, error.instance
+        if rule == "additionalProperties":
+            known = list(error.schema["properties"])
+            for name in sorted(set(found) - set(known)):
+                close = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean `{close[0]}`?" if close else f"known: {', '.join(known)}"
+                yield _problem(document, (*path, name), "unknown key", hint, key=True)
+        elif rule == "required":
+            missing = [name for name in wanted if name not in found]
+            for name in missing:
+                if f"{name!r}" in error.message:
+                    yield _problem(document, path, f"`{name}` is missing", "add it")
+        else:
+            message, hint = _rule_words(rule, wanted, found, error.schema.get("description", ""))
+            yield _problem(document, path, message, hint)
+
+
+def _rule_words(rule: str, wanted: Any, found: Any, description: str) -> tuple[str, str]:
+    shown = json.dumps(found, ensure_ascii=False)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    hint = description or "see docs/rubrics.md"
+    if rule == "type":
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
+        return f"{shown} is a {_kind(found)}", f"expected {' or '.join(_TYPE_WORDS.get(n, n) for n in names)}"
+    if rule == "enum":
+        close = difflib.get_close_matches(str(found), [str(w) for w in wanted], 1)
+        also = f"; did you mean {close[0]}?" if close else ""
+        return f"{shown} is not allowed", f"expected one of {', '.join(str(w) for w in wanted)}{also}"
+    if rule == "const":
+        return f"{shown} is not allowed", f"expected {json.dumps(wanted)}, or a list of levels"
+    if rule == "pattern":
+        return f"{shown} has the wrong form", f"expected {hint}"
+    limits = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than"}
+    if rule in limits:
+        return f"{shown} is out of range", f"expected {limits[rule]} {wanted}"
+    if rule in ("minItems", "minLength"):
+        what = "entries" if rule == "minItems" else "characters"
+        return f"{shown} is too short", f"expected {wanted} or more {what}"
+    if rule == "maxLength":
+        return f"{shown} is too long", f"expected at most {wanted} characters"
+    if rule == "uniqueItems":
+        return f"{shown} names something twice", "remove one"
+    return f"{shown} breaks the rule {rule}", hint
+
+
+_TYPE_WORDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "text",
+    "number": "a number",
+    "boolean": "true or false",
+}
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    kinds = {dict: "mapping", list: "list", str: "text", int: "number", float: "number"}
+    return kinds[type(value)]
+
+
+def _meaning_problems(document: Document) -> Iterator[Problem]:
+    stages = document.value["stages"]
+    for stage in sorted(stages):
+        criteria = stages[stage].get("criteria", [])
+        base: tuple[Step, ...] = ("stages", stage, "criteria")
+        if stage in ("S4", "S5") and criteria:
+            yield _problem(
+                document, base, f"{stage} has criteria", "S4 and S5 are computed; give them a weight only", key=True
+            )
+            continue
+        seen: dict[str, int] = {}
+        for index, criterion in enumerate(criteria):
+            at, name = (*base, index), criterion["id"]
+            if not name.startswith(stage):
+                yield _problem(document, (*at, "id"), f"{name} stands under {stage}", f"expected an id like {stage}a")
+            if name in seen:
+                line = document.position((*base, seen[name], "id"))[0]
+                yield _problem(document, (*at, "id"), f"the id {name} is there twice", f"first on line {line}")
+            if name == stage and len(criteria) > 1:
+                yield _problem(document, (*at, "id"), f"{name} is not the only criterion", f"name it {stage}a")
+            seen.setdefault(name, index)
+            yield from _scale_problems(document, at, criterion)
+            tiers, credit = criterion.get("tiers"), criterion.get("credit", [])
+            for slot, tier in enumerate(credit):
+                if tiers is not None and tier not in tiers:
+                    yield _problem(document, (*at, "credit", slot), f"{tier} is credited, but the item does not apply there",
+                                   f"add {tier} to tiers, or remove it here")  # fmt: skip
+        yield from _requires_problems(document, base, criteria, seen)
+
+
+def _scale_problems(document: Document, at: tuple[Step, ...], criterion: dict[str, Any]) -> Iterator[Problem]:
+    if criterion["scale"] == "binary":
+        return
+    values = [level["value"] for level in criterion["scale"]]
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield _problem(
+                document, (*at, "scale", index, "value"), f"the value {value} is there twice", "one level a value"
+            )
+    for needed in (0, 1):
+        if needed not in values:
+            yield _problem(document, (*at, "scale"), f"no level has the value {needed}", "a scale runs from 0 to 1")
+
+
+def _requires_problems(
+    document: Document, base: tuple[Step, ...], criteria: list[dict[str, Any]], known: dict[str, int]
+) -> Iterator[Problem]:
+    needs = {criterion["id"]: criterion.get("requires", []) for criterion in criteria}
+    for index, criterion in enumerate(criteria):
+        for slot, needed in enumerate(criterion.get("requires", [])):
+            at = (*base, index, "requires", slot)
+            if needed not in known:
+                close = difflib.get_close_matches(needed, known, 1)
+                yield _problem(
+                    document,
+                    at,
+                    f"no criterion {needed} in this stage",
+                    f"did you mean {close[0]}?" if close else "name one of this stage",
+                )
+            elif _reaches(needs, needed, criterion["id"]):
+                yield _problem(document, at, f"{criterion['id']} requires itself through {needed}", "break the circle")
+
+
+def _reaches(needs: dict[str, list[str]], start: str, target: str) -> bool:
+    todo, done = [start], set()
+    while todo:
+        name = todo.pop()
+        if name == target:
+            return True
+        if name not in done:
+            done.add(name)
+            todo.extend(needs.get(name, []))
+    return False
