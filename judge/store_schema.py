@@ -1,0 +1,234 @@
+"""Tables of the verdict store, the same on SQLite and PostgreSQL, and the triggers that make it append-only.
+
+`calls`, `verdicts`, `attempts`, `replies`, `labels` and `events` are only ever added to: the database itself refuses
+UPDATE and DELETE. `files` and `evidence` are indexes over files that can be rebuilt at any time; `cards` are derived.
+Times are ISO 8601 in UTC. JSON is kept as text, so that both databases hold the same bytes.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.engine import Connection
+
+VERSION = 1
+"""Of the schema. A store with a higher one is refused, never guessed at."""
+
+APPEND_ONLY = ("calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
+
+metadata = MetaData()
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("ref", Integer, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("content_sha256", String(64), nullable=False),
+    Column("agent", Text),
+    Column("model", Text),
+    Column("task", Text),
+    Column("track", String(32)),
+    Column("tier", String(16)),
+    Column("repeat", Integer),
+    Column("turns", Integer, nullable=False),
+    Column("format", String(16), nullable=False),
+    Column("created_at", String(32), nullable=False),
+    UniqueConstraint("path", "content_sha256", name="runs_version"),
+    Index("runs_by_content", "content_sha256"),
+    Index("runs_by_id", "id"),
+)
+"""Every version of a run that was judged: one row a path and content."""
+
+files = Table(
+    "files",
+    metadata,
+    Column("path", Text, primary_key=True),
+    Column("content_sha256", String(64), nullable=False),
+    Column("stamp", String(64), nullable=False),
+    Column("stamped_at", String(32), nullable=False),
+)
+"""What is at a path now, as far as was seen: file sizes and times that stood for this content."""
+
+evidence = Table(
+    "evidence",
+    metadata,
+    Column("content_sha256", String(64), primary_key=True),
+    Column("context", String(64), primary_key=True),
+    Column("stage", String(2), nullable=False),
+    Column("evidence_sha256", String(64), nullable=False),
+    Column("created_at", String(32), nullable=False),
+    Index("evidence_by_sha", "evidence_sha256"),
+)
+"""Evidence hashes by run content and packing context (`keys.evidence_context`)."""
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("run_ref", Integer, ForeignKey("runs.ref"), nullable=False),
+    Column("stage", String(2), nullable=False),
+    Column("judge", Text, nullable=False),
+    Column("rubric_sha256", String(64), nullable=False),
+    Column("sample", Integer, nullable=False),
+    Column("criteria", Text, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("cost_usd", Float(53)),
+    Column("codes", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("created_at", String(32), nullable=False),
+    Index("calls_by_run", "run_ref"),
+    Index("calls_by_judge", "judge", "stage"),
+)
+"""One answered stage request: its cost, the codes and warnings that came with it."""
+
+replies = Table(
+    "replies",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("size", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+"""Raw reply texts, once each: UTF-8 (lone surrogates kept), zlib. `size` is of the text in bytes."""
+
+call_replies = Table(
+    "call_replies",
+    metadata,
+    Column("call_id", String(32), ForeignKey("calls.id"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("sha256", String(64), ForeignKey("replies.sha256"), nullable=False),
+)
+
+
+def _key_columns() -> list[Column[object]]:
+    columns: list[Column[object]] = [
+        Column("stage", String(2), nullable=False),
+        Column("criterion_id", String(8), nullable=False),
+        Column("criterion_sha256", String(64), nullable=False),
+        Column("evidence_sha256", String(64), nullable=False),
+        Column("judge", Text, nullable=False),
+        Column("prompt_sha256", String(64)),
+        Column("parameters", Text, nullable=False),
+        Column("sample", Integer, nullable=False),
+    ]
+    return columns
+
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("key", String(64), nullable=False, unique=True),
+    *_key_columns(),
+    Column("value", Float(53)),
+    Column("status", String(16), nullable=False),
+    Column("reason", String(16)),
+    Column("detail", Text, nullable=False),
+    Column("rationale", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Column("votes", Text, nullable=False),
+    Column("call_id", String(32), ForeignKey("calls.id"), nullable=False),
+    Column("created_at", String(32), nullable=False),
+    Index("verdicts_by_evidence", "evidence_sha256", "criterion_id"),
+    Index("verdicts_by_criterion", "criterion_sha256"),
+    Index("verdicts_by_call", "call_id"),
+)
+"""Final verdicts, one a key for ever: whoever comes second with the same key is dropped."""
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("key", String(64), nullable=False),
+    *_key_columns(),
+    Column("reason", String(16), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("call_id", String(32), ForeignKey("calls.id"), nullable=False),
+    Column("created_at", String(32), nullable=False),
+    Index("attempts_by_key", "key"),
+)
+"""Failures that another attempt may mend; never reused as a verdict."""
+
+cards = Table(
+    "cards",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("run_ref", Integer, ForeignKey("runs.ref"), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("judge", Text, nullable=False),
+    Column("rubric_id", Text, nullable=False),
+    Column("rubric_sha256", String(64), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created_at", String(32), nullable=False),
+    Index("cards_by_path", "path", "judge", "rubric_id"),
+)
+"""Scorecards as JSON, zlib; the last one of a (path, judge, rubric) is the one in force."""
+
+labels = Table(
+    "labels",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("run", Text, nullable=False),
+    Column("annotator", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", String(32), nullable=False),
+    Index("labels_by_run", "run", "annotator"),
+)
+"""Human labels as their canonical JSON; the last one of a (run, annotator) is in force."""
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("batch", String(32)),
+    Column("body", Text, nullable=False),
+    Column("created_at", String(32), nullable=False),
+)
+
+_PG_FUNCTION = """
+CREATE OR REPLACE FUNCTION ambjudge_append_only() RETURNS trigger AS $$
+BEGIN RAISE EXCEPTION 'ambjudge store: rows of % are only ever added', TG_TABLE_NAME; END;
+$$ LANGUAGE plpgsql
+"""
+
+
+def create(connection: Connection) -> None:
+    """Create whatever is missing. The caller holds a write transaction, so that two processes do not interleave."""
+    metadata.create_all(connection)
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_PG_FUNCTION)
+    for table in APPEND_ONLY:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(
+                f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+                "FOR EACH STATEMENT EXECUTE FUNCTION ambjudge_append_only()"
+            )
+        else:
+            for verb in ("UPDATE", "DELETE"):
+                connection.exec_driver_sql(
+                    f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+                    f"BEGIN SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever added'); END"
+                )
