@@ -80,6 +80,7 @@ _STATISTICS = {
 _CHECK_CALLS = {"cuda.is_available", "device_count", "import_module", "cpu_count", "find_spec", "get_device_name",
                 "python_version", "which", "mem_get_info", "get_device_properties"}  # fmt: skip
 _DOWNLOADS = {"hf_hub_download", "snapshot_download", "urlretrieve", "download_url_to_file", "download"}
+_MADE_UP = {"zeros", "randn", "rand", "ones", "randint"}
 _QUIET = ("no_grad", "inference_mode")
 _BUILTINS = frozenset(dir(builtins))
 _RESTORERS = re.compile(
@@ -175,6 +176,7 @@ class _Reader:
         self.models: set[str] = set(shared.models) if shared else set()
         self.files: dict[str, str] = dict(shared.files) if shared else {}
         self.params: set[str] = set()
+        self.options: set[str] = set(shared.options) if shared else set()
         self.no_grad = 0
         self.memo: dict[tuple[str, bool], Facts] = shared.memo if shared else {}
         self.unknown_loops = 0
@@ -319,6 +321,8 @@ class _Reader:
             self.enter(name, known, owner, node, output, size)
             if known.name != "forward":
                 return
+        if name == "add_argument" and output and node.args and isinstance(node.args[0], ast.Constant):
+            self.options.add(str(node.args[0].value).lstrip("-").replace("-", "_"))
         if name in _MODEL_LOADERS or (name == "load" and base in ("torch", "joblib", "jit", "keras", "pickle")):
             self.facts.note("loads_model", self.quote(node))
             if (
@@ -331,11 +335,19 @@ class _Reader:
         if name == "eval" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
             self.models.add(node.func.value.id)
         if self.is_forward(node, name, base):
-            self.work("forward_pass", node, size)
+            given = max((s for s in map(self.size_of, arguments) if s is not None), default=1)
+            if _mentions(node, _MADE_UP) and "forward_pass" not in self.facts.seen:
+                self.facts.note("dummy_forward", self.quote(node))
+            self.work("forward_pass", node, max(size, given))
         if (
             name in ("backward", "learn")
             or (name == "step" and "opt" in dotted)
-            or (name == "train" and ("trainer" in dotted.lower() or base in ("xgb", "lgb")))
+            or (
+                name == "train"
+                and bool(arguments or "trainer" in dotted.lower())
+                and isinstance(node.func, ast.Attribute)
+                and not _is_flag(arguments)
+            )
         ) or (name == "fit" and isinstance(node.func, ast.Attribute)):
             self.facts.note("training", self.quote(node))
         elif _RESTORERS.fullmatch(name):
@@ -409,6 +421,7 @@ class _Reader:
                     inner.models.add(parameter)
             inner.no_grad += any(_last_name(d) in _QUIET for d in function.decorator_list)
             inner.block(function.body, 1)
+            self.options |= inner.options
             self.memo[key] = inner.facts
         found = self.memo[key]
         before = self.facts.scope
@@ -465,6 +478,8 @@ class _Reader:
         for child in ast.walk(node):
             if isinstance(child, ast.Name) and child.id in self.tainted:
                 return True
+            if isinstance(child, ast.Attribute) and child.attr in self.options:
+                return True
             if (
                 isinstance(child, ast.Constant)
                 and isinstance(child.value, str)
@@ -503,7 +518,9 @@ class _Reader:
             parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
             known = [s for s in (self.size_of(p, depth + 1) for p in parts) if s is not None]
             return self.arguments if _is_argument(node) and self.arguments else max(known, default=None)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
+            return self.size_of(node.left, depth + 1)
+        if isinstance(node, ast.BinOp):
             sides = [self.size_of(side, depth + 1) for side in (node.left, node.right)]
             return None if None in sides else min(ALL, sum(s for s in sides if s))
         if isinstance(node, ast.Attribute):
@@ -516,6 +533,10 @@ class _Reader:
         whole = self.size_of(node.value, depth + 1)
         if _is_argument(node.value):
             return self.arguments
+        if isinstance(node.slice, ast.Tuple) and any(
+            isinstance(e, ast.Slice) and e.lower is None and e.upper is None for e in node.slice.elts[:1]
+        ):
+            return whole
         if not isinstance(node.slice, ast.Slice):
             return 1
         low, high, step = (_integer(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
@@ -572,7 +593,7 @@ class _Reader:
                     return self.size_of(statement.value, depth + 2)
         if name == "parse_args":
             return None
-        return 1
+        return self.size_of(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else 1
 
     def texts(self, node: ast.AST) -> list[str]:
         """String constants in an expression, and those that its names hold."""
@@ -628,6 +649,11 @@ def _mentions(node: ast.AST, names: set[str]) -> bool:
         (isinstance(n, ast.Attribute) and n.attr in names) or (isinstance(n, ast.Name) and n.id in names)
         for n in ast.walk(node)
     )
+
+
+def _is_flag(arguments: list[ast.expr]) -> bool:
+    """model.train(False) switches a mode; it trains nothing."""
+    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and isinstance(arguments[0].value, bool)
 
 
 def _integer(node: ast.AST | None) -> int | None:

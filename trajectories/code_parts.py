@@ -28,6 +28,9 @@ _RUN = re.compile(
     r"\b(?:python[\d.]{0,5}|torchrun|accelerate launch|bash|sh|Rscript|node)\s+(?:-[\w=]{1,20}\s+){0,4}(?:-m\s+)?([\w./~$\{\}-]{1,200}\.(?:py|sh|R|js|ipynb))\b"
     r"|(?:^|[;&|]\s{0,3})(\./[\w./-]{1,200})"
 )
+_PATCHED = re.compile(
+    r"(?m)^(?:[AMU] (\S{1,300})|\*\*\* (?:Add|Update) File: (\S{1,300})|\+\+\+ (?:b/)?(\S{1,300}))[ \t]*$"
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,10 @@ def parse(text: str) -> ast.Module | None:
 def split(action: Action) -> tuple[Part, ...]:
     """The parts of an action in order; nothing for tools that neither run nor write."""
     if action.kind in ("write", "edit"):
-        return (Part("file", clip(action.code), action.path or "", action.kind == "edit"),) if action.code else ()
+        if not action.code:
+            return ()
+        code = clip(action.code)
+        return (Part("file", code, action.path or _patched(code), action.kind == "edit"),)
     if action.kind != "execute" or not action.code.strip():
         return ()
     code = clip(action.code)
@@ -77,6 +83,12 @@ def split(action: Action) -> tuple[Part, ...]:
     if action.language not in ("bash", "sh", None) or (action.language is None and _looks_python(code)):
         return (Part("python", code),)
     return tuple(_shell_parts(code))
+
+
+def _patched(patch: str) -> str:
+    """The file that a patch text names: `A path`, `*** Update File: path`, `+++ b/path`."""
+    match = _PATCHED.search(patch[:4_000])
+    return next((g for g in match.groups() if g), "") if match else ""
 
 
 def script_runs(shell: str) -> tuple[str, ...]:

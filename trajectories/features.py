@@ -74,6 +74,8 @@ class TurnFeatures(Frozen):
     loads_model: bool = False
     forward_pass: bool = False
     """A model is applied to something (a classical method shows as `writes_outputs` or `classical_method`)."""
+    dummy_forward: bool = False
+    """A model is applied to made-up input (zeros, random numbers)."""
     classical_method: bool = False
     writes_module: bool = False
     """A source file is written or edited."""
@@ -105,6 +107,10 @@ class TurnFeatures(Frozen):
     closing_message: bool = False
     """The last message, without any tool call."""
     todo_only: bool = False
+    todo_done: bool = False
+    """A to-do list in which everything is completed is written."""
+    writes_report: bool = False
+    """A README, summary or results text (Markdown, not the plan) is written."""
     message_only: bool = False
     stage_comment: Stage | None = None
     """The stage that the turn itself names in a comment (else in a sentence's beginning). Evidence, not the law."""
@@ -221,7 +227,9 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
                 plan_lines += part.lines
             else:
                 module_lines += part.lines
-                if _is_source(part.path):
+                if part.path.lower().endswith((".md", ".rst")):
+                    quotes.setdefault("writes_report", part.path)
+                elif _is_source(part.path):
                     quotes.setdefault("writes_module", part.path)
                 if world.outputs.search(part.path):
                     quotes.setdefault("writes_outputs", part.path)
@@ -283,6 +291,7 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
         submits=any(a.kind == "submit" for a in turn.actions) or any(_SUBMIT_CALL.search(t) for t in executed_text),
         closing_message=message and last and bool(turn.text.strip()),
         message_only=message,
+        todo_done=any(_todo_done(a) for a in turn.actions),
         todo_only=bool(turn.actions) and all(a.kind == "todo" for a in turn.actions),
         failed=turn.failed,
         blocked=any(o.kind == "blocked" for o in observations),
@@ -319,6 +328,12 @@ def _tool_facts(action: Action, world: _World, quotes: dict[str, str]) -> None:
             quotes.setdefault("reads_outputs", path)
     elif action.kind == "web":
         quotes.setdefault("reads_docs", action.tool)
+
+
+def _todo_done(action: Action) -> bool:
+    todos = (action.arguments or {}).get("todos") if action.kind == "todo" else None
+    done = [t.get("status") == "completed" for t in todos if isinstance(t, dict)] if isinstance(todos, list) else []
+    return bool(done) and all(done)
 
 
 def _store(part: Part, action: Action, world: _World) -> None:
@@ -458,11 +473,8 @@ def _scope(
         if not printed:
             return "unknown", None, cases
         size = len(printed)
-    elif size == 1 and len(printed) > 1 and (started or facts.loaded > 1):
-        # Inputs of all cases go through the model at once, or a script prints a line a case.
-        size = max(len(printed), facts.loaded)
-    elif size == 1 and facts.loaded > 1:
-        size = facts.loaded
+    elif size == 1 and len(printed) > 1 and started:
+        size = len(printed)  # a script whose loop was not seen, but which prints a line a case
     share = min(1.0, size / world.total) if world.total else 1.0 if size >= ALL else None
     return _label(size, world.total), share, cases
 
