@@ -192,26 +192,17 @@ def _problems(card: ScoreCard) -> None:
                 say(f"  … and {len(lines) - 12} more (--json shows all)")
 
 
-def many(cards: Sequence[ScoreCard]) -> None:
-    """One row a run."""
-    rows, styles = [], []
-    for card in cards:
-        scores = [card.stages[s].score for s in STAGES]
-        fired = " ".join(dict.fromkeys(c.code for c in card.codes)) or "–"
-        rows.append([card.run.id, card.run.task or "–", card.run.tier or "–", *(number(s) for s in scores), number(card.agentic),
-                     number(card.task), number(card.overall, 1), fired, card.status.ended])  # fmt: skip
-        styles.append(
-            [
-                None,
-                None,
-                None,
-                *(style_of(s) for s in scores),
-                None,
-                None,
-                "bold",
-                None,
-                "bad" if card.status.ended in ("breach", "cut") else None,
-            ]
-        )
-    table(["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Ended"], rows,
-          right=range(3, 11), flexible=0, styles=styles)  # fmt: skip
+def row(card: ScoreCard) -> tuple[list[str], list[str | None]]:
+    """One line of the table of several runs: its cells and their styles."""
+    scores = [card.stages[s].score for s in STAGES]
+    fired = " ".join(dict.fromkeys(c.code for c in card.codes)) or "–"
+    cells = [card.run.id, card.run.task or "–", card.run.tier or "–", *(number(s) for s in scores), number(card.agentic),
+             number(card.task), number(card.overall, 1), fired, card.status.ended]  # fmt: skip
+    bad = "bad" if card.status.ended in ("breach", "cut") else None
+    return cells, [None, None, None, *(style_of(s) for s in scores), None, None, "bold", None, bad]
+
+
+def rows(lines: Sequence[tuple[list[str], list[str | None]]]) -> None:
+    """The table of several runs, one row a run."""
+    table(["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Ended"], [cells for cells, _ in lines],
+          right=range(3, 11), flexible=0, styles=[styles for _, styles in lines])  # fmt: skip

@@ -1,0 +1,42 @@
+"""ambjudge score: runs to scorecards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .options import JSON, PATHS, policy_options, run_options
+
+
+@click.command(
+    "score",
+    epilog="\b\nExamples:\n  ambjudge score examples/codes\n  ambjudge score runs/ --judge anthropic/claude-sonnet-4-5 --json --out cards.jsonl",
+)
+@PATHS
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="NAME",
+    help="heuristic (default), a model, or local:PATH; several: a panel.",
+)
+@JSON
+@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards to FILE (JSON Lines) as well.")
+@run_options
+@policy_options
+@click.option("--api-base", metavar="URL", help="Server of the model, for OpenAI-compatible ones.")
+@click.option("--temperature", type=float, help="Sampling temperature of a model judge.")
+@click.option("--samples", type=click.IntRange(1, 25), help="Ask a model judge so many times; the majority counts.")
+@click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model judge.")
+@click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs judged at the same time.  [default: 8]")
+@click.pass_obj
+def command(obj: dict[str, Any], paths: tuple[str, ...], **flags: Any) -> int:
+    """Score runs: a conversation.json, a run folder, or every run below a folder.
+
+    S1-S3 are judged against the track's rubric, S4-S5 checked from the output files. --track and --tier say what the
+    files do not.
+    """
+    from .scoring import run
+
+    return run(obj, paths, flags)

@@ -1,0 +1,128 @@
+"""The work of `ambjudge score`: settings to options, outcomes to output and exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from .. import console
+from ..config import Settings, load
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..judge.scorecard import ScoreCard
+    from ..judge.session import Outcome, ScoreOptions
+
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
+    from ..judge.select import JudgeOptions, make_judge
+
+    settings = load(Path(paths[0]), obj["config"])
+    judge = make_judge(
+        settings.get("judge", flags["judges"]) or (),
+        JudgeOptions(
+            api_base=settings.get("api_base", flags["api_base"]),
+            temperature=settings.get("temperature", flags["temperature"]),
+            samples=settings.get("samples", flags["samples"]) or 1,
+            timeout=settings.get("timeout", flags["timeout"]),
+        ),
+    )
+    options = score_options(settings, flags)
+    with ExitStack() as stack:
+        sink = _Sink(obj, paths, flags, stack)
+        asyncio.run(_score(paths, judge, options, sink))
+        return sink.finish()
+
+
+def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
+    """Flags over settings over defaults; InputError for an unknown track or a missing --public folder."""
+    from ..judge.scorecard import Policy
+    from ..judge.session import ScoreOptions
+    from ..trajectories.models import TRACKS
+
+    chosen = {key: settings.get(key, flags.get(key)) for key in ("missing", "breach", "malformed")}
+    track = settings.get("track", flags.get("track"))
+    if track is not None and track not in TRACKS:
+        raise InputError(f"no track {track!r}", f"one of {', '.join(TRACKS)}")
+    public = settings.get("public", flags.get("public"))
+    if public is not None and not Path(public).is_dir():
+        raise InputError(f"{public}: no such folder", "--public takes the folder with the public inputs")
+    return ScoreOptions(
+        rubric=settings.get("rubric", flags.get("rubric")),
+        policy=Policy(**{key: value for key, value in chosen.items() if value}),
+        public=Path(public) if public else None,
+        track=track,
+        tier=settings.get("tier", flags.get("tier")),
+        concurrency=settings.get("concurrency", flags.get("concurrency")) or 8,
+    )
+
+
+async def _score(paths: tuple[str, ...], judge: Any, options: ScoreOptions, sink: _Sink) -> None:
+    from ..judge.session import score_many
+
+    async for outcome in score_many(paths, judge, options):
+        sink.take(outcome)
+
+
+class _Sink:
+    """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at once."""
+
+    def __init__(self, obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], stack: ExitStack) -> None:
+        self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
+        self.file: IO[str] | None = None
+        if flags["out"]:
+            out = Path(flags["out"])
+            try:
+                out.parent.mkdir(parents=True, exist_ok=True)
+                self.file = stack.enter_context(out.open("w", encoding="utf-8", errors="backslashreplace"))
+            except OSError as error:
+                raise InputError(f"{out}: cannot be written: {error.strerror}", "choose another --out") from None
+        self.progress = console.Progress("scored", None, self.quiet)
+        stack.callback(self.progress.clear)
+        self.only: ScoreCard | None = None
+        self.rows: list[tuple[list[str], list[str | None]]] = []
+        self.done = self.failed = self.partial = 0
+
+    def take(self, outcome: Outcome) -> None:
+        if outcome.card is None:
+            self.failed += 1
+            self.progress.clear()
+            console.note(f"ambjudge: error: {outcome.error}")
+            return
+        card = outcome.card
+        self.done += 1
+        self.partial += any(card.stages[s].score is None for s in card.stages)
+        if self.file is not None:
+            self.file.write(card.to_json() + "\n")
+        if self.as_json:
+            console.raw(card.to_json())
+        else:
+            from .render import row
+
+            self.only = card if self.done == 1 else None
+            self.rows.append(row(card))
+        self.progress.update(self.done + self.failed, f"{self.failed} failed" if self.failed else "")
+
+    def finish(self) -> int:
+        self.progress.clear()
+        if not self.as_json and self.only is not None and not self.failed:
+            from .render import scorecard
+
+            scorecard(self.only, self.verbose)
+        elif not self.as_json and self.rows:
+            from .render import rows
+
+            rows(self.rows)
+        if self.done + self.failed > 1:
+            bits = [f"{self.done} scored"]
+            if self.partial:
+                bits.append(f"{self.partial} of them with unscored stages")
+            if self.failed:
+                bits.append(f"{self.failed} could not be read")
+            console.note(", ".join(bits), self.quiet)
+        if not self.done:
+            return 2
+        return 1 if self.failed or self.partial else 0

@@ -1,0 +1,69 @@
+"""ambjudge verify: does a scorecard add up?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command(
+    "verify", epilog="\b\nExample:\n  ambjudge score runs/ --json > cards.jsonl && ambjudge verify cards.jsonl"
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
+@click.option("--rubric", metavar="FILE", help="The rubric that was used, where it is not a built-in one.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON line a scorecard.")
+@click.pass_obj
+def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_json: bool) -> int:
+    """Recompute every number of scorecards (JSON or JSON Lines) from their criteria and checks, without any model.
+
+    Exit 1 when a number differs or a card is broken.
+    """
+    from ..console import note, raw, say
+    from ..errors import InputError
+    from ..judge.verify import parse_card, rubric_of, verify
+
+    good = bad = 0
+    for where, data in _cards(files):
+        try:
+            if isinstance(data, InputError):
+                raise data
+            card = parse_card(data, where)
+            differences = verify(card, rubric_of(card, rubric))
+            name, lines = card.run.id, [str(d) for d in differences]
+        except InputError as error:
+            name, lines = where, [error.message + (f" ({error.hint})" if error.hint else "")]
+        good, bad = (good + 1, bad) if not lines else (good, bad + 1)
+        if as_json:
+            raw(json.dumps({"where": where, "run": name, "ok": not lines, "differences": lines}, ensure_ascii=False))
+        elif lines:
+            say(f"{name}  ({where})")
+            for line in lines:
+                say(f"  {line}")
+    note(f"{good} of {good + bad} scorecards add up", obj["quiet"])
+    return 0 if not bad else 1
+
+
+def _cards(files: tuple[str, ...]) -> Any:
+    """(where, value or error) for every scorecard of every file, one at a time."""
+    from ..errors import InputError
+    from ..trajectories.reading import decode, parse_json, read_bytes, read_jsonl
+
+    for name in files:
+        path = Path(name)
+        text = decode(read_bytes(path), path)
+        try:
+            value = parse_json(text, path)
+        except InputError as error:
+            if "\n" not in text.strip():
+                yield name, error
+                continue
+            for number, line in read_jsonl(path):
+                yield f"{name}:{number}", line
+            continue
+        if isinstance(value, list):
+            yield from ((f"{name}[{i}]", item) for i, item in enumerate(value))
+        else:
+            yield name, value
