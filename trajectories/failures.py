@@ -61,6 +61,8 @@ class Finding(NamedTuple):
     frame: str | None = None
     chain: tuple[str, ...] = ()
     cut: bool = False
+    in_library: bool = False
+    """The innermost frame is library code: packages that do not fit each other rather than a wrong call."""
 
 
 # What a message says about its cause, most specific first; read on the final lines of tracebacks and on plain lines.
@@ -103,6 +105,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("path", re.compile(r"FileNotFoundError|NotADirectoryError|IsADirectoryError|no such file or directory", re.I)),
     ("syntax", re.compile(r"^(?:SyntaxError|IndentationError|TabError)\b|syntax error", re.I)),
 )  # fmt: skip
+_API_MISUSE = re.compile(r"cannot import name|has no attribute")
 _LOCALHOST = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0")
 
 _HEADER = "Traceback (most recent call last)"
@@ -225,6 +228,8 @@ def _failure(turn: int, slot: int, observation: Observation, found: Finding) -> 
     environment = family in ENVIRONMENT
     if family == "shell":
         environment = True  # a missing command is a missing tool
+    if family == "package" and _API_MISUSE.search(found.message) and not found.in_library:
+        environment = False  # the agent's own line asks for a name that the installed package does not have
     if family == "network" and _LOCALHOST.search(found.message):
         environment = False  # the agent's own service is not up
     if family == "killed":
@@ -312,7 +317,16 @@ def _scan(text: str) -> Iterator[Finding]:
                 message = f"{kind}: {final[2]}" if final[2] else kind
                 chain.append(kind)
                 cause = _cause(" ".join((pending.message, message)) if pending else message, "code")
-                pending = Finding(number, kind, cause, message, 0.95, _frame(frames), tuple(chain))
+                pending = Finding(
+                    number,
+                    kind,
+                    cause,
+                    message,
+                    0.95,
+                    _frame(frames),
+                    tuple(chain),
+                    in_library=bool(frames and _LIBRARY.search(frames[-1][0])),
+                )
                 opened, frames = False, []
             continue
         if pending is not None and number - pending.line > 8 and number - last_chain_line > 6:

@@ -1,0 +1,145 @@
+"""What a detector may look at: one run with its stages, features, failures, episodes and the facts on its files.
+
+Facts on delivered files come in as plain values (`OutputFacts`), as opening files belongs to the room above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from ..trajectories.failures import Failure
+from ..trajectories.features import TurnFeatures
+from ..trajectories.models import Frozen, Run, Segmentation, Stage, Turn
+from .episodes import Episode
+
+
+class OutputFact(Frozen):
+    """One observation on the delivered files, e.g. kind "missing", "misnamed", "header", "shape", "identical"."""
+
+    kind: str
+    text: str
+    case: str | None = None
+    fatal: bool = True
+    """By the track's rules this makes the output invalid."""
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.text}" if self.case else self.text
+
+
+class OutputFacts(Frozen):
+    """What is known of the deliverables. Shares in [0, 1]; None where nobody could tell."""
+
+    source: Literal["files", "report", "trace"] | None = None
+    expected_cases: int | None = None
+    completion: float | None = None
+    format_valid: bool | None = None
+    placeholder_rate: float | None = None
+    model_call_found: bool | None = None
+    task_score: float | None = None
+    answers: tuple[dict[str, object], ...] = ()
+    """vqa: the answer files as read, one mapping each (`question_id`, `predicted_label`, ...), for answer-level codes."""
+    facts: tuple[OutputFact, ...] = ()
+
+    def of(self, *kinds: str) -> tuple[OutputFact, ...]:
+        return tuple(fact for fact in self.facts if fact.kind in kinds)
+
+    @property
+    def missing(self) -> tuple[OutputFact, ...]:
+        """Required files that are absent, misnamed or misplaced."""
+        return self.of("missing", "misnamed", "misplaced")
+
+    @property
+    def defects(self) -> tuple[OutputFact, ...]:
+        """Everything that makes the deliverables wrong: missing, misnamed, malformed. Not placeholders, not quality."""
+        return tuple(f for f in self.facts if f.fatal and f.kind not in QUALITY)
+
+
+QUALITY: frozenset[str] = frozenset({"placeholder", "skipped", "constant", "empty", "identical", "unchanged", "extra"})
+"""Kinds that speak of what is in a file, not of its form; they are signs of trouble (E3), not of a bad delivery (E5)."""
+
+
+@dataclass(frozen=True)
+class CodeContext:
+    """The one argument of every detector."""
+
+    run: Run
+    segmentation: Segmentation
+    features: tuple[TurnFeatures, ...]
+    failures: tuple[Failure, ...] = ()
+    episodes: tuple[Episode, ...] = ()
+    facts: OutputFacts | None = None
+    taxonomy: Literal["paper", "harness"] = field(default="paper")
+
+    def stage(self, turn: int) -> Stage:
+        stages = self.segmentation.turn_stages
+        return stages[turn - 1] if 0 < turn <= len(stages) else "S5"
+
+    def turn(self, index: int) -> Turn:
+        return self.run.turn(index)
+
+    def feature(self, index: int) -> TurnFeatures:
+        return self.features[index - 1]
+
+    @cached_property
+    def failed_turns(self) -> frozenset[int]:
+        """Turns with a sure failure, also where the exit code hid it."""
+        return frozenset(f.turn for f in self.failures if f.confidence >= 0.7)
+
+    @cached_property
+    def last(self) -> int:
+        """Index of the last turn (0 for a run without turns)."""
+        return len(self.run.turns)
+
+    @cached_property
+    def model_turns(self) -> tuple[int, ...]:
+        """Turns in which a model or method was applied and the code really ran."""
+        return tuple(f.turn for f in self.features if (f.forward_pass or f.writes_outputs) and not f.blocked)
+
+    @cached_property
+    def write_turns(self) -> tuple[int, ...]:
+        """Turns that wrote deliverables: by their own code, or by a script over several cases in S4. Blocked ones not."""
+        return tuple(
+            f.turn
+            for f in self.features
+            if not f.blocked and (f.writes_outputs or (f.forward_pass and f.runs_script and self.stage(f.turn) == "S4"))
+        )
+
+    @cached_property
+    def final_write(self) -> int | None:
+        """The last turn that wrote deliverables."""
+        return self.write_turns[-1] if self.write_turns else None
+
+    @cached_property
+    def checks(self) -> tuple[int, ...]:
+        """Turns from the last write on that opened delivered files and compared or counted them."""
+        start = self.final_write
+        return () if start is None else tuple(
+            f.turn for f in self.features if f.turn >= start and f.checks_outputs and f.turn not in self.failed_turns
+        )  # fmt: skip
+
+    @cached_property
+    def closing(self) -> str:
+        """What the agent said when it handed over: the texts of the last two turns."""
+        return "\n".join(turn.text for turn in self.run.turns[-2:])
+
+    @cached_property
+    def handed_over(self) -> bool:
+        """The run ended by the agent's own decision, not by a breach, a kill or the turn limit."""
+        return self.run.status.ended in ("submitted", "stopped")
+
+    def text_from(self, first: int, last: int | None = None) -> str:
+        """What the agent wrote in these turns (both ends included)."""
+        return "\n".join(t.text for t in self.run.turns[max(first, 1) - 1 : last])
+
+    @cached_property
+    def pipeline_code(self) -> str:
+        """Code that made the delivered files: the last write and every module written before it."""
+        final = self.final_write
+        if final is None:
+            return ""
+        parts = [self.turn(final).code]
+        parts += [self.turn(f.turn).code for f in self.features if f.turn < final and f.writes_module]
+        parts += [self.turn(t).code for t in self.write_turns if t < final]
+        return "\n".join(parts)

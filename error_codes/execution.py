@@ -1,0 +1,86 @@
+"""E2 and E4: steps that failed again and again, or whose failure cost outputs.
+
+E2 where most attempts were stopped by data, model, package, API or resource access, else E4 (paper, table 15). A bug
+met and fixed in the next turns is work as usual and fires nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .context import CodeContext
+from .episodes import Episode
+from .registry import Finding, detector
+
+REPEATED = 3
+"""Failed executions of one step from which they count, even if the step worked in the end."""
+
+
+def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
+    for episode in ctx.episodes:
+        if episode.attempts >= REPEATED and episode.environment == environment:
+            end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and was never overcome"
+            why = f"The same step failed {episode.attempts} times ({_short(episode.cause)}) {end}."
+            yield Finding(episode.turns, why, 0.9 if episode.attempts > REPEATED else 0.8, episode.stage)
+
+
+def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
+    lost = _lost_outputs(ctx)
+    if not lost:
+        return
+    for episode in ctx.episodes:
+        late = episode.stage in ("S4", "S5") or any(ctx.feature(t).writes_outputs for t in episode.turns)
+        if episode.resolved or episode.environment != environment or episode.attempts >= REPEATED:
+            continue
+        if late or episode.turns[-1] >= ctx.last - 2:
+            why = f"The failure was not overcome ({_short(episode.cause)}) and {lost}."
+            yield Finding(episode.turns, why, 0.85 if late else 0.6, episode.stage)
+
+
+@detector("repeated_code_failure", code="E4", stage="S4", independence="from_trace")
+def repeated_code_failure(ctx: CodeContext) -> Iterable[Finding]:
+    """Three or more failed executions of one step, through errors of the agent's own code."""
+    return _repeated(ctx, False)
+
+
+@detector("repeated_access_failure", code="E2", stage="S2", independence="from_trace")
+def repeated_access_failure(ctx: CodeContext) -> Iterable[Finding]:
+    """Three or more failed executions of one step, through data, model, package, API or resource access."""
+    return _repeated(ctx, True)
+
+
+@detector("crash_cost_outputs", code="E4", stage="S4", independence="from_trace")
+def crash_cost_outputs(ctx: CodeContext) -> Iterable[Finding]:
+    """A crash that was not overcome, and outputs are missing."""
+    return _costly(ctx, False)
+
+
+@detector("access_cost_outputs", code="E2", stage="S2", independence="from_trace")
+def access_cost_outputs(ctx: CodeContext) -> Iterable[Finding]:
+    """Access to data, model, package, API or resource was never gained, and outputs are missing."""
+    return _costly(ctx, True)
+
+
+def _lost_outputs(ctx: CodeContext) -> str:
+    """What is missing at the end, in words; empty when nothing is known to be missing."""
+    if ctx.facts is not None and ctx.facts.completion is not None:
+        if ctx.facts.completion >= 1:
+            return ""
+        count = len({f.case for f in ctx.facts.missing if f.case})
+        total = ctx.facts.expected_cases
+        return f"{count} of {total} cases have no output" if count and total else "outputs are missing"
+    if ctx.run.status.completed is False:
+        return "outputs are missing"
+    if ctx.run.status.ended == "cut" and not ctx.run.status.submitted and ctx.run.track is not None:
+        return "the run ended without a submission"
+    return ""
+
+
+def _short(cause: str) -> str:
+    text = " ".join(cause.replace("(", "[").replace(")", "]").split())
+    return text if len(text) <= 110 else text[:107] + "..."
+
+
+def harness_code(episode: Episode) -> str:
+    """The harness taxonomy's code of an episode: E2 resource (timeouts included), else E4 code."""
+    return "E2" if episode.environment or episode.kind == "timeout" else "E4"

@@ -1,0 +1,100 @@
+"""From a run to its fired codes: all detectors, one finding each, kept apart by where they were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..trajectories.failures import failures
+from ..trajectories.features import features
+from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
+from .context import CodeContext, OutputFacts
+from .episodes import episodes
+from .registry import Detector, detectors
+
+Taxonomy = Literal["paper", "harness"]
+MIN_CONFIDENCE = 0.5
+"""Findings below this are hints for a reader of the trace, not fired codes."""
+
+
+class Fired(Frozen):
+    """A fired code; field by field a scorecard's `FiredCode`."""
+
+    code: str
+    taxonomy: Taxonomy
+    stage: Stage
+    turns: tuple[int, ...]
+    why: str
+    by: str
+    confidence: float
+    independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
+
+
+def context(
+    run: Run, segmentation: Segmentation, facts: OutputFacts | None = None, taxonomy: Taxonomy = "paper"
+) -> CodeContext:
+    """Everything that detectors look at, read from the run once."""
+    facts_of_turns = features(run)
+    failed = failures(run)
+    return CodeContext(
+        run=run, segmentation=segmentation, features=facts_of_turns, failures=failed,
+        episodes=episodes(run, segmentation, facts_of_turns, failed), facts=facts, taxonomy=taxonomy,
+    )  # fmt: skip
+
+
+def fired(
+    run: Run, segmentation: Segmentation, facts: OutputFacts | None = None, taxonomy: Taxonomy = "paper"
+) -> tuple[Fired, ...]:
+    """The codes that fire on a run, in code order; empty for a clean run and for a run without turns.
+
+    Circular ones (`from_score`) are among them and say so; leave them out where codes explain scores.
+    """
+    return fired_in(context(run, segmentation, facts, taxonomy))
+
+
+def fired_in(ctx: CodeContext) -> tuple[Fired, ...]:
+    """`fired` on a context that is there already."""
+    if not ctx.last:
+        return ()
+    found = [code for detector in detectors(ctx.taxonomy) for code in _run(detector, ctx)]
+    if ctx.taxonomy == "harness":
+        return _one_a_step(ctx, found)
+    return tuple(found)
+
+
+def _run(detector: Detector, ctx: CodeContext) -> list[Fired]:
+    codes = []
+    for finding in detector.function(ctx):
+        turns = tuple(sorted({t for t in finding.turns if 1 <= t <= ctx.last}))
+        if turns and finding.confidence >= MIN_CONFIDENCE:
+            codes.append(Fired(
+                code=detector.code, taxonomy=ctx.taxonomy, stage=finding.stage or detector.stage, turns=turns,
+                why=" ".join(finding.why.split()), by=f"detector:{detector.name}", confidence=finding.confidence,
+                independence=detector.independence,
+            ))  # fmt: skip
+    return codes
+
+
+def _one_a_step(ctx: CodeContext, found: list[Fired]) -> tuple[Fired, ...]:
+    """The harness gives one code a failed step: of several the surest. A good run has none."""
+    from .harness import good_run
+
+    if good_run(ctx):
+        return ()
+    best: dict[Stage, Fired] = {}
+    for code in found:
+        if code.stage not in best or code.confidence > best[code.stage].confidence:
+            best[code.stage] = code
+    return tuple(best[stage] for stage in STAGES if stage in best)
+
+
+def primary_failure(codes: Sequence[Fired]) -> str | None:
+    """`S#:E#` of the earliest failed step in the harness taxonomy; None without one."""
+    steps = [c for c in codes if c.taxonomy == "harness"]
+    first = min(steps, key=lambda c: (STAGES.index(c.stage), -c.confidence), default=None)
+    return f"{first.stage}:{first.code}" if first is not None else None
+
+
+def stage_failures(codes: Sequence[Fired]) -> dict[Stage, str]:
+    """Stage -> harness code, for the steps that failed."""
+    return {c.stage: c.code for c in codes if c.taxonomy == "harness"}

@@ -1,0 +1,79 @@
+"""Detectors and their findings: a detector is a function of one `CodeContext`, listed by `@detector(...)`.
+
+    @detector("near_empty", code="E3", stage="S4", independence="from_trace")
+    def near_empty(ctx: CodeContext) -> Iterable[Finding]:
+        ...
+
+Adding one is adding this function and a table of cases to its test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ..trajectories.models import Stage
+from .context import CodeContext
+
+Independence = Literal["from_trace", "from_files", "from_score"]
+PaperCode = Literal["E1", "E2", "E3", "E4", "E5"]
+
+
+class Finding(NamedTuple):
+    """One thing that a detector saw. `turns` are 1-based and at least one; `why` is one sentence."""
+
+    turns: tuple[int, ...]
+    why: str
+    confidence: float
+    stage: Stage | None = None
+    """Where another stage than the detector's usual one applies."""
+
+
+Function = Callable[[CodeContext], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Detector:
+    name: str
+    code: PaperCode
+    stage: Stage
+    """The stage it usually speaks for."""
+    independence: Independence
+    function: Function
+    taxonomy: Literal["paper", "harness"] = "paper"
+
+    @property
+    def doc(self) -> str:
+        """The first line of the function's docstring."""
+        return (self.function.__doc__ or "").strip().splitlines()[0]
+
+
+_DETECTORS: dict[str, Detector] = {}
+
+
+def detector(
+    name: str,
+    *,
+    code: PaperCode,
+    stage: Stage,
+    independence: Independence,
+    taxonomy: Literal["paper", "harness"] = "paper",
+) -> Callable[[Function], Function]:
+    """List a function as a detector; the function itself stays as it is. A name stands once."""
+
+    def register(function: Function) -> Function:
+        if name in _DETECTORS:
+            raise ValueError(f"detector {name!r} is there already")
+        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy)
+        return function
+
+    return register
+
+
+def detectors(taxonomy: Literal["paper", "harness"] = "paper") -> tuple[Detector, ...]:
+    """All detectors of a taxonomy, in code order, then by name."""
+    from . import deliverables, execution, harness, understanding, verification  # noqa: F401  (they register themselves)
+
+    found = [d for d in _DETECTORS.values() if d.taxonomy == taxonomy]
+    return tuple(sorted(found, key=lambda d: (d.code, d.name)))

@@ -1,0 +1,246 @@
+"""Signs of trouble that a run printed: zero counts, constants, NaN, fallbacks, one class only, weights not loaded.
+
+A sign is only what stood in the environment's answer; whether somebody reacted to it is `answered`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import median
+from typing import NamedTuple
+
+from .context import CodeContext
+
+MAX_LINES = 3_000
+"""Lines read per turn: from the end, where the results are."""
+
+
+class Sign(NamedTuple):
+    """`subject` are case ids (or names) that the sign is about; `words` is what was printed, shortened."""
+
+    kind: str
+    turn: int
+    words: str
+    subject: tuple[str, ...] = ()
+    confidence: float = 0.7
+
+
+_THING = (
+    r"(?:voxels?|tumou?rs?|lesions?|organs?|masks?|foreground|box(?:es)?|detections?|nodules?|objects?|kidneys?|livers?"
+    r"|pancreas|positives?|polyps?|cells?|peaks?|pixels?|regions?|predictions?|findings?|words?|chars?|characters|tokens?)"
+)
+_COUNT = re.compile(
+    rf"\b({_THING})['\"]?(?:[ _](?:voxels?|count|n|px))?\s{{0,6}}[:=]?\s{{0,6}}(\d{{1,9}})(?![\d.,:])", re.IGNORECASE
+)
+_COUNT_BEFORE = re.compile(rf"(?<![\d.:])(\d{{1,9}})\s{{1,3}}({_THING})\b", re.IGNORECASE)
+_CASE = re.compile(r"\b([A-Za-z][A-Za-z_-]{0,20}?[_-]?0*(\d{1,8}))\b")
+_FALLBACK = re.compile(
+    r"\b(fall-?backs?|defaulted|default answers?|un(?:mapped|parsed|matched|parseable)|placeholders?|parse (?:failures?|errors?)"
+    r"|no match(?:es)?|skipped|failed|errors?)\b\W{0,3}(?:count|answers?|used|n)?\s{0,3}[:=]?\s{0,3}(\d{1,6})\b(?!\s{0,2}[/%.])",
+    re.IGNORECASE,
+)
+_FALLBACK_LINE = re.compile(r"\b(?:fallback|placeholder|dummy|mock|stub|heuristic):\s{0,2}\w", re.IGNORECASE)
+_NAN = re.compile(
+    r"\b(?:mean|std|min|max|loss|score|dice|acc(?:uracy)?|auc|psnr|ssim|f1|metric|prob\w{0,10}|value)\s{0,4}[:=(]?\s{0,4}[-+]?(?:nan|inf)\b"
+    r"(?!\s{0,2}[=:]?\s{0,2}(?:0|False))", re.IGNORECASE)  # fmt: skip
+_ONE_CLASS = re.compile(r"\{\s{0,2}['\"]?([\w .-]{1,40})['\"]?\s{0,2}:\s{0,2}(\d{1,7})\s{0,2}\}")
+_UNLOADED = re.compile(
+    r"newly initialized|weights of .{1,200} were not initialized|missing_keys=\[['\"]|_IncompatibleKeys\(missing_keys=\[['\"]"
+    r"|size mismatch for .{1,120} ignor"
+)
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?%?(?![\w])")
+_VARYING = re.compile(
+    r"(?:token\w{0,3}|mean|std|sigma|score|prob\w{0,8}|conf\w{0,8}|area|volume|dice|acc\w{0,6}|loss|voxels?|ssim|psnr|words?|chars?|len(?:gth)?|margin)"
+    r"\W{0,4}$", re.IGNORECASE)  # fmt: skip
+
+
+def signs(ctx: CodeContext) -> tuple[Sign, ...]:
+    """Signs in the outputs of turns that ran a model, wrote or checked outputs (S3 on), in order."""
+    found: list[Sign] = []
+    for turn in ctx.run.turns:
+        feature = ctx.feature(turn.index)
+        late = ctx.stage(turn.index) in ("S3", "S4", "S5")
+        if feature.blocked or not (late and (feature.executed or feature.reads_outputs)):
+            continue
+        lines = [line[:600] for line in turn.output.splitlines()[-MAX_LINES:] if line.strip()]
+        if lines:
+            found.extend(_zero(turn.index, lines))
+            found.extend(_fallback(ctx, turn.index, lines))
+            found.extend(_nan(turn.index, lines))
+            found.extend(_one_class(ctx, turn.index, lines))
+            found.extend(_unloaded(turn.index, lines))
+            found.extend(_constant(turn.index, lines))
+            found.extend(_twins(turn.index, lines))
+    return tuple(found)
+
+
+def case_of(line: str) -> str | None:
+    """The case id at the beginning of a line of a log, if it has one."""
+    match = _CASE.search(line[:60])
+    return match[1] if match else None
+
+
+def _zero(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """A count that is zero, or a tenth of the others at most, for a case among several."""
+    table: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for line in lines:
+        case = case_of(line)
+        if case is None:
+            continue
+        pairs = [(m[1].lower(), int(m[2])) for m in _COUNT.finditer(line)]
+        pairs += [(m[2].lower(), int(m[1])) for m in _COUNT_BEFORE.finditer(line)] if not pairs else []
+        for name, value in dict(pairs).items():
+            table[name].append((case, value))
+    for name, rows in table.items():
+        cases = dict(rows)  # the last value a case was given
+        if len(cases) < 3:
+            continue
+        typical = median(cases.values())
+        low = [case for case, value in cases.items() if value == 0 or value * 10 < typical]
+        if low and len(low) < len(cases) or (low and typical == 0):
+            zero = [case for case in low if cases[case] == 0]
+            shown = ", ".join(f"{cases[c]} {name} in {c}" for c in low[:3])
+            yield Sign("zero", turn, shown, tuple(low), 0.75 if zero else 0.6)
+
+
+def _fallback(ctx: CodeContext, turn: int, lines: list[str]) -> Iterator[Sign]:
+    total = ctx.facts.expected_cases if ctx.facts is not None and ctx.facts.expected_cases else None
+    for line in lines:
+        for match in _FALLBACK.finditer(line):
+            count = int(match[2])
+            strict = match[1].lower().startswith(("fall", "default", "un", "placeholder", "parse"))
+            if count and strict and (total is None or count > 0.05 * total) and case_of(line[: match.start()]) is None:
+                yield Sign("fallback", turn, match[0].strip(), (), 0.85)
+                return
+    marked = [line for line in lines if _FALLBACK_LINE.search(line) and case_of(line)]
+    if len(marked) > 0.05 * (total or len(lines)):
+        yield Sign("fallback", turn, marked[0].strip()[:80], (), 0.8)
+
+
+def _nan(turn: int, lines: list[str]) -> Iterator[Sign]:
+    for line in lines:
+        match = _NAN.search(line)
+        if match:
+            yield Sign("nan", turn, match[0].strip(), tuple(filter(None, [case_of(line)])), 0.7)
+            return
+
+
+def _one_class(ctx: CodeContext, turn: int, lines: list[str]) -> Iterator[Sign]:
+    total = ctx.facts.expected_cases if ctx.facts is not None else None
+    if ctx.run.track not in ("classification", "vqa") or total is None or total < 5:
+        return
+    for line in lines:
+        match = _ONE_CLASS.search(line)
+        if match and int(match[2]) == total:
+            yield Sign("one_class", turn, f"every case is {match[1].strip()}", (match[1].strip(),), 0.75)
+            return
+
+
+def _unloaded(turn: int, lines: list[str]) -> Iterator[Sign]:
+    for line in lines:
+        if _UNLOADED.search(line):
+            yield Sign("unloaded", turn, " ".join(line.split())[:100], (), 0.75)
+            return
+
+
+def _constant(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """A quantity that should vary from case to case and is printed with one and the same value throughout."""
+    groups: dict[str, list[list[str]]] = defaultdict(list)
+    for line in lines:
+        skeleton = _NUMBER.sub("#", line)
+        if "#" in skeleton and len(skeleton) < 200:
+            groups[skeleton].append(_NUMBER.findall(line))
+    for skeleton, rows in groups.items():
+        if len(rows) < 5:
+            continue
+        heads = skeleton.split("#")
+        columns = list(zip(*rows, strict=False))
+        if not any(len(set(column)) > len(rows) // 2 for column in columns):
+            continue  # nothing varies: a repeated message, not a table of cases
+        for head, column in zip(heads, columns, strict=False):
+            if len(set(column)) == 1 and _VARYING.search(head) and len(column[0].strip("-+%").replace(".", "")) >= 2:
+                label = head.strip(" :=,|([{").split()[-1:] or ["value"]
+                yield Sign("constant", turn, f"{label[0].strip('=:')} {column[0]} in all {len(rows)} lines", (), 0.7)
+                return
+
+
+def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """Two differently named rows of results that agree in every one of at least three fine numbers."""
+    seen: dict[tuple[str, ...], str] = {}
+    for line in lines:
+        numbers = tuple(n for n in _NUMBER.findall(line) if len(n.partition(".")[2]) >= 3)
+        if len(numbers) < 3 or len(set(numbers)) < 3:
+            continue
+        name = " ".join(re.findall(r"[A-Za-z][\w-]{2,}", line[: line.find(numbers[0])]))[:60].lower()
+        other = seen.setdefault(numbers, name)
+        if name and other and other != name:
+            yield Sign("twins", turn, f"{other} and {name} have the same values", (other, name), 0.65)
+            return
+
+
+_MENTION = {
+    "zero": re.compile(
+        r"\b(?:zero|empty|none|nothing|absent|tumou?r-free|free of|without (?:a |any )?(?:tumou?r|lesion|nodule|mask)"
+        r"|no (?:\w+ ){0,2}(?:tumou?r|lesion|voxels?|mask|box(?:es)?|detections?|findings?|positives?|nodules?|objects?)"
+        r"|very (?:small|few)|tiny|outlier|only \d+ (?:voxels|pixels|boxes))\b", re.IGNORECASE),
+    "nan": re.compile(r"\bnan|not a number|infinit|empty|undefined", re.IGNORECASE),
+    "constant": re.compile(r"\b(?:constant|identical|same (?:value|number)|every(?:thing| \w+) (?:is|has|gets)|suspicious|cannot be right)\b", re.I),
+    "twins": re.compile(r"\b(?:identical|same (?:values?|results?|numbers?|accuracy)|no difference|equal(?:s|ly)?|indistinguishable)\b", re.I),
+    "one_class": re.compile(r"\b(?:one class|single class|all (?:cases|tiles|images|answers) (?:are|as|get)|only (?:one )?class|imbalance|collaps)", re.I),
+    "unloaded": re.compile(r"\b(?:newly initiali[sz]ed|missing keys|not (?:been )?loaded|random(?:ly)? initiali|expected|head is)\b", re.IGNORECASE),
+}  # fmt: skip
+
+
+def answered(ctx: CodeContext, sign: Sign) -> bool:
+    """Whether somebody reacted: the step was run again without the sign, or the agent spoke about it.
+
+    A fallback is only answered by a run without it: to mention wrong answers and to hand them in is no reaction.
+    """
+    if _rerun_without(ctx, sign):
+        return True
+    pattern = _MENTION.get(sign.kind)
+    if pattern is None:
+        return False
+    first = ctx.model_turns[0] if ctx.model_turns else sign.turn
+    # A sign that was foreseen and explained before the batch is known, not overlooked.
+    words = ctx.text_from(min(first, sign.turn))
+    if pattern.search(words):
+        return True
+    return any(_names(case, words) for case in sign.subject)
+
+
+def _names(case: str, words: str) -> bool:
+    number = re.search(r"0*(\d{1,8})$", case)
+    if re.search(rf"\b{re.escape(case)}\b", words, re.IGNORECASE):
+        return True
+    short = (
+        rf"\b(?:P|patient|case|image|study|question|q|tile|slice|subject)s?[ _#]?0{{0,7}}{number[1]}\b"
+        if number
+        else None
+    )
+    return bool(short and re.search(short, words, re.IGNORECASE))
+
+
+def _rerun_without(ctx: CodeContext, sign: Sign) -> bool:
+    """A later turn ran the model or wrote outputs again, printed results, and the sign was not among them."""
+    for turn in ctx.model_turns:
+        if turn <= sign.turn or turn in ctx.failed_turns:
+            continue
+        lines = [line[:600] for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:] if line.strip()]
+        repeats = {"zero": _zero, "nan": _nan, "constant": _constant, "twins": _twins, "unloaded": _unloaded}
+        again = list(repeats[sign.kind](turn, lines)) if sign.kind in repeats else list(_fallback(ctx, turn, lines))
+        same_thing = sign.kind != "zero" or any(_COUNT.search(line) for line in lines)
+        if not again and len(lines) >= 3 and same_thing and ctx.feature(turn).cases_scope in ("all", "few"):
+            # Only a run that would have printed the sign can lift it.
+            return sign.kind in ("fallback", "zero", "constant", "nan") and _prints_alike(ctx, sign.turn, turn)
+    return False
+
+
+def _prints_alike(ctx: CodeContext, before: int, after: int) -> bool:
+    def words(turn: int) -> set[str]:
+        return set(re.findall(r"[A-Za-z]{3,20}", _NUMBER.sub("", ctx.turn(turn).output[-6_000:]).lower()))
+
+    left, right = words(before), words(after)
+    return bool(left and right) and len(left & right) / len(left | right) >= 0.4

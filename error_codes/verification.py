@@ -1,0 +1,273 @@
+"""E3: evidence of bad output that nobody looked at, checked or repaired; claims of checks that were never run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .context import CodeContext
+from .registry import Finding, detector
+from .signs import Sign, answered, signs
+
+_CLAIM = re.compile(
+    r"\b(?:verified|validated|double[- ]checked|cross-checked|confirmed|fully tested|sanity[- ]checked)\b",
+    re.IGNORECASE,
+)
+_SUCCESS = re.compile(
+    r"\b(?:done|complet\w{1,3}|success\w{0,5}|finished|all set|works?|ready|submit\w{0,4}|saved|all \d+)\b",
+    re.IGNORECASE,
+)
+_ADMITTED = re.compile(
+    r"\b(?:only|just) \d+ (?:of|out of|/)|\bincomplete\b|\bnot (?:all|complete|finished|every)\b|\b(?:could|did|was|were) ?n[o']t\b"
+    r"[^.\n]{0,40}\b(?:finish|complet|processed|written|produced|saved)|\bmissing\b|\bfailed for\b|\bpartial\b|\bneed more steps",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\b(?:no|none|nothing|zero|0|without|any|isn't|aren't)\b[^.\n]{0,40}?\b(?:missing|incomplete|partial)\b",
+    re.IGNORECASE,
+)
+_DEFECT = re.compile(
+    r"[^.\n]{0,160}\b(?:(?:fires?|responds?|peaks?|triggers?) (?:inside|in|on|at) [^.\n]{0,60}\b(?:not|instead|corner)|not on [^.\n]{0,40} at all"
+    r"|suspicious|implausibl\w{1,3}|looks? (?:wrong|odd|strange|off|bad)|(?:is|are|seems?) (?:clearly )?(?:wrong|off|poor|weak|mediocre|useless|unreliable)"
+    r"|hardly any|far too (?:many|few|high|low|small|large)|doesn't (?:match|fit|look)|does not (?:match|fit|look)|artefacts?|artifacts? (?:in|at))\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_PROMISED = re.compile(
+    r"^[^\n]{0,200}\b(?:verif\w{1,7}|check)\b[^\n]{0,80}\b(?:files?|outputs?|masks?|shapes?|json|csv|affine|dtype|rows?|schema|format)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_WEIGHT = re.compile(r"([\w.-]{1,60})\.(?:pt|pth|onnx|ckpt|safetensors|h5)\b")
+_DIVISOR = re.compile(
+    r"\b(?:HU|intensit\w{1,4}|values?|pixels?|input|x|RGB|grey|gray)\s{0,2}/\s{0,2}(\d{2,5})\b", re.IGNORECASE
+)
+_WINDOW = re.compile(
+    r"\b(?:clip\w{0,4}|window\w{0,3})\b[^|\n]{0,30}\[\s{0,2}(-?\d{2,5})\s{0,2},\s{0,2}(-?\d{2,5})\s{0,2}\]",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(
+    r"\b(?:RGB|grey|gray|image|input|pixel\w{0,8})\b[^|;\n]{0,40}\bin \[0(?:\.0)?,\s{0,2}1(?:\.0)?\]|\bRGB \[0,\s{0,2}1\]",
+    re.I,
+)
+_SCALES = re.compile(
+    r"/=?\s{0,2}(?:255|\d+\.|[a-z_.]{1,20}max)|ToTensor|to_tensor|img_as_float|rescale|normali[sz]e|1/255|0\.0039|\.max\(",
+    re.I,
+)
+_CLASS_DOC = re.compile(r"class (\w{2,40})\([^)]{0,60}\):\s{1,12}(?:r?\"\"\"|#)([^\n]{1,300})")
+_AXES = re.compile(r"\(\s?'([LR])',\s?'([AP])',\s?'([IS])'\s?\)|\b([LR])([AP])([IS])\b")
+_REORIENTS = re.compile(r"canonical|orient|flip|\[\s?::\s?-1|fliplr|reorient|resampl|ornt|axcodes", re.IGNORECASE)
+
+
+def _hand_over(ctx: CodeContext) -> tuple[int, ...]:
+    """The last write, the checks after it, and the hand-over."""
+    return tuple(sorted({t for t in (ctx.final_write, *ctx.checks, ctx.last) if t}))
+
+
+@detector("wrong_files_unnoticed", code="E3", stage="S5", independence="from_files")
+def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
+    """Delivered files are wrong and the run's own check passed, tested something else, or never took place."""
+    if ctx.facts is None or not ctx.facts.defects or not ctx.handed_over or ctx.final_write is None:
+        return
+    if _admits(ctx):
+        return
+    what = ctx.facts.defects[0].text.rstrip(".")[:100]
+    how = "its own check did not ask for it" if ctx.checks else "no delivered file was opened"
+    stage = ctx.stage(ctx.checks[-1]) if ctx.checks else "S5"
+    yield Finding(
+        _hand_over(ctx), f"The run was handed over as good although files are wrong ({what}): {how}.", 0.85, stage
+    )
+
+
+@detector("failed_batch_accepted", code="E3", stage="S4", independence="from_trace")
+def failed_batch_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """The last run over the cases failed, and success was declared all the same."""
+    final = ctx.final_write
+    if final is None or final not in ctx.failed_turns or not ctx.handed_over or ctx.checks:
+        return
+    if _SUCCESS.search(ctx.turn(ctx.last).text) and not _admits(ctx):
+        yield Finding(
+            (final, ctx.last), "The last run over the cases failed and success was declared without a look.", 0.85
+        )
+
+
+@detector("nothing_checked", code="E3", stage="S5", independence="from_trace")
+def nothing_checked(ctx: CodeContext) -> Iterable[Finding]:
+    """Outputs were handed over and nothing at all was looked at after they were written."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over or ctx.run.track is None:
+        return
+    looked = any(f.checks_outputs or f.reads_outputs for f in ctx.features if f.turn >= final and not f.blocked)
+    shown = sum(bool(re.search(r"\d", line)) for line in ctx.turn(final).output.splitlines())
+    if not looked and shown < 3:
+        claim = _CLAIM.search(ctx.closing)
+        said = f', yet it states "{claim[0].lower()}"' if claim else ""
+        yield Finding(
+            (final, ctx.last) if ctx.last != final else (final,),
+            f"No output was opened or checked before the hand-over{said}.",
+            0.85,
+        )
+
+
+@detector("claim_without_check", code="E3", stage="S5", independence="from_trace")
+def claim_without_check(ctx: CodeContext) -> Iterable[Finding]:
+    """The closing words claim a verification of the outputs that no execution stands behind."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over or ctx.checks or ctx.run.track is None:
+        return
+    last = ctx.turn(ctx.last).text
+    claim = re.search(r"[^.\n]{0,120}\b(?:verified|double[- ]checked|checked)\b[^.\n]{0,60}", last, re.IGNORECASE)
+    about = claim and re.search(
+        r"\b(?:files?|outputs?|masks?|predictions?|answers?|results?|saved|all \d+|everything|submission)\b",
+        claim[0],
+        re.I,
+    )
+    looked = any(f.reads_outputs for f in ctx.features if f.turn >= final)
+    if about and not looked:
+        yield Finding((ctx.last,), "The closing words claim a verification that was never run.", 0.8)
+
+
+@detector("promised_check_skipped", code="E3", stage="S5", independence="from_trace")
+def promised_check_skipped(ctx: CodeContext) -> Iterable[Finding]:
+    """The plan promises a check of the delivered files, and none came before the run was handed over."""
+    final, plan = ctx.final_write, ctx.run.plan.text
+    if final is None or plan is None or ctx.checks or not ctx.handed_over or not _PROMISED.search(plan):
+        return
+    if not any(f.reads_outputs for f in ctx.features if f.turn > final):
+        turns = tuple(sorted({t for t in (ctx.run.plan.turn, ctx.last) if t}))
+        yield Finding(turns, "The plan promises a check of the delivered files and none was run.", 0.7)
+
+
+@detector("sign_ignored", code="E3", stage="S4", independence="from_trace")
+def sign_ignored(ctx: CodeContext) -> Iterable[Finding]:
+    """A printed sign of trouble (zero counts, constants, NaN, fallbacks, ...) was followed by no change and no check."""
+    if not ctx.handed_over:
+        return
+    best: dict[str, Sign] = {}
+    turns: dict[str, list[int]] = {}
+    for sign in signs(ctx):
+        if answered(ctx, sign):
+            continue
+        turns.setdefault(sign.kind, []).append(sign.turn)
+        if sign.kind not in best or sign.confidence > best[sign.kind].confidence:
+            best[sign.kind] = sign
+    for kind, sign in best.items():
+        words = " ".join(sign.words.split())[:120]
+        why = f"The output showed trouble ({words}) and nothing was done about it."
+        yield Finding(tuple(dict.fromkeys((*turns[kind], ctx.last))), why, sign.confidence, ctx.stage(sign.turn))
+
+
+@detector("bad_content_delivered", code="E3", stage="S4", independence="from_files")
+def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
+    """The files hold what a look would have shown: placeholders, one output for all cases, the unchanged input."""
+    if ctx.facts is None or not ctx.last or ctx.run.status.ended == "breach":
+        return
+    where = _hand_over(ctx)
+    rate, total = ctx.facts.placeholder_rate, ctx.facts.expected_cases or len(ctx.run.outputs.cases)
+    if rate is not None and rate > 0.05:
+        yield Finding(where, f"{rate:.0%} of the delivered answers are placeholders.", 0.9)
+    for kind, words in (
+        ("identical", "the same output for every case"),
+        ("unchanged", "the input, unchanged"),
+        ("constant", "constant outputs"),
+        ("empty", "empty outputs"),
+    ):
+        found = ctx.facts.of(kind)
+        cases = len({f.case for f in found})
+        if found and (found[0].case is None or (total and cases > 0.5 * total)):
+            yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
+
+
+@detector("input_convention_missed", code="E3", stage="S3", independence="from_trace")
+def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
+    """The card of the model states how its input is scaled, and the code that made the outputs does not do so."""
+    final = ctx.final_write
+    code = ctx.pipeline_code
+    if final is None or not code.strip():
+        return
+    for turn in ctx.run.turns[:final]:
+        if turn.output and (missed := _missed(turn.output, code)):
+            turns = [t for t in ctx.model_turns if ctx.stage(t) in ("S3", "S4")] or [final]
+            yield Finding(
+                tuple(sorted({*turns, *ctx.checks})),
+                f"The card asks for {missed}, the pipeline never does it, and no check of the outputs caught it.",
+                0.8,
+            )
+            return
+
+
+@detector("orientation_ignored", code="E3", stage="S3", independence="from_trace")
+def orientation_ignored(ctx: CodeContext) -> Iterable[Finding]:
+    """The headers printed show cases in different orientations, and the pipeline treats all alike."""
+    final = ctx.final_write
+    if (
+        final is None
+        or ctx.run.track not in ("segmentation", "synthesis")
+        or _REORIENTS.search(ctx.pipeline_code.replace("aff2axcodes", ""))
+    ):
+        return
+    for turn in ctx.run.turns[: final + 1]:
+        codes: dict[str, int] = {}
+        for line in turn.output.splitlines()[:MAX_ROWS]:
+            match = _AXES.search(line[:400])
+            if match:
+                code = "".join(g for g in match.groups() if g)
+                codes[code] = codes.get(code, 0) + 1
+        if len(codes) >= 2 and sum(codes.values()) >= 3:
+            odd = min(codes, key=lambda c: codes[c])
+            turns = tuple(sorted({turn.index, final, *ctx.checks}))
+            yield Finding(
+                turns,
+                f"A header list shows {odd} among the orientations and nothing in the pipeline allows for it.",
+                0.75,
+            )
+            return
+
+
+@detector("defect_accepted", code="E3", stage="S4", independence="from_trace")
+def defect_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """The agent itself described a defect of its results, and handed over without opening one output."""
+    final = ctx.final_write
+    if final is None or ctx.checks or not ctx.handed_over or not ctx.model_turns:
+        return
+    for turn in ctx.run.turns[ctx.model_turns[0] : ctx.last]:
+        match = _DEFECT.search(turn.text) if ctx.stage(turn.index) in ("S3", "S4", "S5") else None
+        if match:
+            turns = tuple(sorted({turn.index, final, ctx.last}))
+            yield Finding(
+                turns,
+                "A defect of the results was described, and they were handed over without opening one output.",
+                0.7,
+            )
+            return
+
+
+MAX_ROWS = 2_000
+
+
+def _admits(ctx: CodeContext) -> bool:
+    """Whether the closing text itself says that something is lacking."""
+    return bool(_ADMITTED.search(_DENIED.sub("", ctx.closing)))
+
+
+def _missed(output: str, code: str) -> str:
+    """The input convention of a model that the code uses and does not follow; empty when all are followed."""
+    lines = [line[:600] for line in output[:200_000].splitlines()]
+    notes = [line for line in lines if any(stem in code for stem in _WEIGHT.findall(line))]
+    notes += [doc for name, doc in _CLASS_DOC.findall(output[:200_000]) if re.search(rf"\b{name}\b", code)]
+    for note in notes:
+        for number in _DIVISOR.findall(note):
+            if not _has_number(code, number):
+                return f"input / {number}"
+        for low, high in _WINDOW.findall(note):
+            if not (_has_number(code, low) and _has_number(code, high)):
+                return f"clipping to [{low}, {high}]"
+        if _UNIT.search(note) and not _SCALES.search(code):
+            return "input in [0, 1]"
+    return ""
+
+
+def _has_number(code: str, number: str) -> bool:
+    value = number.lstrip("-")
+    forms = [re.escape(value), f"{int(value):_}"]
+    if value.strip("0") == "1":
+        forms += [rf"1e\+?0?{len(value) - 1}", "0?\\." + "0" * (len(value) - 2) + "1"]
+    return re.search(rf"(?<![\w.])(?:{'|'.join(forms)})(?:\.0*)?(?!\d)", code) is not None
