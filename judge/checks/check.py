@@ -1,0 +1,343 @@
+"""S4, S5, Task and the caps that follow from the outputs, for one run (benchmark.md section 4).
+
+Delivered files are opened when they came with the run; else the report's flags and counts stand for them, else the
+answer to submit_results. What none of them says stays None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from ...trajectories.models import Run, Stage, Track
+from ...trajectories.reading import number
+from ..scorecard import Policy, StageChecks
+from ..scoring import (
+    VQA_VALID_SHARE,
+    Cap,
+    gate_closed,
+    s4_bounds,
+    s4_score,
+    s5_bounds,
+    s5_score,
+    vqa_s4_caps,
+    vqa_stage_caps,
+)
+from . import classification, detection, enhancement, report_generation, segmentation, synthesis, vqa
+from .expected import Expected, expected_cases, missing_cases
+from .facts import CaseCheck, Fact, OutputCheck, TrackCheck
+from .metrics import accuracy, scored_above_zero
+from .model_calls import model_call_found
+from .public import PublicInputs, find_public
+from .submission import Submission
+
+_CHECKERS: dict[Track, Callable[[Submission], TrackCheck]] = {
+    "segmentation": segmentation.check,
+    "detection": detection.check,
+    "enhancement": enhancement.check,
+    "vqa": vqa.check,
+    "report_generation": report_generation.check,
+    "classification": classification.check,
+    "synthesis": synthesis.check,
+}
+_COUNTS_VALID: frozenset[Track] = frozenset({"enhancement", "report_generation"})
+"""Tracks whose completion counts valid files, not delivered ones (benchmark.md section 4)."""
+_VALID_IS_RESULT: frozenset[Track] = frozenset({"vqa", "report_generation"})
+"""Tracks where one valid output is a valid result; elsewhere a metric must be above zero."""
+_DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
+_MAX_PROBLEMS = 40
+_ARTEFACT = re.compile(
+    r"\b((?:calibration|postprocess\w*|post_process\w*|normali[sz]ation_map)\.(?:json|csv|yaml|md|txt))\b"
+)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known about the outputs, whoever said it; everything but `source` may be unknown."""
+
+    source: Literal["files", "report", "trace"] | None = None
+    completion: float | None = None
+    output_valid: bool | None = None
+    submission_valid: bool | None = None
+    results: bool | None = None
+    parse_rate: float | None = None
+    placeholder_rate: float | None = None
+    answers: int | None = None
+    complete_cases: int | None = None
+    expected: Expected = field(default_factory=Expected)
+    cases: tuple[CaseCheck, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+
+def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None = None) -> OutputCheck:
+    """Check what the run delivered against its track's format.
+
+    `public` is a folder of public inputs (`public/<task>/<case>/` or `public/<case>/`): the expected cases and reference
+    shapes. InputError when it is given and no folder. Broken deliverables never raise: they are facts.
+    """
+    policy = policy or Policy()
+    if run.track is None:
+        return OutputCheck(track=None, warnings=("track unknown: S4 and S5 stay unscored",))
+    inputs = None if public is None else find_public(public, run.task)
+    warnings = (
+        [f"no public inputs for {run.task or 'the task'} in the given folder"] if public and inputs is None else []
+    )
+    found = _from_files(run, run.track, inputs)
+    if found is None:
+        found = _from_report(run, run.track, policy)
+    else:
+        warnings += _against_report(run, found)
+        found = _denied(run, found, has_references=inputs is not None)
+    if found is None:
+        found = _from_trace(run, run.track)
+    return _conclude(run, run.track, policy, found, tuple(warnings))
+
+
+def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found | None:
+    root = run.outputs.root
+    if root is None:
+        return None
+    expected = expected_cases(run, _delivered(run, track, root), public, track in _COUNTS_VALID)
+    if expected.source is None:
+        # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.
+        checked = _CHECKERS[track](Submission(run, root, tuple(sorted(_delivered(run, track, root))), public))
+        broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
+        return _Found(
+            source="files", output_valid=False if broken else None, submission_valid=False if broken and track != "vqa" else None,
+            results=_results(run, track, checked.valid, checked), complete_cases=checked.delivered,
+            cases=checked.cases, facts=checked.facts,
+        )  # fmt: skip
+    checked = _CHECKERS[track](Submission(run, root, expected.cases, public))
+    if expected.source in ("submit", "trace", "report"):
+        checked = _soften_extras(checked)
+    total = max(expected.count or 0, 1)
+    facts = checked.facts
+    if len(expected.cases) < total:
+        unnamed = total - len(expected.cases)
+        facts = (
+            *facts,
+            Fact("missing", f"{unnamed} of {total} expected cases have no output; their names are not known"),
+        )
+    counted = checked.valid if track in _COUNTS_VALID else checked.delivered
+    completion = min(1.0, counted / total)
+    valid = checked.valid >= total and not any(fact.fatal for fact in facts)
+    parsed = min(1.0, checked.valid / total) if track == "vqa" else None
+    return _Found(
+        source="files",
+        completion=completion,
+        output_valid=valid,
+        submission_valid=valid if parsed is None else parsed >= VQA_VALID_SHARE,
+        results=_results(run, track, checked.valid, checked),
+        parse_rate=parsed,
+        placeholder_rate=min(1.0, vqa.placeholders(checked) / total) if track == "vqa" else None,
+        answers=checked.delivered - vqa.skipped(checked) if track == "vqa" else None,
+        complete_cases=counted,
+        expected=expected,
+        cases=checked.cases,
+        facts=facts,
+    )
+
+
+def _delivered(run: Run, track: Track, root: Path) -> set[str]:
+    """Cases that have their required file, before anyone says which are expected."""
+    if track == "classification":
+        rows, _ = classification.rows_of(Submission(run, root, ()))
+        return {case for case, _ in rows}
+    required = {
+        "segmentation": segmentation.required_names(run.brief, run.task, {file.name for file in run.outputs.files}),
+        "detection": (detection.NAME,),
+        "enhancement": (enhancement.NAME,),
+        "vqa": (vqa.NAME,),
+        "report_generation": (report_generation.NAME,),
+        "synthesis": (synthesis.NAME,),
+    }[track]
+    have: dict[str, set[str]] = {}
+    for file in run.outputs.files:
+        if file.case is not None:
+            have.setdefault(file.case, set()).add(file.name)
+    return {case for case, names in have.items() if names.issuperset(required)}
+
+
+def _soften_extras(checked: TrackCheck) -> TrackCheck:
+    """Where the expected names were only inferred, a name outside them is no fault of the submission."""
+    facts = tuple(replace(fact, fatal=False) if fact.kind == "extra" else fact for fact in checked.facts)
+    return TrackCheck(checked.cases, facts)
+
+
+def _results(run: Run, track: Track, valid: int, checked: TrackCheck) -> bool | None:
+    """has_valid_results: a valid output (vqa, report), else a metric above zero; nothing delivered scores nothing."""
+    if track in _VALID_IS_RESULT:
+        return valid > 0
+    if checked.cases and (checked.delivered == 0 or (track in ("enhancement", "synthesis") and valid == 0)):
+        return False
+    return scored_above_zero(track, run.report)
+
+
+def _from_report(run: Run, track: Track, policy: Policy) -> _Found | None:
+    report = run.report
+    if report is None:
+        return None
+    metrics = report.metrics
+    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if track == "vqa" else None
+    results: bool | None = None
+    if track in _VALID_IS_RESULT:
+        if report.n_valid is not None:
+            results = report.n_valid > 0
+        elif parse_rate is not None:
+            results = parse_rate > 0
+    else:
+        results = scored_above_zero(track, report)
+    found = _Found(
+        source="report",
+        completion=report.completion_rate,
+        output_valid=report.output_format_valid,
+        submission_valid=report.submission_format_valid if report.submission_format_valid is not None
+        else report.output_format_valid if track != "vqa" else None if parse_rate is None else parse_rate >= VQA_VALID_SHARE,
+        results=results,
+        parse_rate=parse_rate,
+        placeholder_rate=_rate(metrics, "placeholder_rate") if track == "vqa" else None,
+        complete_cases=report.n_valid if track in _COUNTS_VALID else None,
+        expected=Expected((), report.n_expected, "report" if report.n_expected else None),
+    )  # fmt: skip
+    known = (found.completion, found.output_valid, found.submission_valid, found.parse_rate, found.results)
+    return None if all(value is None for value in known) else found
+
+
+def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
+    for name in names:
+        value = number(metrics.get(name))
+        if value is not None and 0 <= value <= 1:
+            return value
+    return None
+
+
+def _from_trace(run: Run, track: Track) -> _Found:
+    """The answer to submit_results says which files were missing, nothing about their format."""
+    result = run.submit_result
+    if result is None:
+        return _Found()
+    expected = expected_cases(run, (), None, True)
+    missed = missing_cases(result)
+    complete = result.get("complete", result.get("completed"))
+    completion: float | None = None
+    if expected.count and isinstance(result.get("missing_files"), list):
+        completion = max(0.0, 1.0 - len(missed) / expected.count)
+    elif complete is True:
+        completion = 1.0
+    if completion is None:
+        return _Found()
+    facts = tuple(Fact("missing", "missing by the answer to submit_results", case) for case in missed)
+    valid = False if completion < 1.0 and track != "vqa" else None  # a missing case is no valid one
+    return _Found(
+        source="trace", completion=completion, output_valid=valid, submission_valid=valid, expected=expected, facts=facts
+    )  # fmt: skip
+
+
+def _against_report(run: Run, found: _Found) -> list[str]:
+    """Where the opened files and the report disagree."""
+    report = run.report
+    if report is None:
+        return []
+    said: list[tuple[str, object, object]] = [
+        ("output format valid", report.output_format_valid, found.output_valid),
+        ("submission format valid", report.submission_format_valid, found.submission_valid),
+    ]
+    differences = [
+        f"the report says {what}: {a}, the files: {b}" for what, a, b in said if None not in (a, b) and a != b
+    ]
+    if None not in (report.completion_rate, found.completion):
+        assert report.completion_rate is not None
+        assert found.completion is not None
+        if abs(report.completion_rate - found.completion) > 0.005:
+            differences.append(
+                f"the report says completion: {report.completion_rate:.3f}, the files: {found.completion:.3f}"
+            )
+    return differences
+
+
+def _denied(run: Run, found: _Found, has_references: bool) -> _Found:
+    """What opened files look like when the report calls their format invalid and they leave room for doubt.
+
+    Without the public inputs nobody sees a wrong shape, a box beyond the border or a wrong option text; and affine, type
+    and class names are facts that this check forgives and a task's own rule may not. There the report's word stands.
+    """
+    report = run.report
+    facts = (*found.facts, *(fact for case in found.cases for fact in case.facts))
+    if report is None or (has_references and not any(fact.kind in _DOUBTFUL for fact in facts)):
+        return found
+    if found.parse_rate is not None:
+        said = _rate(report.metrics, "parse_rate", "valid_output_rate")
+        if said is not None and said < found.parse_rate:
+            found = replace(found, parse_rate=said, submission_valid=said >= VQA_VALID_SHARE)
+    if found.output_valid is not False and report.output_format_valid is False:
+        found = replace(found, output_valid=False)
+    if found.submission_valid is not False and report.submission_format_valid is False:
+        found = replace(found, submission_valid=False)
+    return found
+
+
+def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: tuple[str, ...]) -> OutputCheck:
+    closed = gate_closed(track, found.completion, policy.completeness_gate)
+    output_valid, submission_valid, results = found.output_valid, found.submission_valid, found.results
+    if closed:
+        output_valid = submission_valid = False
+        if results is None:
+            results = False  # a closed gate scores nothing above zero
+    caps: tuple[Cap, ...] = ()
+    stage_caps: dict[Stage, Cap] = {}
+    called: bool | None = None
+    if track == "vqa":
+        called = model_call_found(run)
+        if called is None and run.report is not None:
+            stated = run.report.metrics.get("model_call_detected")
+            called = stated if isinstance(stated, bool) else None
+        complete = None if found.completion is None else found.completion >= 1.0
+        caps = vqa_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
+        stage_caps = vqa_stage_caps(found.placeholder_rate, called, found.answers, _artefact_missing(run))
+    validity = found.parse_rate if track == "vqa" else output_valid
+    s4_limits = s4_bounds(found.completion, validity, caps)
+    s5_limits = s5_bounds(results, submission_valid, policy.malformed)
+    s4, s5 = s4_score(found.completion, validity, caps), s5_score(results, submission_valid, policy.malformed)
+    facts = OutputCheck(track=track, cases=found.cases, run_facts=found.facts).facts
+    checks = StageChecks(
+        completion=found.completion, format_valid=output_valid, has_valid_results=results, parse_rate=found.parse_rate,
+        placeholder_rate=found.placeholder_rate, model_call_found=called, expected_cases=found.expected.count,
+        complete_cases=found.complete_cases, cases_from=found.expected.source, source=found.source,
+        caps=tuple(cap.reason for cap in caps if s4 is None or s4 >= cap.value), problems=_problems(facts),
+    )  # fmt: skip
+    task, task_from = _task(run, closed)
+    return OutputCheck(
+        track=track, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
+        s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}), task=task, task_from=task_from,
+        s4_caps=caps, stage_caps=stage_caps, cases=found.cases, run_facts=found.facts, warnings=warnings,
+    )  # fmt: skip
+
+
+def _task(run: Run, closed: bool | None) -> tuple[float | None, Literal["report", "gate", "policy"] | None]:
+    """A disqualified run scores 0, a closed gate 0, else the report's number stands."""
+    if run.status.disqualified:
+        return 0.0, "policy"
+    if closed:
+        return 0.0, "gate"
+    score = run.report.task_score if run.report is not None else None
+    return score, None if score is None else "report"
+
+
+def _artefact_missing(run: Run) -> bool:
+    """Whether the brief names a calibration or post-processing file that was not delivered."""
+    if run.outputs.root is None:
+        return False
+    asked = set(_ARTEFACT.findall(run.brief))
+    names = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
+    return bool(asked - names)
+
+
+def _problems(facts: tuple[Fact, ...]) -> tuple[str, ...]:
+    """Fatal facts first; a last line counts what is left out."""
+    lines = [str(fact) for fact in (*(f for f in facts if f.fatal), *(f for f in facts if not f.fatal))]
+    if len(lines) <= _MAX_PROBLEMS:
+        return tuple(lines)
+    return (*lines[:_MAX_PROBLEMS], f"and {len(lines) - _MAX_PROBLEMS} more")

@@ -1,0 +1,83 @@
+"""Classification: one `predictions.csv` with the header patient_id,label and one row a case (benchmark.md section 4).
+
+No harness rule is published for a table with a wrong header. The simplest one that fits: a row still delivers its case
+(first column the case, second the label), and the format is invalid.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .facts import CaseCheck, Fact, TrackCheck
+from .files import Refused, read_text
+from .submission import Submission, identical
+from .table import parse_csv
+
+NAME = "predictions.csv"
+HEADER = ["patient_id", "label"]
+
+
+def rows_of(submission: Submission) -> tuple[list[tuple[str, str]], list[Fact]]:
+    """(case, label) rows of predictions.csv, with facts about the table as a whole."""
+    path = submission.file(None, NAME)
+    if path is None:
+        return [], [_absent(submission)]
+    try:
+        header, rows = parse_csv(read_text(path, submission.root))
+    except Refused as refused:
+        return [], [Fact(refused.kind, f"{NAME} {refused.text}", None, NAME)]
+    facts: list[Fact] = []
+    if header != HEADER:
+        shown = ",".join(header)[:80]
+        facts.append(Fact("header", f"{NAME} has the header {shown}, not {','.join(HEADER)}", None, NAME))
+    ids, labels = _columns(header)
+    if ids is None or labels is None:  # no header at all, or foreign names: by position, the first row may be a case
+        first = [] if any(cell.strip().lower() in _ID_NAMES | _LABEL_NAMES for cell in header) else [header]
+        rows, ids, labels = first + rows, ids or 0, 1 if labels is None else labels
+    short = [row for row in rows if len(row) <= max(ids, labels)]
+    if short:
+        facts.append(Fact("schema", f"{NAME}: {len(short)} rows with fewer than two columns", None, NAME))
+    return [(row[ids].strip(), row[labels].strip()) for row in rows if len(row) > max(ids, labels)], facts
+
+
+_ID_NAMES = {"patient_id", "case_id", "case", "id", "image_id", "image", "filename", "file", "name", "sample_id"}
+_LABEL_NAMES = {"label", "class", "prediction", "predicted_label", "pred", "category", "predicted_class", "y_pred"}
+
+
+def _columns(header: list[str]) -> tuple[int | None, int | None]:
+    names = [cell.strip().lower() for cell in header]
+    ids = next((i for i, name in enumerate(names) if name in _ID_NAMES), None)
+    labels = next((i for i, name in enumerate(names) if name in _LABEL_NAMES), None)
+    return ids, labels
+
+
+def _absent(submission: Submission) -> Fact:
+    for file in submission.run.outputs.files:
+        place = f"{file.case}/{file.name}" if file.case else file.name
+        if place.endswith(f"/{NAME}"):
+            return Fact("misplaced", f"{place} instead of {NAME}", None, place)
+    for file in submission.run.outputs.files:
+        if file.case is None and file.name.endswith((".csv", ".tsv")):
+            return Fact("misnamed", f"{file.name} instead of {NAME}", None, file.name)
+    return Fact("missing", f"{NAME} is missing", None, NAME)
+
+
+def check(submission: Submission) -> TrackCheck:
+    """One row a case: present, once, with a label."""
+    rows, facts = rows_of(submission)
+    times = Counter(case for case, _ in rows)
+    label = dict(reversed(rows))  # the first row of a case counts
+    cases = []
+    for case in submission.cases:
+        found: list[Fact] = []
+        if case not in times:
+            found.append(Fact("missing", "has no row", case, NAME))
+        elif times[case] > 1:
+            found.append(Fact("duplicate", f"has {times[case]} rows", case, NAME))
+        elif not label[case]:
+            found.append(Fact("empty", "has an empty label", case, NAME))
+        cases.append(CaseCheck(case, case in times, tuple(found)))
+    known = set(submission.cases)
+    facts += [Fact("extra", "is no expected case", case, NAME) for case in times if case not in known]
+    labels = {case: text for case, text in label.items() if case in known}
+    return TrackCheck(tuple(cases), (*facts, *identical(labels, "label")))

@@ -1,0 +1,88 @@
+"""Detection: `<case>/prediction.json` with {"boxes": [{class, x1, y1, x2, y2, score?}]} (benchmark.md section 4).
+
+Boxes have x1 < x2 and y1 < y2 and lie inside the image (its border included); a score is in [0, 1]. No box at all is a
+legal answer. A class that neither the report nor the brief knows is a fact without effect on the format flag.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...trajectories.reading import number
+from .facts import Fact, FactKind, TrackCheck
+from .files import read_json
+from .submission import Submission
+
+NAME = "prediction.json"
+
+
+def known_classes(submission: Submission) -> frozenset[str] | None:
+    """Class names of the report's per-class figures; None when it has none."""
+    metrics = submission.run.report.metrics if submission.run.report is not None else {}
+    for key, value in metrics.items():
+        if "class" in key.lower() and isinstance(value, dict) and value:
+            return frozenset(map(str, value))
+    return None
+
+
+def check(submission: Submission) -> TrackCheck:
+    """Boxes of every case; inside the image only when the public inputs give its size, else at least not negative."""
+    classes = known_classes(submission)
+    brief = submission.run.brief.lower()
+
+    def known(name: str) -> bool:
+        if classes is not None:
+            return name in classes
+        return not brief or name.lower() in brief
+
+    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
+        value = read_json(path, work.root)
+        boxes = value.get("boxes") if isinstance(value, dict) else None
+        if not isinstance(boxes, list):
+            return [Fact("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]
+        size = work.public.image_size(case) if work.public is not None else None
+        if not boxes:
+            return [Fact("empty", f"{NAME} has no boxes", case, NAME, fatal=False)]
+        wrong: dict[FactKind, list[str]] = {}
+        strange: set[str] = set()
+        for index, box in enumerate(boxes):
+            for kind, text in _box(box, size):
+                wrong.setdefault(kind, []).append(f"box {index} {text}")
+            if isinstance(box, dict) and isinstance(box.get("class"), str) and not known(box["class"]):
+                strange.add(box["class"])
+        facts = [
+            Fact(kind, texts[0] + (f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""), case, NAME)
+            for kind, texts in wrong.items()
+        ]
+        if strange:
+            shown = ", ".join(sorted(strange)[:5])[:80]
+            facts.append(
+                Fact("unknown_class", f"classes that the task does not name: {shown}", case, NAME, fatal=False)
+            )
+        return facts
+
+    return submission.per_case((NAME,), inspect)
+
+
+def _box(box: Any, size: tuple[int, int] | None) -> list[tuple[FactKind, str]]:
+    if not isinstance(box, dict):
+        return [("schema", "is no object")]
+    name = box.get("class")
+    if not (isinstance(name, str) and name.strip()) and (isinstance(name, bool) or not isinstance(name, int)):
+        return [("schema", "has no class")]
+    corners = [None if isinstance(box.get(key), str) else number(box.get(key)) for key in ("x1", "y1", "x2", "y2")]
+    if any(corner is None for corner in corners):
+        return [("schema", "lacks a number in x1, y1, x2, y2")]
+    x1, y1, x2, y2 = (corner or 0.0 for corner in corners)
+    found: list[tuple[FactKind, str]] = []
+    if not (x1 < x2 and y1 < y2):
+        found.append(("box_reversed", f"is reversed or flat: ({x1:g}, {y1:g}, {x2:g}, {y2:g})"))
+    if min(x1, y1, x2, y2) < 0 or (size is not None and (max(x1, x2) > size[0] or max(y1, y2) > size[1])):
+        where = f"the {size[0]}x{size[1]} image" if size is not None else "the image"
+        found.append(("box_outside", f"leaves {where}: ({x1:g}, {y1:g}, {x2:g}, {y2:g})"))
+    if "score" in box and box["score"] is not None:
+        score = None if isinstance(box["score"], str) else number(box["score"])
+        if score is None or not 0 <= score <= 1:
+            found.append(("values", f"has the score {str(box['score'])[:20]}, not in [0, 1]"))
+    return found

@@ -1,0 +1,51 @@
+"""Enhancement: `<case>/enhanced.npy`, floating, 2-D, of the expected shape, finite (benchmark.md section 4).
+
+The expected shape is the input's, except in super-resolution tasks, where it is not known here. A constant image and
+one that equals its input are facts without effect on the format flag.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .facts import Fact, TrackCheck
+from .files import Refused, npy_array
+from .submission import Submission
+
+NAME = "enhanced.npy"
+_RESCALING = ("super-resolution", "superres", "-sr-", "_sr_", "upsampl")
+
+
+def check(submission: Submission) -> TrackCheck:
+    """The array of every case."""
+    import numpy as np
+
+    task = f"-{(submission.run.task or '').lower()}-"
+    rescaled = any(word in task for word in _RESCALING)
+
+    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
+        array = npy_array(path, work.root)
+        facts = []
+        if array.dtype.kind != "f":
+            facts.append(Fact("dtype", f"{NAME} has type {array.dtype}, not a floating one", case, NAME))
+        if array.ndim != 2 or array.size == 0:
+            facts.append(Fact("shape", f"{NAME} has shape {array.shape}, not two axes", case, NAME))
+        source = work.public.array_path(case) if work.public is not None else None
+        expected = work.public.array_shape(case) if work.public is not None else None
+        if expected is not None and not rescaled and array.shape != expected and array.ndim == 2:
+            facts.append(Fact("shape", f"{NAME} has shape {array.shape}, the input {expected}", case, NAME))
+        if array.dtype.kind not in "fiub" or array.size == 0:
+            return facts
+        if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+            facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
+        elif array.min() == array.max():
+            facts.append(Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME, fatal=False))
+        elif source is not None and work.public is not None and array.shape == expected and array.dtype.kind == "f":
+            try:
+                if bool(np.array_equal(array, npy_array(source, work.public.root))):
+                    facts.append(Fact("unchanged", f"{NAME} equals its input", case, NAME, fatal=False))
+            except Refused:
+                pass  # the reference is the user's own file: nothing to say about the run
+        return facts
+
+    return submission.per_case((NAME,), inspect)

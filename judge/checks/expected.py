@@ -1,0 +1,119 @@
+"""Which cases a run had to deliver, and who says so.
+
+In this order: the public inputs, agent_summary.json, the report's counts, the answer to submit_results, the ids that the
+run itself saw in listings. A count without names is filled with names that the run delivered, missed or listed, when
+exactly so many are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...trajectories.models import Run
+from ...trajectories.reading import count
+from .public import PublicInputs
+
+Source = Literal["public", "agent_summary", "report", "submit", "trace"]
+_ID = re.compile(r"(?<![\w.-])[A-Za-z][A-Za-z0-9]{0,30}(?:[_-][A-Za-z0-9]{1,30}){0,4}(?![\w-])")
+_MAX_IDS = 20_000
+
+
+@dataclass(frozen=True)
+class Expected:
+    """`cases`: names known; `count`: how many there are (at least as many as names). Both empty and None: unknown."""
+
+    cases: tuple[str, ...] = ()
+    count: int | None = None
+    source: Source | None = None
+
+
+def expected_cases(run: Run, delivered: Iterable[str], public: PublicInputs | None, counts_valid: bool) -> Expected:
+    """The expected cases. `delivered`: cases that have their required file; `counts_valid`: the report's completion
+    rate counts valid files, so that only a rate of 1 tells how many cases there are."""
+    if public is not None:
+        return Expected(public.cases, len(public.cases), "public")
+    if run.listed_cases:
+        return Expected(run.listed_cases, len(run.listed_cases), "agent_summary")
+    have = _one_family(tuple(delivered))
+    listed = _listed(run, have)
+    missed = missing_cases(run.submit_result)
+    report = run.report
+    total = report.n_expected if report is not None and report.n_expected else None
+    rate = report.completion_rate if report is not None else None
+    if total is None and rate and have and (rate == 1.0 or not counts_valid):
+        guess = len(have) / rate
+        total = round(guess) if abs(guess - round(guess)) < 0.01 * guess else None
+    if total:
+        return Expected(_names(total, have, missed, listed), total, "report")
+    checked = count((run.submit_result or {}).get("patients_checked"))
+    if checked:
+        return Expected(_names(checked, have, missed, listed), checked, "submit")
+    seen = tuple(sorted({*have, *missed, *listed}))
+    return Expected(seen, len(seen), "trace") if seen and (listed or missed) else Expected()
+
+
+def missing_cases(submit_result: dict[str, Any] | None) -> tuple[str, ...]:
+    """Cases of the files that the submit answer calls missing."""
+    files = (submit_result or {}).get("missing_files")
+    if not isinstance(files, list):
+        return ()
+    names = [str(f).replace("\\", "/").strip("/").split("/") for f in files if isinstance(f, str)]
+    return tuple(dict.fromkeys(parts[-2] for parts in names if len(parts) > 1))
+
+
+def _names(total: int, have: tuple[str, ...], *more: tuple[str, ...]) -> tuple[str, ...]:
+    """Delivered names, with missed and then listed ones while these are not more than `total`."""
+    names = set(have)
+    for extra in more:
+        if len(names | set(extra)) <= total:
+            names |= set(extra)
+    return tuple(sorted(names))
+
+
+def _shape(name: str) -> str:
+    return re.sub(r"\d", "#", name)
+
+
+def _one_family(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that are built alike; a pilot or scratch folder among numbered cases is left out."""
+    families = Counter(_shape(name) for name in names)
+    numbered = {shape for shape in families if "#" in shape}
+    return tuple(sorted(n for n in names if _shape(n) in numbered)) if numbered else tuple(sorted(names))
+
+
+def _listed(run: Run, have: tuple[str, ...]) -> tuple[str, ...]:
+    """Ids that the environment printed, built like the delivered ones; without those, the family of the inputs."""
+    shapes = {_shape(name) for name in have if "#" in _shape(name)}
+    if shapes:
+        return tuple(sorted(name for name in _printed(run) if _shape(name) in shapes))
+    inputs: Counter[str] = Counter()
+    members: dict[str, set[str]] = {}
+    for name, seen in _printed(run).items():
+        if re.search(r"[_-]\d{2,}$|\d{3,}$", name):
+            inputs[_shape(name)] += seen
+            members.setdefault(_shape(name), set()).add(name)
+    large = {shape: ids for shape, ids in members.items() if len(ids) > 1}
+    if not large:
+        return ()
+    best = max(large, key=lambda shape: (inputs[shape], len(large[shape]), shape))
+    return tuple(sorted(large[best]))
+
+
+def _printed(run: Run) -> Counter[str]:
+    """Id-like words in what the environment answered, with how often they stood alone on a line or in a path."""
+    found: Counter[str] = Counter()
+    for _, action in run.actions():
+        if action.observation is None:
+            continue
+        for line in action.observation.stdout.splitlines():
+            for match in _ID.finditer(line[:4000]):
+                if any(char.isdigit() for char in match[0]):
+                    alone = line.strip().strip("/") == match[0] or line[: match.start()].endswith("/")
+                    found[match[0]] += 1 if alone else 0
+            if len(found) > _MAX_IDS:
+                return found
+    return found

@@ -1,0 +1,118 @@
+"""What checking delivered files yields: facts a case and a run at a time, in plain frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ...trajectories.models import Stage, Track
+from ..scorecard import StageChecks
+from ..scoring import UNKNOWN, Bounds, Cap
+
+FactKind = Literal[
+    "missing",  # the required file is not there
+    "misnamed",  # another name stands in its place
+    "misplaced",  # the right file lies somewhere else
+    "link",  # a link that leaves the output folder; not followed
+    "unreadable",  # not the format that its name promises, cut, too large, or refused
+    "encoding",  # not UTF-8
+    "schema",  # a field, key or column is missing or has the wrong type
+    "header",  # wrong CSV header
+    "dtype",
+    "shape",
+    "affine",
+    "values",  # a number, label or option outside the allowed set
+    "not_finite",
+    "constant",
+    "empty",  # nothing in it: no box, no voxel, no row, no words
+    "box_reversed",
+    "box_outside",
+    "unknown_class",
+    "length",
+    "placeholder",
+    "skipped",  # honestly left unanswered
+    "identical",  # the same output for every case
+    "unchanged",  # the output is the input
+    "duplicate",
+    "extra",  # a case that nobody asked for
+]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One observation on delivered files. `fatal`: by the track's rules it makes the output invalid."""
+
+    kind: FactKind
+    text: str
+    case: str | None = None
+    file: str | None = None
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        where = self.case or self.file
+        return f"{where}: {self.text}" if where else self.text
+
+
+@dataclass(frozen=True)
+class CaseCheck:
+    """One expected case. `delivered`: its required files are there under their names; `valid`: they obey the format."""
+
+    case: str
+    delivered: bool
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        return self.delivered and not any(fact.fatal for fact in self.facts)
+
+
+@dataclass(frozen=True)
+class TrackCheck:
+    """What one track's checker found: its cases, and facts on the submission as a whole."""
+
+    cases: tuple[CaseCheck, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def delivered(self) -> int:
+        return sum(case.delivered for case in self.cases)
+
+    @property
+    def valid(self) -> int:
+        return sum(case.valid for case in self.cases)
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """S4 and S5 of one run with everything behind them.
+
+    `s4` and `s5` are in [0, 1] or None when unknown, with bounds; a disqualification is not applied to them (that is
+    `scoring.apply_breach`, which needs the breach's stage). `task` is in [0, 1], with the gate and a disqualification
+    applied. `stage_caps` are upper limits on S1 and S3 that follow from the outputs (vqa).
+    """
+
+    track: Track | None
+    s4: float | None = None
+    s5: float | None = None
+    s4_bounds: Bounds = UNKNOWN
+    s5_bounds: Bounds = UNKNOWN
+    s4_checks: StageChecks = field(default_factory=StageChecks)
+    s5_checks: StageChecks = field(default_factory=StageChecks)
+    task: float | None = None
+    task_from: Literal["report", "gate", "policy"] | None = None
+    s4_caps: tuple[Cap, ...] = ()
+    stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
+    cases: tuple[CaseCheck, ...] = ()
+    run_facts: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What the files contradict in the report, and what could not be decided."""
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Facts of the run, then of every case, in order."""
+        return (*self.run_facts, *(fact for case in self.cases for fact in case.facts))
+
+    def of_kind(self, *kinds: FactKind) -> tuple[Fact, ...]:
+        """Facts of these kinds, for detectors."""
+        return tuple(fact for fact in self.facts if fact.kind in kinds)

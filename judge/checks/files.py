@@ -1,0 +1,148 @@
+"""Opening delivered files that nobody vouches for: size limits first, no pickles, no links that leave the folder.
+
+Each reader returns the value or raises `Refused` with the kind of fact and one line of why.
+"""
+
+from __future__ import annotations
+
+import math
+import stat
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InputError
+from ...trajectories.reading import parse_json
+from .facts import FactKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+MAX_TEXT = 16 * 1024 * 1024
+"""Bytes of a JSON, CSV or text deliverable; the largest legal one is far below a megabyte."""
+MAX_ARRAY = 1024 * 1024 * 1024
+"""Bytes that an .npy array may declare: a 2-D slice needs a thousandth of it."""
+
+
+class Refused(Exception):
+    """A file that cannot be read as what it should be; `kind` and the text become a fact."""
+
+    def __init__(self, kind: FactKind, text: str) -> None:
+        super().__init__(text)
+        self.kind: FactKind = kind
+        self.text = text
+
+
+def guard(path: Path, root: Path) -> int:
+    """The size of a regular file inside `root`; Refused for anything else, links that leave `root` included."""
+    try:
+        resolved = path.resolve(strict=True)
+        if not resolved.is_relative_to(root.resolve()):
+            raise Refused("link", "is a link that leaves the output folder; not followed")
+        status = resolved.stat()
+    except (OSError, RuntimeError) as error:
+        raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused("unreadable", "is not a regular file")
+    return status.st_size
+
+
+def read_data(path: Path, root: Path, limit: int = MAX_TEXT) -> bytes:
+    """Bytes of a small file."""
+    size = guard(path, root)
+    if size > limit:
+        raise Refused("unreadable", f"has {size:,} bytes, more than the {limit:,} that are read")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
+
+
+def read_text(path: Path, root: Path) -> str:
+    """UTF-8 text; a byte-order mark stays, so that callers can see it."""
+    data = read_data(path, root)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused("encoding", f"is not UTF-8 at byte {error.start}") from None
+
+
+def read_json(path: Path, root: Path) -> Any:
+    """A JSON value; NaN and infinities come as None."""
+    text = read_text(path, root).removeprefix("\ufeff")
+    try:
+        return parse_json(text, path)
+    except InputError as error:
+        raise Refused("unreadable", error.message.removeprefix(f"{path}: ")) from None
+
+
+@dataclass(frozen=True)
+class ArrayHead:
+    """What an .npy file declares about itself."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
+
+
+def npy_head(path: Path, root: Path) -> ArrayHead:
+    """Shape and dtype of an .npy file, checked against its size; object arrays (pickles) are refused."""
+    import numpy as np
+
+    size = guard(path, root)
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+            offset = file.tell()
+    except Exception as error:  # the header is a literal that the file's author chose: any error means unreadable
+        raise Refused("unreadable", f"is not an .npy file: {_words(error)}") from None
+    if dtype.hasobject:
+        raise Refused("unreadable", "holds pickled objects, which are never loaded")
+    declared = math.prod(shape) * dtype.itemsize
+    if any(extent < 0 for extent in shape) or declared > MAX_ARRAY:
+        raise Refused("unreadable", f"declares {declared:,} bytes, more than the {MAX_ARRAY:,} that are read")
+    if size - offset < declared:
+        raise Refused("unreadable", f"is cut: {size - offset:,} of {declared:,} bytes of data")
+    return ArrayHead(shape=shape, dtype=dtype, offset=offset)
+
+
+def npy_array(path: Path, root: Path) -> npt.NDArray[Any]:
+    """The array, mapped read-only, so that only looked-at pages are in memory."""
+    import numpy as np
+
+    head = npy_head(path, root)
+    if math.prod(head.shape) == 0:
+        return np.empty(head.shape, head.dtype)
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    except (OSError, ValueError, EOFError) as error:
+        raise Refused("unreadable", f"cannot be read: {_words(error)}") from None
+
+
+def image_size(path: Path, root: Path) -> tuple[int, int]:
+    """(width, height) in pixels from an image's header; pixels are never decoded."""
+    from PIL import Image
+
+    guard(path, root)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as image:
+                return image.size
+    except Exception as error:  # PIL raises many kinds on broken files, decompression bombs among them
+        raise Refused("unreadable", f"is no image that can be opened: {_words(error)}") from None
+
+
+def _words(error: BaseException) -> str:
+    """An error's own words on one line, without paths."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:160]
+
+
+def describe(error: BaseException) -> str:
+    """An error in a few words, safe to show."""
+    return _words(error)

@@ -1,0 +1,55 @@
+"""Whether something was scored above zero, read from the report's metrics (benchmark.md section 4, has_valid_results)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...trajectories.models import Report, Track
+from ...trajectories.reading import number
+
+_WORDS: dict[Track, tuple[str, ...]] = {
+    "segmentation": ("dice",),
+    "detection": ("map", "ap50", "ap_50", "ap@"),
+    "enhancement": ("ssim", "psnr"),
+    "synthesis": ("ssim", "psnr"),
+    "classification": ("accuracy",),
+    "vqa": ("accuracy",),
+}
+
+
+def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:
+    """Finite numbers whose name, or the name of a mapping around them, holds one of the words."""
+    for key, value in metrics.items():
+        hit = any(word in key.lower() for word in words)
+        if isinstance(value, Mapping):
+            for inner, deep in value.items():
+                found = number(deep)
+                if found is not None and (hit or any(word in str(inner).lower() for word in words)):
+                    yield found
+        elif hit and (found := number(value)) is not None:
+            yield found
+
+
+def scored_above_zero(track: Track, report: Report | None) -> bool | None:
+    """segmentation: a Dice > 0; detection: mAP > 0; classification: accuracy > 0; enhancement and synthesis: a finite metric.
+
+    Without such a metric the task score speaks (unless the run was disqualified, when it is 0 by policy); None if there
+    is nothing to go by.
+    """
+    if report is None:
+        return None
+    found = list(named(report.metrics, _WORDS.get(track, ())))
+    if not found and report.task_score is not None and not report.breached:
+        found = [report.task_score]
+    if not found:
+        return None
+    return True if track in ("enhancement", "synthesis") else any(value > 0 for value in found)
+
+
+def accuracy(report: Report | None) -> float | None:
+    """The report's accuracy in [0, 1], if it names one."""
+    if report is None:
+        return None
+    value = number(report.metrics.get("accuracy"))
+    return value if value is not None and 0 <= value <= 1 else None

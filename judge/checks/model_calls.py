@@ -1,0 +1,127 @@
+"""Whether a run called a model: a loader and a generate call in a successful execution (benchmark.md section 4, vqa).
+
+Code is parsed, so that a plan, a comment or a string that merely speaks of `generate` counts for nothing; a script that
+was written earlier counts when an execution runs or imports it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from ...trajectories.code_parts import parse, script_runs, split
+from ...trajectories.models import Run
+
+_LOADERS = {
+    "from_pretrained", "pipeline", "load_state_dict", "load_model", "load_checkpoint", "load_weights", "load_file", "create_model",
+    "load_model_and_preprocess", "load_pretrained_model", "InferenceSession", "Llama", "LLM", "OpenAI", "Anthropic", "InferenceClient",
+}  # fmt: skip
+_WEIGHT_MODULES = {"torch", "jit", "joblib", "safetensors"}
+_GENERATES = {
+    "generate", "batch_generate", "generate_content", "chat", "batch_chat", "answer", "answer_question", "predict", "infer",
+    "forward", "run", "completion", "create_chat_completion", "chat_completion", "text_generation", "visual_question_answering",
+}  # fmt: skip
+_REMOTE = re.compile(r"\b(?:completions|messages|responses)\.create$|^litellm\.(?:a?completion)$")
+_NOT_MODELS = {"subprocess", "asyncio", "loop", "np", "numpy", "plt", "app", "unittest", "pytest", "random"}
+_COMMAND = re.compile(
+    r"\b(?:ollama run \S+|llama-cli\b.{0,200}-m \S+|python[\d.]* -m (?:llava|vllm|mlx_vlm|lmdeploy)\b)", re.IGNORECASE
+)
+
+
+def model_call_found(run: Run) -> bool | None:
+    """True when a successful execution loads a model and calls it; None when no execution has a known outcome."""
+    scripts: dict[str, str] = {}
+    known = False
+    for _, action in run.actions():
+        parts = split(action)
+        for part in parts:
+            if part.kind == "file" and part.path:
+                name = part.path.rsplit("/", 1)[-1]
+                scripts[name] = scripts.get(name, "") + "\n" + part.text if part.append else part.text
+        if action.kind != "execute" or action.observation is None or action.observation.kind == "unknown":
+            continue
+        known = True
+        if action.observation.kind != "ok":
+            continue
+        texts = [part.text for part in parts if part.kind == "python"]
+        for part in parts:
+            if part.kind == "shell":
+                if _COMMAND.search(part.text):
+                    return True
+                texts += [scripts[n] for n in (p.rsplit("/", 1)[-1] for p in script_runs(part.text)) if n in scripts]
+        if _calls_model(texts, scripts):
+            return True
+    return False if known else None
+
+
+def _calls_model(texts: list[str], scripts: dict[str, str]) -> bool:
+    loads = generates = False
+    queue, seen = list(texts), set[str]()
+    while queue:
+        tree = parse(queue.pop())
+        if tree is None:
+            continue
+        for name in _imports(tree):
+            if f"{name}.py" in scripts and name not in seen:
+                seen.add(name)
+                queue.append(scripts[f"{name}.py"])
+        loaded, generated = _model_use(tree)
+        loads, generates = loads or loaded, generates or generated
+    return loads and generates
+
+
+def _imports(tree: ast.Module) -> Iterable[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[-1] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[-1]
+
+
+def _model_use(tree: ast.Module) -> tuple[bool, bool]:
+    """(a loader is called, a generate call is made), by the names that are called."""
+    loads = generates = False
+    models: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _is_loader(_dotted(node.func)):
+            loads = True
+            if _dotted(node.func).endswith(".load_state_dict"):
+                models.add(_dotted(node.func).removesuffix(".load_state_dict"))
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            inner = [_dotted(c.func) for c in ast.walk(node.value) if isinstance(c, ast.Call)]
+            if any(_is_loader(name) for name in inner):
+                models.update(_dotted(target) for target in node.targets)
+                models.update(_dotted(e) for t in node.targets if isinstance(t, ast.Tuple) for e in t.elts)
+    models.discard("")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = _dotted(node.func)
+            owner, _, last = name.rpartition(".")
+            if name in models or _REMOTE.search(name):
+                generates = True
+            elif last in _GENERATES and owner and owner.split(".")[0] not in _NOT_MODELS:
+                generates = generates or last != "run" or owner in models
+    return loads, generates
+
+
+def _is_loader(name: str) -> bool:
+    owner, _, last = name.rpartition(".")
+    if last in ("load", "load_file"):
+        return bool(_WEIGHT_MODULES & set(owner.split(".")))
+    return last in _LOADERS or name.startswith("litellm.")
+
+
+def _dotted(node: ast.AST) -> str:
+    """`a.b.c` of a name or attribute; a call in between is written as its function's name."""
+    parts: list[str] = []
+    while True:
+        if isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, ast.Name):
+            return ".".join((node.id, *reversed(parts)))
+        else:
+            return ".".join(("", *reversed(parts))) if parts else ""

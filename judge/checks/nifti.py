@@ -1,0 +1,184 @@
+"""NIfTI volumes read in slabs: the header first, then a few megabytes at a time, whatever the header declares."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from .files import Refused, describe, guard
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+MAX_VOLUME = 4 * 1024 * 1024 * 1024
+"""Bytes that a volume may declare; 1024 x 1024 x 1000 voxels of 32 bits."""
+_SLAB = 4 * 1024 * 1024
+_GZIP_RATIO = 1032
+"""Deflate cannot shrink data further than this (zlib's documentation), so a larger claim is false or cut."""
+_MAX_VALUES = 64
+
+
+@dataclass(frozen=True)
+class VolumeHead:
+    """What a NIfTI header says. `shape` without trailing axes of length 1 beyond the third."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    affine: npt.NDArray[np.float64]
+    offset: int
+    slope: float
+    inter: float
+
+
+@dataclass(frozen=True)
+class VolumeStats:
+    """Values seen in a volume: `values` is None when there are more than a few dozen different ones."""
+
+    values: tuple[float, ...] | None
+    low: float
+    high: float
+    finite: bool
+    nonzero: int
+
+
+def volume_head(path: Path, root: Path) -> VolumeHead:
+    """The header of a .nii or .nii.gz file; Refused when it is none or declares more than the file can hold."""
+    size = guard(path, root)
+    with _open(path) as file:
+        try:
+            head = _parse(_read(file, 540))
+        except Refused:
+            raise
+        except Exception as error:  # nibabel raises many kinds on hostile headers
+            raise Refused("unreadable", f"has a broken NIfTI header: {describe(error)}") from None
+    declared = math.prod(head.shape) * head.dtype.itemsize
+    if declared > MAX_VOLUME:
+        raise Refused("unreadable", f"declares {declared:,} bytes, more than the {MAX_VOLUME:,} that are read")
+    possible = size * _GZIP_RATIO if path.name.endswith(".gz") else size - head.offset
+    if declared > possible:
+        raise Refused("unreadable", f"declares {declared:,} bytes, more than a file of {size:,} can hold")
+    return head
+
+
+def volume_stats(path: Path, root: Path, head: VolumeHead) -> VolumeStats:
+    """Values of the whole volume, scaled as the header says; Refused when the data ends early."""
+    import numpy as np
+
+    values: set[float] | None = set()
+    low, high, finite, nonzero = math.inf, -math.inf, True, 0
+    for slab in _slabs(path, head):
+        with np.errstate(all="ignore"):
+            real = slab.astype(np.float64) * head.slope + head.inter if (head.slope, head.inter) != (1, 0) else slab
+            if real.dtype.kind == "f" and not bool(np.isfinite(real).all()):
+                finite = False
+                real = real[np.isfinite(real)]
+        if real.size == 0:
+            continue
+        low, high = min(low, float(real.min())), max(high, float(real.max()))
+        nonzero += int(np.count_nonzero(real))
+        if values is not None:
+            values = _different(real, values)
+    return VolumeStats(
+        values=None if values is None else tuple(sorted(values)),
+        low=low, high=high, finite=finite, nonzero=nonzero,
+    )  # fmt: skip
+
+
+def _different(slab: npt.NDArray[Any], seen: set[float]) -> set[float] | None:
+    """The different values so far; None beyond a few dozen. Known values are masked out first: sorting is slow."""
+    import numpy as np
+
+    rest = slab[(slab != 0) & (slab != 1)]
+    found = set(seen)
+    if rest.size < slab.size:
+        found.update(value for value in (0.0, 1.0) if bool((slab == value).any()))
+    if rest.size:
+        if np.unique(rest[:4096]).size > _MAX_VALUES:
+            return None
+        found.update(float(value) for value in np.unique(rest))
+    return found if len(found) <= _MAX_VALUES else None
+
+
+def _slabs(path: Path, head: VolumeHead) -> Iterator[npt.NDArray[Any]]:
+    import numpy as np
+
+    left = math.prod(head.shape) * head.dtype.itemsize
+    step = max(1, _SLAB // head.dtype.itemsize) * head.dtype.itemsize
+    with _open(path) as file:
+        skip = head.offset
+        while skip:
+            skip -= len(_exactly(file, min(skip, _SLAB)))
+        while left:
+            data = _exactly(file, min(left, step))
+            left -= len(data)
+            yield np.frombuffer(data, dtype=head.dtype)
+        _read(file, 1)  # reaching the end makes gzip compare its checksum
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", gzip.open(path, "rb")) if path.name.endswith(".gz") else path.open("rb")
+    except OSError as error:
+        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
+
+
+def _read(file: IO[bytes], count: int) -> bytes:
+    try:
+        return file.read(count)
+    except (OSError, EOFError, zlib.error, struct.error) as error:
+        raise Refused("unreadable", f"is not a whole gzip file: {describe(error)}") from None
+
+
+def _exactly(file: IO[bytes], count: int) -> bytes:
+    parts: list[bytes] = []
+    left = count
+    while left:
+        data = _read(file, left)
+        if not data:
+            raise Refused("unreadable", "is cut: the data ends before the declared volume")
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
+
+
+def _parse(block: bytes) -> VolumeHead:
+    import numpy as np
+    from nibabel.nifti1 import Nifti1Header
+    from nibabel.nifti2 import Nifti2Header
+
+    second = len(block) >= 540 and 540 in struct.unpack("<i", block[:4]) + struct.unpack(">i", block[:4])
+    if not second and len(block) < 348:
+        raise Refused("unreadable", f"is too short for NIfTI: {len(block)} bytes")
+    header = Nifti2Header(block) if second else Nifti1Header(block[:348], check=False)
+    if bytes(header["magic"].tobytes())[:3] not in (b"n+1", b"n+2"):
+        raise Refused("unreadable", "is not a single-file NIfTI volume")
+    shape = tuple(int(extent) for extent in header.get_data_shape())
+    while len(shape) > 3 and shape[-1] == 1:
+        shape = shape[:-1]
+    if not shape or any(extent < 1 for extent in shape):
+        raise Refused("unreadable", f"declares the impossible shape {shape}")
+    dtype = header.get_data_dtype()
+    if dtype.kind not in "iufb":
+        raise Refused("dtype", f"has voxels of type {dtype}")
+    slope, inter = header.get_slope_inter()
+    offset = int(header["vox_offset"])
+    if not 0 <= offset <= _SLAB:
+        raise Refused("unreadable", f"puts its data at the impossible offset {offset}")
+    return VolumeHead(
+        shape=shape, dtype=dtype, affine=np.asarray(header.get_best_affine(), dtype=np.float64), offset=offset,
+        slope=1.0 if slope is None else float(slope), inter=0.0 if inter is None else float(inter),
+    )  # fmt: skip
+
+
+def affine_differs(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> bool:
+    """Whether two voxel-to-world maps differ by more than rounding in the header (1e-3 mm)."""
+    import numpy as np
+
+    return not np.allclose(one, other, rtol=1e-4, atol=1e-3, equal_nan=False)

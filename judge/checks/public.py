@@ -1,0 +1,121 @@
+"""Public inputs of a task: which cases there are, and what their outputs must look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from .files import Refused, image_size, npy_head, read_json
+from .nifti import VolumeHead, volume_head
+
+_NO_CASES = {
+    "models",
+    "model",
+    "model_zoo",
+    "weights",
+    "checkpoints",
+    "private",
+    "scripts",
+    "docs",
+    "examples",
+    "cache",
+}
+_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
+_OUTPUT_LIKE = ("lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz", "sct.nii.gz", "enhanced.npy")
+
+
+@dataclass(frozen=True)
+class PublicInputs:
+    """Case id -> folder of its inputs."""
+
+    root: Path
+    folders: Mapping[str, Path]
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(self.folders)
+
+    def volume(self, case: str) -> VolumeHead | None:
+        """Header of the case's reference volume: ct.nii.gz, else its first .nii.gz; None when there is none."""
+        path = self._first(case, ("ct.nii.gz",), (".nii.gz", ".nii"))
+        try:
+            return None if path is None else volume_head(path, self.root)
+        except Refused:
+            return None
+
+    def array_shape(self, case: str) -> tuple[int, ...] | None:
+        """Shape of the case's .npy input."""
+        path = self.array_path(case)
+        try:
+            return None if path is None else npy_head(path, self.root).shape
+        except Refused:
+            return None
+
+    def array_path(self, case: str) -> Path | None:
+        return self._first(case, ("ldct.npy", "input.npy"), (".npy",))
+
+    def image_size(self, case: str) -> tuple[int, int] | None:
+        """(width, height) of the case's image."""
+        path = self._first(case, ("image.png",), _IMAGE_SUFFIXES)
+        try:
+            return None if path is None else image_size(path, self.root)
+        except Refused:
+            return None
+
+    def question(self, case: str) -> dict[str, Any] | None:
+        """question.json of a vqa case."""
+        path = self._first(case, ("question.json",), ())
+        try:
+            value = None if path is None else read_json(path, self.root)
+        except Refused:
+            return None
+        return value if isinstance(value, dict) else None
+
+    def _first(self, case: str, names: tuple[str, ...], suffixes: tuple[str, ...]) -> Path | None:
+        folder = self.folders.get(case)
+        if folder is None:
+            return None
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name
+        if not suffixes:
+            return None
+        return next(
+            (p for p in sorted(folder.iterdir()) if p.name.lower().endswith(suffixes) and p.name not in _OUTPUT_LIKE and p.is_file()),
+            None,
+        )  # fmt: skip
+
+
+def find_public(public: Path, task: str | None) -> PublicInputs | None:
+    """Cases under `public/<task>/<case>/` or `public/<case>/`; None when there is none for this task.
+
+    A case is a folder that directly holds a file; model zoos and hidden folders are none. InputError when `public` is
+    not a folder.
+    """
+    if not public.is_dir():
+        raise InputError("is not a folder of public inputs", "give DIR with DIR/<task>/<case>/ or DIR/<case>/", public)
+    places = [public / name for name in _task_names(task) if (public / name).is_dir()]
+    for place in (*places[:1], *(() if places else (public,))):
+        folders = {path.name: path for path in sorted(place.iterdir()) if _is_case(path)}
+        if folders:
+            return PublicInputs(root=place, folders=folders)
+    return None
+
+
+def _task_names(task: str | None) -> list[str]:
+    if not task or task.startswith(".") or "/" in task or "\\" in task:
+        return []
+    short = task.removesuffix("-task")
+    return list(dict.fromkeys((task, f"{short}-task", f"{short}-seg-task", short)))
+
+
+def _is_case(path: Path) -> bool:
+    if path.name.startswith((".", "_")) or path.name.lower() in _NO_CASES or not path.is_dir():
+        return False
+    try:
+        return any(child.is_file() for child in path.iterdir())
+    except OSError:
+        return False

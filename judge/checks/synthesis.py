@@ -1,0 +1,32 @@
+"""Synthesis: `<case>/sct.nii.gz`, a finite volume of the input's shape (benchmark.md section 4; no rule is published)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .facts import Fact, TrackCheck
+from .nifti import affine_differs, volume_head, volume_stats
+from .submission import Submission
+
+NAME = "sct.nii.gz"
+
+
+def check(submission: Submission) -> TrackCheck:
+    """The volume of every case; a wrong affine or a constant volume is a fact without effect on the format flag."""
+
+    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
+        head = volume_head(path, work.root)
+        facts = []
+        reference = work.public.volume(case) if work.public is not None else None
+        if reference is not None and head.shape != reference.shape:
+            facts.append(Fact("shape", f"{NAME} has shape {head.shape}, the input {reference.shape}", case, NAME))
+        if reference is not None and affine_differs(head.affine, reference.affine):
+            facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME, fatal=False))
+        stats = volume_stats(path, work.root, head)
+        if not stats.finite:
+            facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
+        elif stats.low == stats.high:
+            facts.append(Fact("constant", f"{NAME} is {stats.low:g} everywhere", case, NAME, fatal=False))
+        return facts
+
+    return submission.per_case((NAME,), inspect)

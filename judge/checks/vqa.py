@@ -1,0 +1,112 @@
+"""VQA: `<question>/answer.json`, and how many answers are real (benchmark.md section 4).
+
+A valid answer names its question, an option (multiple choice) or a non-empty text (open), the raw model output, the
+model and a run time of at least 0 seconds, and its text equals the option's. A placeholder has a raw output that says
+so, or an answer without raw output. Both empty is an honest skip: not valid, and no placeholder.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ...trajectories.reading import number
+from .facts import Fact, TrackCheck
+from .files import read_json
+from .submission import Submission, identical
+
+NAME = "answer.json"
+_PREFIX = re.compile(r"\s*(heuristic|fallback|placeholder|mock|dummy|stub)\s*:", re.IGNORECASE)
+_NOTHING = {"unknown", "n/a", "none", "null"}
+
+
+def is_placeholder(raw: str, answered: bool) -> bool:
+    """Whether a raw model output is none (benchmark.md section 4)."""
+    text = raw.strip()
+    return bool(_PREFIX.match(raw)) or text.lower() in _NOTHING or (answered and not text)
+
+
+def check(submission: Submission) -> TrackCheck:
+    """Every question's answer."""
+    answers: dict[str, str] = {}
+
+    def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
+        value = read_json(path, work.root)
+        if not isinstance(value, dict):
+            return [Fact("schema", f"{NAME} is no object", case, NAME)]
+        question = work.public.question(case) if work.public is not None else None
+        label, text, raw = (
+            _text(value.get(key)) for key in ("predicted_label", "predicted_answer", "raw_model_output")
+        )
+        if not (label or text or raw):
+            return [Fact("skipped", "left unanswered: answer and raw output are empty", case, NAME)]
+        answers[case] = label or text
+        facts = []
+        if is_placeholder(raw, bool(label or text)):
+            shown = raw.strip()[:40] or "empty raw output"
+            facts.append(Fact("placeholder", f"placeholder answer: {shown}", case, NAME))
+        facts += [Fact("schema", f"{NAME} {problem}", case, NAME) for problem in _fields(value, case, question)]
+        facts += [Fact("values", problem, case, NAME) for problem in _answer(label, text, options_of(question))]
+        return facts
+
+    found = submission.per_case((NAME,), inspect)
+    return TrackCheck(found.cases, found.facts + identical(answers, "answer"))
+
+
+def placeholders(found: TrackCheck) -> int:
+    """How many delivered answers are placeholders."""
+    return sum(any(fact.kind == "placeholder" for fact in case.facts) for case in found.cases)
+
+
+def skipped(found: TrackCheck) -> int:
+    """How many questions were honestly left unanswered."""
+    return sum(any(fact.kind == "skipped" for fact in case.facts) for case in found.cases)
+
+
+def options_of(question: dict[str, Any] | None) -> dict[str, str] | None:
+    """Label -> text of a multiple-choice question; None for an open or unknown one."""
+    options = question.get("options") if question is not None else None
+    if isinstance(options, dict) and options:
+        return {str(key): str(text) for key, text in options.items()}
+    if isinstance(options, list) and options:
+        return {chr(ord("A") + index): str(text) for index, text in enumerate(options[:26])}
+    return None
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _fields(value: dict[str, Any], case: str, question: dict[str, Any] | None) -> list[str]:
+    wrong = []
+    names = {case, str(question["question_id"])} if question is not None and "question_id" in question else {case}
+    if str(value.get("question_id", "")) not in names:
+        wrong.append(f"has the question_id {str(value.get('question_id'))[:40]}")
+    if not isinstance(value.get("raw_model_output"), str):
+        wrong.append("has no text raw_model_output")
+    if not _text(value.get("model_name")):
+        wrong.append("has no model_name")
+    runtime = value.get("runtime_s")
+    seconds = None if isinstance(runtime, str) else number(runtime)
+    if seconds is None or seconds < 0:
+        wrong.append(f"has the runtime_s {str(runtime)[:20]}, not a number of at least 0")
+    return wrong
+
+
+def _answer(label: str, text: str, options: dict[str, str] | None) -> list[str]:
+    if options is not None:
+        if label not in options:
+            return [f"predicted_label {label[:20] or '(empty)'} is none of the options {', '.join(options)[:60]}"]
+        if _plain(text) != _plain(options[label]):
+            return [f"predicted_answer {text[:40] or '(empty)'} is not the text of option {label}"]
+        return []
+    if label and not re.fullmatch("[A-E]", label):
+        return [f"predicted_label {label[:20]} is not one of A-E"]
+    if not label and not text:
+        return ["neither predicted_label nor predicted_answer"]
+    return []
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
