@@ -1,0 +1,82 @@
+"""From scorecards to tables: frames, leaderboards, effects of fired codes, agreement, planning, simulation.
+
+Names load on first use, so that importing this package loads neither numpy nor polars. No module bears the name of a
+function: importing a module would put it in the function's place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
+    from .diagnostics import circularity, leave_one_out, placebo
+    from .dose import cliff, recovery
+    from .effects import code_effects, decompose_effects
+    from .estimate import Estimate, wide
+    from .frames import Cohort, cohort, criteria, frame, read_frame, write_frame
+    from .judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
+    from .labels import read_labels
+    from .planning import label_plan, power, variance_components
+    from .ranking import leaderboard, pairwise, rank_sets
+    from .raters import agreement
+    from .report_tables import TABLES, all_tables
+    from .robust import robustness
+    from .selfchecks import selfcheck
+    from .simulation import simulate
+    from .validation import validate_scores
+
+_WHERE = {
+    "Cohort": "frames",
+    "Estimate": "estimate",
+    "TABLES": "report_tables",
+    "agreement": "raters",
+    "all_tables": "report_tables",
+    "circularity": "diagnostics",
+    "cliff": "dose",
+    "code_effects": "effects",
+    "code_prevalence": "descriptive",
+    "cohort": "frames",
+    "corrected_code_effects": "judge_error",
+    "corrected_leaderboard": "judge_error",
+    "cost_score": "descriptive",
+    "criteria": "frames",
+    "decompose_effects": "effects",
+    "failure_rates": "descriptive",
+    "frame": "frames",
+    "judged_mean": "judge_error",
+    "label_plan": "planning",
+    "leaderboard": "ranking",
+    "leave_one_out": "diagnostics",
+    "pairwise": "ranking",
+    "placebo": "diagnostics",
+    "power": "planning",
+    "rank_sets": "ranking",
+    "read_frame": "frames",
+    "read_labels": "labels",
+    "recovery": "dose",
+    "robustness": "robust",
+    "selfcheck": "selfchecks",
+    "simulate": "simulation",
+    "stage_profile": "descriptive",
+    "stage_use": "descriptive",
+    "tier_contrast": "descriptive",
+    "validate_scores": "validation",
+    "variance_components": "planning",
+    "wide": "estimate",
+    "write_frame": "frames",
+}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
