@@ -1,0 +1,110 @@
+"""Names of models and methods in free text, and how many of them a plan weighs against each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+WEIGHTS = re.compile(r"[\w-]{2,60}\.(?:pth?|onnx|ckpt|safetensors|gguf|h5|pkl|tflite|joblib|bin)\b", re.IGNORECASE)
+FAMILIES = re.compile(
+    # Published models that agents meet in these tracks; a name of one says that a model is meant.
+    r"\b(?:nn-?U-?Net\w*|Total ?Segmentator|Swin-?UNETR|UNETR\w*|Med-?SAM\w*|SAM-?Med\w*|SAM2?|VISTA-?3D|MONAI|Attention U-?Net|V-?Net|SegResNet|SegFormer"
+    r"|(?:Res)?U-?Net\w*|Deep ?Lab\w*|SynthSeg|FastSurfer|STU-?Net|CLIP-driven|Universal model"
+    r"|DnCNN|DRU-?Net\w*|SwinIR|Restormer|NAFNet|RED-?CNN|CTformer|BM3D|BM4D|ESRGAN|Real-?ESRGAN|EDSR|RCAN|SRCNN|FSRCNN|HAT|Noise2\w+|FFDNet|Uformer|SUNet"
+    r"|LLaVA\w*(?:-Med)?|Med-?Gemma|Bio-?Med-?CLIP|Bio-?Vi[LT]\w*|Qwen[\w.-]*|BLIP\w*(?:-2)?|InstructBLIP|PaliGemma|RadFM|CheXagent|MAIRA\w*|Med-?Flamingo|InternVL[\w.-]*|Phi-3[\w.-]*|MiniCPM[\w.-]*|SmolVLM\w*|Idefics\w*|ViLT|PubMedCLIP|MUMC|GPT-?4\w*|Gemini|Claude|HuatuoGPT\w*|Lingshu"
+    r"|R2Gen\w*|RGRG|CXR-?RePaiR|CXRMate\w*|M2 ?Trans\w*|CvT2DistilGPT2|SwinV2\w*|VisionEncoderDecoder\w*|RaDialog|LLM-?CXR"
+    r"|YOLO[\w.-]*|Faster ?R-?CNN|Mask ?R-?CNN|RetinaNet|(?:RT-?|DINO-?)?DETR\w*|SSD\d*|EfficientDet|CenterNet|FCOS|Grounding ?DINO|OWL-?ViT"
+    r"|ResNet-?\d*\w*|DenseNet-?\d*|EfficientNet[\w-]*|ViT(?:-\w+)?|ConvNeXt\w*|Inception\w*|VGG-?\d*|MobileNet\w*|CTransPath|UNI2?|Phikon|CONCH|PLIP|DINOv2\w*|Swin[\w-]*"
+    r"|pix2pix\w*|Cycle-?GAN|CUT|SynDiff|MC-?DDPM|diffusion model|SynthRAD\w*)\b",
+    re.IGNORECASE,
+)
+CAMEL = re.compile(
+    r"\b[A-Z][A-Za-z0-9]*(?:Net|Former|CNN|VLM|VQA|GAN|GPT|BERT|CLIP|Detector|Classifier|Segmenter|Denoiser|Llama|LM)(?:\d\w*)?\b"
+)
+CLASSICAL = re.compile(
+    r"\b(?:thresholding|otsu|connected components?|watershed|region[- ]growing|graph cuts?|active contours?|random forests?|k-?means|SVM|logistic regression|kNN|k-NN|nearest neighbou?rs?"
+    r"|non-?local means|NLM|total variation|TV|bilateral|wavelets?|wiener|anisotropic diffusion|median filter|bicubic|gaussian(?: filter| blur)?|histogram matching"
+    r"|template matching|hough|blob detection|LoG|DoG|HOG|colou?r(?:/texture)? (?:rules|segmentation|features)|texture features|template reports?|retrieval|rule-based|heuristics?|atlas)\b",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(
+    r"\b(?:models?|method|network|checkpoint|backbone|detector|classifier|generator|denoiser|approach)\b[*_` ]*(?:\([^)\n]{0,40}\))?[*_` ]*[:=][*_` ]*([\w./-]{3,60})",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(
+    r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"^\s{0,8}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
+_TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
+_REASON = re.compile(
+    r"because|since|chosen|choose|selected|rejected|dropped|discarded|not used|instead|better|worse|primary|fallback|cross-check|baseline|verdict|too (?:slow|large|big)|documented|accuracy|dice|ssim|robust|unavailable|available",
+    re.IGNORECASE,
+)
+
+
+def model_names(text: str, weights: Iterable[str] = ()) -> tuple[str, ...]:
+    """Learned models that a text names, in order: weight files, published and CamelCase names, stems of known weights."""
+    found: dict[str, None] = {}
+    for pattern in (WEIGHTS, FAMILIES, CAMEL):
+        found.update((m, None) for m in pattern.findall(text))
+    lower = text.lower()
+    found.update((stem, None) for stem in sorted(weights) if stem in lower)
+    return tuple(found)
+
+
+def method_names(text: str, weights: Iterable[str] = ()) -> tuple[str, ...]:
+    """Models and classical methods that a text names, and what it labels as its model or method."""
+    found = dict.fromkeys(model_names(text, weights))
+    found.update((m, None) for m in CLASSICAL.findall(text))
+    found.update((m, None) for m in _LABELLED.findall(text))
+    return tuple(found)
+
+
+def candidates(text: str) -> tuple[str, ...]:
+    """Candidates that a text describes: the longest list or table of a section on candidates, else the distinct
+    published models or weight files that stand in lines giving a reason. A bare name (fewer than three words) is none.
+    """
+    best: tuple[str, ...] = ()
+    for section in _sections(text.split("\n")):
+        if len(section) > len(best):
+            best = section
+    reasoned = "\n".join(line for line in text.split("\n") if _REASON.search(line))
+    for pattern in (WEIGHTS, FAMILIES):
+        distinct = tuple(dict.fromkeys(m.lower() for m in pattern.findall(reasoned)))
+        if len(distinct) > len(best):
+            best = distinct
+    return best
+
+
+def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
+    for position, line in enumerate(lines):
+        if _HEADING.search(line) and (_TOP.match(line) or line.rstrip().endswith(":") or line.lstrip().startswith("|")):
+            start = position if line.lstrip().startswith("|") else position + 1
+            yield from (_list(lines[start:]), _table(lines[start:]))
+
+
+def _list(lines: list[str]) -> tuple[str, ...]:
+    items: list[str] = []
+    for line in lines:
+        match = _ITEM.match(line)
+        if match:
+            indent = len(line) - len(line.lstrip())
+            if indent >= 4 and items:
+                continue
+            if len(match.group(1).split()) >= 3:
+                items.append(match.group(1))
+        elif _TOP.match(line) or (items and line.strip() and not line[0].isspace()):
+            break
+    return tuple(items)
+
+
+def _table(lines: list[str]) -> tuple[str, ...]:
+    rows: list[str] = []
+    for line in lines:
+        if line.lstrip().startswith("|"):
+            rows.append(line)
+        elif rows or _TOP.match(line):
+            break
+    rows = [row for row in rows if not re.fullmatch(r"[|\s:\-]+", row)]
+    return tuple(row for row in rows[1:] if len(row.split()) >= 4)

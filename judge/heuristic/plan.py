@@ -1,0 +1,460 @@
+"""S1 for the image tracks and VQA: what the plan says, read from plan.md, plan.png and the code that drew it."""
+
+from __future__ import annotations
+
+import re
+
+from ..scorecard import Evidence
+from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
+from .view import Finding, View, met, unmet
+
+NO_PLAN = "No plan.md came with the run and no succeeded execution wrote one."
+_STEP = re.compile(r"^\s*(?:[-*+]|\(?\d{1,2}[.):])\s+\S|^\s*\|.*\|", re.MULTILINE)
+_ARROW = re.compile(r"->|→|=>|⇒")
+_INPUT = re.compile(
+    r"input|load|read|clip|scal|normali[sz]|resampl|resiz|reorient|/ ?255|/ ?1000|preprocess|\bHU\b|RGB|grayscale|tokeni[sz]|manifest|crop|patch|slices?",
+    re.IGNORECASE,
+)
+_COMPUTE = re.compile(
+    r"argmax|softmax|sigmoid|forward|infer|predict|run|generate|denois|segment|detect|classif|peaks?|maxima|threshold|decod|post-?process|ensembl",
+    re.IGNORECASE,
+)
+_OUTPUT = re.compile(
+    r"outputs?\b|\bsaved?\b|\bwrit(?:e|ten)\b|export|\w+\.(?:json|csv|npy|txt|nii(?:\.gz)?)\b|agents?_outputs",
+    re.IGNORECASE,
+)
+_LESION = re.compile(
+    r"lesion|tumou?r|cyst\b|cancer|carcinoma|metasta|nodule|polyp|infarct|haemorrhage|hemorrhage|stroke|plaque|mass\b",
+    re.IGNORECASE,
+)
+_ORGAN_ONLY = re.compile(
+    r"organ[-_ ]only|no (?:lesion|tumou?r) (?:class|label)|organs? alone|only the organ", re.IGNORECASE
+)
+_SET_ASIDE = re.compile(
+    r"\bnot (?:be )?used|NOT used|reject|cross-?check|unused|discard|instead of|dropped|legacy|baseline", re.IGNORECASE
+)
+_BOXES = re.compile(
+    r"\bbox(?:es)?\b|bbox|bounding|detector|detection model|YOLO|R-?CNN|RetinaNet|DETR|\bSSD\b|CenterNet|FCOS|EfficientDet|connected components|blobs?|peaks?|local maxima",
+    re.IGNORECASE,
+)
+_ENHANCER = re.compile(
+    r"\b(?:DnCNN|DRU-?Net\w*|SwinIR|Restormer|NAFNet|RED-?CNN|CTformer|BM[34]D|\w*ESRGAN|EDSR|RCAN|F?SRCNN|HAT|Noise2\w+|FFDNet|Uformer|U-?Net\w*|\w*GAN|auto-?encoder|non-?local means|NLM|total variation|TV\b|wavelets?|bilateral|anisotropic diffusion|wiener|diffusion model|denois\w+|super-?resol\w+ (?:network|model))",
+    re.IGNORECASE,
+)
+_BYPASS = re.compile(
+    r"\b(?:identity|bicubic|bilinear|lanczos|gaussian|copy(?:ing)? the input|unchanged|interpolation|median filter)\b",
+    re.IGNORECASE,
+)
+_SYNTHESIS = re.compile(
+    r"U-?Net|GAN|pix2pix|diffusion|regress|translat|encoder|synthes|atlas|bulk density|tissue class|mapping from|network",
+    re.IGNORECASE,
+)
+_MAPPING = re.compile(r"\bmap(?:s|ped|ping)?\b|->|→|\bsame (?:labels?|order)\b|relabel|\bremap", re.IGNORECASE)
+_PAIRS = re.compile(
+    r"(?<![\w.])\d{1,3}\s*(?:[:=)]|-|–|->|→)?\s*[A-Za-z][\w -]{2,}|[A-Za-z][\w ]{2,20}\s*(?:[:=(]|->|→)\s*\d{1,3}\b"
+)
+_NORMALISE = re.compile(
+    r"normali[sz]|\bmap(?:s|ped|ping)?\b|\bpars(?:e|ing)\b|extract|match|option text|letter|lower-?case|regex|strip|synonym|fuzzy|fallback",
+    re.IGNORECASE,
+)
+_SMOKE = re.compile(
+    r"pilot|smoke|sanity|dry[- ]run|(?:test|try|run|check)\b[^\n]{0,40}\b(?:one|1|two|2|three|3|a few|few|first|single|\d)\b[^\n]{0,20}(?:questions?|samples?|cases?|examples?)",
+    re.IGNORECASE,
+)
+_SCHEMA = re.compile(
+    r"[\"'](?:question|options|choices|question_id|image_files?|answer_type|answer)[\"']\s*:|^\s*(?:question|options)\b",
+    re.IGNORECASE,
+)
+_BOX_DRAWN = re.compile(
+    r"FancyBboxPatch|bbox ?= ?(?:dict|\{)|Rectangle\(|add_patch|Digraph|graphviz|node\[|\.node\(|rounded_rectangle|\.rectangle\(|shape ?= ?[\"']?box|flowchart|graph (?:LR|TD|TB)|boxstyle",
+    re.IGNORECASE,
+)
+_ARROW_DRAWN = re.compile(r"arrow|\.edge\(|->|-->|\.line\(|connect|quiver|→", re.IGNORECASE)
+_TEXT_DRAWN = re.compile(r"\.text\(|annotate\(|label ?=|\.node\(|title\(")
+
+
+def plan_exists(view: View) -> Finding:
+    """S1a: plan.md came with the run, or succeeded code wrote it."""
+    if not view.run.plan.exists:
+        return unmet("Looked for plan.md among the run's files and in succeeded code: none.")
+    where = "came with the run" if view.run.plan.source == "file" else "was written by succeeded code"
+    return met(view, f"plan.md {where}.", view.plan_quote(r"^#|plan", r"\w.*\w"))
+
+
+def plan_pipeline(view: View) -> Finding:
+    """S1b: the plan names a model or method and at least two of input, ordered steps and output."""
+    if not view.run.plan.exists:
+        return unmet(NO_PLAN)
+    names = method_names(view.plan, view.weight_names)
+    steps = (
+        len(_STEP.findall(view.plan)) >= 2
+        or len(_ARROW.findall(view.plan)) >= 2
+        or len(_COMPUTE.findall(view.plan)) >= 3
+    )
+    parts = {"input": bool(_INPUT.search(view.plan)), "steps": steps, "output": bool(_OUTPUT.search(view.plan))}
+    present = [name for name, there in parts.items() if there]
+    if names and len(present) >= 2:
+        first = view.plan_quote(re.escape(names[0]))
+        return met(
+            view, f"The plan names {names[0]} and gives its {', '.join(present)}.", first, view.plan_quote(_OUTPUT)
+        )
+    missing = [name for name, there in parts.items() if not there] + ([] if names else ["model or method"])
+    return unmet(f"The plan gives no pipeline to follow: {', '.join(missing)} not found.", view.plan_quote(r"\w"))
+
+
+def _chosen(view: View) -> str:
+    """Lines of the plan that speak for the chosen method: those that set something aside are left out."""
+    return "\n".join(line for line in view.plan.split("\n") if not _SET_ASIDE.search(line))
+
+
+def covers_target(view: View) -> Finding:
+    """S1c of segmentation: the chosen model is named and the plan makes the lesion (when the task has one) with it."""
+    if not view.run.plan.exists:
+        return unmet(NO_PLAN)
+    chosen = _chosen(view)
+    names = method_names(chosen, view.weight_names)
+    if not names:
+        return unmet("The plan names no model or method that would make the mask.", view.plan_quote(r"\w"))
+    asks_lesion = bool(_LESION.search(view.run.brief)) or not view.run.brief
+    lesion = [line for line in chosen.split("\n") if _LESION.search(line) and not _ORGAN_ONLY.search(line)]
+    if asks_lesion and not lesion:
+        return unmet(
+            "The task asks for a lesion and the plan's chosen method names none.", view.plan_quote(re.escape(names[0]))
+        )
+    if (
+        _ORGAN_ONLY.search(chosen)
+        and len(WEIGHTS.findall(chosen)) <= 1
+        and not any(_PAIRS.search(line) for line in lesion)
+    ):
+        return unmet("The chosen model covers the organ alone.", view.plan_quote(_ORGAN_ONLY))
+    target = view.plan_quote(re.escape(lesion[0].strip())) if lesion else None
+    return met(
+        view,
+        f"{names[0]} is chosen and the plan makes the required target with it.",
+        view.plan_quote(re.escape(names[0])),
+        target,
+    )
+
+
+def covers_labels(view: View) -> Finding:
+    """S1c of multi-class segmentation: every required label is in the plan, with a mapping."""
+    if not view.run.plan.exists:
+        return unmet(NO_PLAN)
+    names = method_names(_chosen(view), view.weight_names)
+    required = _brief_labels(view.run.brief)
+    lower = view.plan.lower()
+    missing = [label for label in required if label.lower() not in lower]
+    pairs = _PAIRS.findall(view.plan)
+    mapped = bool(_MAPPING.search(view.plan)) or len(pairs) >= 3
+    if names and mapped and ((required and not missing) or (not required and len(pairs) >= 3)):
+        return met(
+            view,
+            f"{names[0]} is chosen and all labels are mapped.",
+            view.plan_quote(_MAPPING, _PAIRS),
+            view.plan_quote(re.escape(names[0])),
+        )
+    what = (
+        "model"
+        if not names
+        else f"labels {', '.join(missing[:5])}"
+        if missing
+        else "mapping of source to required labels"
+    )
+    return unmet(f"The plan lacks: {what}.", view.plan_quote(r"\w"))
+
+
+def _brief_labels(brief: str) -> list[str]:
+    found = re.findall(r"\b(\d{1,2})\s*[=:]\s*([A-Za-z][A-Za-z -]{2,30}?)(?=[,;.)\n]|$)", brief[:20_000])
+    labels = [name.strip() for number, name in found if number != "0"]
+    return list(dict.fromkeys(labels)) if len(labels) >= 2 else []
+
+
+def covers_classes(view: View) -> Finding:
+    """S1c of classification: the plan's model, and every class that the brief lists."""
+    if not view.run.plan.exists:
+        return unmet(NO_PLAN)
+    names = method_names(_chosen(view), view.weight_names)
+    if not names:
+        return unmet("The plan names no model or method that tells the classes apart.", view.plan_quote(r"\w"))
+    classes = _brief_classes(view.run.brief)
+    missing = [c for c in classes if not re.search(rf"\b{re.escape(c)}\b", view.plan, re.IGNORECASE)]
+    count = (
+        re.search(
+            rf"\b{len(classes)}[- ]?class|\(\s*{len(classes)}\s*\)|\b{len(classes)} (?:classes|outputs|labels)",
+            view.plan,
+            re.IGNORECASE,
+        )
+        if classes
+        else None
+    )
+    if missing and not count:
+        return unmet(f"The plan leaves out the classes {', '.join(missing[:5])}.", view.plan_quote(re.escape(names[0])))
+    where = view.plan_quote(rf"\b{re.escape(classes[0])}\b") if classes else None
+    return met(
+        view,
+        f"{names[0]} is chosen and the plan covers the required classes.",
+        view.plan_quote(re.escape(names[0])),
+        where,
+    )
+
+
+def _brief_classes(brief: str) -> list[str]:
+    match = re.search(
+        r"\bas ((?:\w[\w-]*, )+\w[\w-]* or \w[\w-]*|\w+ or \w+)\b|(?:class(?:es)?|labels?)\s*(?:in|:|are)\s*[\[{(]?((?:\w[\w-]*, ?)+(?:and |or )?\w[\w-]*)",
+        brief[:20_000],
+    )
+    if match is None:
+        return []
+    return [c for c in re.split(r", ?(?:and |or )?| or | and ", match.group(1) or match.group(2)) if c]
+
+
+def gives_boxes(view: View) -> Finding:
+    """S1c of detection: a detector, or a stated way to boxes."""
+    if not view.run.plan.exists:
+        return unmet(NO_PLAN)
+    chosen = _chosen(view)
+    names = method_names(chosen, view.weight_names)
+    if names and _BOXES.search(chosen):
+        return met(
+            view,
+            f"{names[0]} with a stated way to boxes.",
+            view.plan_quote(re.escape(names[0])),
+            view.plan_quote(_BOXES),
+        )
+    return unmet("The plan names no detector and no way from its model to boxes.", view.plan_quote(r"\w"))
+
+
+def real_enhancer(view: View) -> Finding:
+    """S1c of enhancement: a trained or classical enhancement method, not a bypass."""
+    if not view.run.plan.exists:
+        return unmet(NO_PLAN)
+    chosen = _chosen(view)
+    models = model_names(chosen, view.weight_names)
+    named = re.sub(r"(?i)^.*(?:goal|task|metric)\b.*$", "", chosen, flags=re.MULTILINE)
+    if models or (
+        _ENHANCER.search(named)
+        and not (
+            _BYPASS.search(named)
+            and not re.search(r"NLM|non-?local|TV|total var|BM[34]D|wavelet|bilateral", named, re.IGNORECASE)
+        )
+    ):
+        name = models[0] if models else _ENHANCER.findall(named)[0]
+        return met(view, f"{name} is an enhancement method.", view.plan_quote(re.escape(name)))
+    return unmet(
+        "The plan names no enhancement method, or only a bypass (identity, interpolation, blur).",
+        view.plan_quote(_BYPASS, r"\w"),
+    )
+
+
+def real_synthesis(view: View) -> Finding:
+    """S1c of synthesis: a model of the target image, not a copy of the input."""
+    if not view.run.plan.exists:
+        return unmet(NO_PLAN)
+    chosen = _chosen(view)
+    models = model_names(chosen, view.weight_names)
+    if models or _SYNTHESIS.search(chosen):
+        return met(
+            view,
+            "The plan's method makes the target image.",
+            view.plan_quote(re.escape(models[0]) if models else _SYNTHESIS),
+        )
+    return unmet("The plan names no method that makes the target image.", view.plan_quote(_BYPASS, r"\w"))
+
+
+def three_candidates(view: View) -> Finding:
+    """S1d: at least three candidates, each with words on it."""
+    return compared(view, 3)
+
+
+def compared(view: View, wanted: int) -> Finding:
+    """Whether the plan (or a document beside it) describes at least `wanted` candidates."""
+    found = candidates(view.notes)
+    if len(found) >= wanted:
+        quotes = [view.plan_quote(re.escape(item.strip()[:80])) for item in found[:3]]
+        return met(view, f"{len(found)} candidates are described in the plan.", *quotes)
+    if not view.notes:
+        return unmet(f"No plan or document in which {wanted} candidates could be compared.")
+    return unmet(
+        f"{len(found)} of {wanted} required candidates are described.",
+        view.plan_quote(r"candidat|option|compar", FAMILIES, WEIGHTS, r"\w"),
+    )
+
+
+def plan_image(view: View) -> Finding:
+    """S1e: plan.png came with the run, or succeeded code saved it."""
+    plan = view.run.plan
+    if not plan.image_exists:
+        return unmet("Looked for plan.png among the run's files and in succeeded code: none.")
+    turn = _image_turn(view)
+    quote = view.quote(turn, r"plan\.png", where="code out text") if turn else None
+    return met(view, "plan.png is there.", quote)
+
+
+def _image_turn(view: View) -> int | None:
+    if view.run.plan.image_turn is not None:
+        return view.run.plan.image_turn
+    named = (t.index for t in view.run.turns if "plan.png" in t.code)
+    return next(named, next((t.index for t in view.run.turns if "plan.png" in t.output), None))
+
+
+def plan_diagram(view: View) -> Finding:
+    """S1f: the code that drew plan.png puts at least three texts into boxes and joins them with arrows."""
+    if not view.run.plan.image_exists:
+        return unmet("There is no plan.png, so it shows no pipeline.")
+    code = drawing_code(view)
+    boxes, arrows = _BOX_DRAWN.search(code), _ARROW_DRAWN.search(code)
+    labels = len(re.findall(r"[\"'][^\"'\n]{3,80}[\"']", code))
+    if (boxes or _TEXT_DRAWN.search(code)) and arrows and labels >= 3:
+        turn = _image_turn(view) or 0
+        return met(
+            view,
+            "The code draws named steps joined by arrows.",
+            view.quote(turn, _BOX_DRAWN, _TEXT_DRAWN, where="code"),
+            view.quote(turn, _ARROW_DRAWN, where="code"),
+        )
+    return unmet("No code was found that draws named steps and arrows into plan.png.")
+
+
+def drawing_code(view: View) -> str:
+    """Code of the turn that drew plan.png, with the script that it ran, plan.md's own text left out."""
+    turn = _image_turn(view)
+    if turn is None:
+        return ""
+    step = view.steps[turn - 1]
+    return step.code or step.attempted
+
+
+# -- VQA --------------------------------------------------------------------------------------------------------------
+
+
+def runnable_model(view: View) -> Finding:
+    """S1b of VQA: a model named while planning that is there or could be loaded."""
+    until = max((t for t in view.plan_turns if t < view.boundary), default=0)
+    spoken = "\n".join([view.plan, *(t.text for t in view.run.turns[:until])])
+    names = model_names(spoken, view.weight_names)
+    if not names:
+        return unmet("No model is named in the plan or while planning.", view.plan_quote(r"\w"))
+    ready = next((s for s in view.steps if view.loads(s) or (s.ok and WEIGHTS.search(s.out))), None)
+    if ready is None:
+        return unmet(f"{names[0]} is named, but was never found or loaded.", view.plan_quote(re.escape(names[0])))
+    name = next((n for n in names if view.plan_quote(re.escape(n))), names[0])
+    return met(
+        view,
+        f"{name} is named and there.",
+        view.plan_quote(re.escape(name)),
+        view.quote(ready.turn, WEIGHTS, re.escape(names[0])),
+    )
+
+
+def schema_understood(view: View) -> Finding:
+    """S1c of VQA: question records were printed, and their fields are used in the plan or in code."""
+    seen = next((s for s in view.steps if s.ok and s.turn <= view.boundary and _SCHEMA.search(s.out)), None)
+    if seen is None:
+        return unmet("No execution before the full run shows a question record or its fields.")
+    fields = re.compile(
+        r"question_id|options|predicted_label|image_files?|multiple-choice|open-ended|answer\.json", re.IGNORECASE
+    )
+    used = view.plan_quote(fields)
+    if used is None and not any(fields.search(s.code) for s in view.steps if s.turn > seen.turn):
+        return unmet(
+            "Question records were printed, but neither plan nor code uses their fields.",
+            view.quote(seen.turn, _SCHEMA, where="out"),
+        )
+    return met(
+        view,
+        "Question records were printed and their fields are used.",
+        view.quote(seen.turn, _SCHEMA, where="out"),
+        used,
+    )
+
+
+def normalisation_planned(view: View) -> Finding:
+    """S1e of VQA: the plan says how raw output becomes an answer."""
+    quote = view.plan_quote(r"mapping|normali[sz]|pars(?:e|ing)", _NORMALISE)
+    if quote:
+        return met(view, "The plan says how the raw output becomes an answer.", quote)
+    return unmet(
+        "No words on mapping, parsing or normalising the model's output in the plan." if view.plan else NO_PLAN
+    )
+
+
+def smoke_planned(view: View) -> Finding:
+    """S1f of VQA: the plan foresees a test on one or a few questions."""
+    quote = view.plan_quote(_SMOKE)
+    if quote:
+        return met(view, "The plan foresees a small test before the full run.", quote)
+    return unmet("No pilot or smoke test on a few questions in the plan." if view.plan else NO_PLAN)
+
+
+# -- shared workflow --------------------------------------------------------------------------------------------------
+
+
+def task_understood(view: View) -> Finding:
+    """S1a of the shared workflow: inputs or documents read before the work, and output and goal stated."""
+    read = next(
+        (
+            s
+            for s in view.steps
+            if s.ok and s.turn < max(view.boundary, 2) and s.facts.has("reads_docs", "lists_inputs", "inspects_inputs")
+        ),
+        None,
+    )
+    stated = view.plan_quote(_OUTPUT) or next(
+        (
+            q
+            for t in view.run.turns[: min(view.boundary, 12)]
+            if (q := view.quote(t.index, r"\b(?:task|goal|need to|asks?|objective|metric|output)\b", where="text"))
+        ),
+        None,
+    )
+    if read and stated:
+        return met(view, "Inputs or documents were read and the task is stated.", view.any_line(read.turn), stated)
+    return unmet(
+        "No reading of brief or inputs before the work." if not read else "Goal and output are nowhere stated."
+    )
+
+
+def methods_researched(view: View) -> Finding:
+    """S1b of the shared workflow: at least two methods weighed or tried before the choice."""
+    found = candidates(view.notes)
+    if len(found) >= 2:
+        return met(
+            view, f"{len(found)} methods are weighed in the plan.", view.plan_quote(re.escape(found[0].strip()[:80]))
+        )
+    for step in view.before:
+        if step.facts.compares_candidates:
+            return met(view, "Variants were tried before the choice.", view.any_line(step.turn, "text code out"))
+    for turn in view.run.turns[: min(view.boundary, 15)]:
+        if len(candidates(turn.text)) >= 2:
+            return met(view, "Methods are weighed in words.", view.any_line(turn.index, "text"))
+    return unmet("No second method was looked into, weighed or tried.")
+
+
+def plan_written(view: View) -> Finding:
+    """S1c of the shared workflow: steps with outputs or checks, in a file, a planning tool or a message before the work."""
+    check = re.compile(r"check|verif|valid|test|expect|assert|confirm", re.IGNORECASE)
+    if view.plan and _STEP.search(view.plan) and _OUTPUT.search(view.plan) and check.search(view.plan):
+        return met(view, "The plan gives steps, outputs and a check.", view.plan_quote(check))
+    for turn in view.run.turns[: min(view.boundary, 8)]:
+        todo = " ".join(str(a.arguments) for a in turn.actions if a.kind == "todo")
+        for text, where in ((turn.text, "text"), (todo, "code")):
+            if len(_STEP.findall(text)) >= 3 and check.search(text) and _OUTPUT.search(text):
+                return met(
+                    view,
+                    "A message before the work gives steps, outputs and a check.",
+                    view.quote(turn.index, check, where=where),
+                )
+        if todo and check.search(todo) and (quote := _todo_quote(view, turn.index, todo, check)):
+            return met(view, "A planning tool lists steps with a check.", quote)
+    return unmet("No plan with steps, expected outputs and a check, in a file or a message before the work.")
+
+
+def _todo_quote(view: View, turn: int, text: str, pattern: re.Pattern[str]) -> Evidence | None:
+    match = pattern.search(text)
+    if match is None:
+        return None
+    for width in (60, 30, 10):
+        found = view.index.check(turn, text[match.start() : match.start() + width].split("'")[0])
+        if found.check == "verified":
+            return found
+    return None

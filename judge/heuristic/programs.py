@@ -1,0 +1,158 @@
+"""What each turn executed: its own code without the files that it only writes, with the scripts that it runs.
+
+Agents write a pipeline to a file in one turn and run or import it in another. When it is asked whether something was
+executed, a file's text counts where it is run, not where it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ...trajectories.code_parts import Part, script_runs, split
+from ...trajectories.features import TurnFeatures
+from ...trajectories.models import Action, Run, Turn
+
+MAX_TEXT = 200_000
+"""Characters of a turn's code, and of its output, that the rules read."""
+MAX_LINE = 4_000
+
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*|(?<=[\s;])#[ \t][^\n]*", re.MULTILINE)
+_MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
+_IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One turn as the rules see it. `code` and `out` hold succeeded actions only, comments left out."""
+
+    turn: int
+    facts: TurnFeatures
+    ok: bool
+    """At least one action ran and did not fail."""
+    failed: bool
+    own: str
+    code: str
+    """`own` with the written scripts that it ran."""
+    attempted: str
+    """`code` of every action, failed ones included."""
+    out: str
+
+    @property
+    def shown(self) -> str:
+        """The parts of the code that print, assert or log something."""
+        return shown(self.code)
+
+
+def steps(run: Run, facts: tuple[TurnFeatures, ...], failed: frozenset[tuple[int, int]]) -> tuple[Step, ...]:
+    """One step a turn. `failed` names actions (turn, position) that failed although they came back as passed."""
+    files: dict[str, str] = {}
+    return tuple(_step(turn, fact, files, failed) for turn, fact in zip(run.turns, facts, strict=True))
+
+
+def shown(code: str) -> str:
+    """Arguments of print, logging and display calls, assert statements and echo lines, one a line."""
+    found: list[str] = []
+    for match in re.finditer(
+        r"\b(?:print|display|logging\.\w+|logger\.\w+|log|info)\(|\bassert\b|\becho\b|\bprintf\b", code
+    ):
+        if match.group().endswith("("):
+            found.append(code[match.end() : _closing(code, match.end())])
+        else:
+            end = code.find("\n", match.end())
+            found.append(code[match.end() : end if end >= 0 else len(code)])
+    return "\n".join(found)
+
+
+def _closing(code: str, start: int) -> int:
+    """Where the parenthesis opened before `start` closes; a bound keeps hostile code cheap."""
+    depth = 1
+    for position in range(start, min(len(code), start + 4_000)):
+        char = code[position]
+        if char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+            if depth == 0:
+                return position
+    return min(len(code), start + 4_000)
+
+
+def clip(text: str) -> str:
+    """`text` with its size and its lines bounded; its end is kept as well as its beginning."""
+    if len(text) > MAX_TEXT:
+        text = f"{text[: MAX_TEXT // 2]}\n{text[-MAX_TEXT // 2 :]}"
+    if len(text) <= MAX_LINE:
+        return text
+    return "\n".join(line[:MAX_LINE] for line in text.split("\n"))
+
+
+def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozenset[tuple[int, int]]) -> Step:
+    own: list[str] = []
+    code: list[str] = []
+    attempted: list[str] = []
+    out: list[str] = []
+    passed = broken = False
+    for position, action in enumerate(turn.actions):
+        parts = split(action)
+        ran = _COMMENT.sub("", "\n".join(_running(parts)))
+        for part in parts:
+            if part.kind == "file" and part.path:
+                name = PurePosixPath(part.path).name
+                files[name] = f"{files.get(name, '')}\n{part.text}" if part.append else part.text
+        used = _COMMENT.sub("", "\n".join(_used(ran, parts, files)))
+        attempted += [ran, used]
+        good = _passed(action) and (turn.index, position) not in failed
+        if action.kind == "execute":
+            passed, broken = passed or good, broken or not good
+        if good:
+            own.append(ran)
+            code += [ran, used]
+            if action.observation is not None:
+                out.append(action.observation.text)
+    return Step(
+        turn=turn.index, facts=fact, ok=passed, failed=broken, own=clip("\n".join(own)), code=clip("\n".join(code)),
+        attempted=clip("\n".join(attempted)), out=clip("\n".join(out)),
+    )  # fmt: skip
+
+
+def _passed(action: Action) -> bool:
+    return action.observation is not None and action.observation.kind in ("ok", "unknown")
+
+
+def _running(parts: Iterable[Part]) -> list[str]:
+    """Texts that run here and now; a module that a cell writes as a string is taken out of the cell."""
+    parts = list(parts)
+    written = [part.text for part in parts if part.kind == "file" and part.text]
+    texts = []
+    for part in parts:
+        if part.kind == "file":
+            continue
+        text = part.text
+        for file in written:
+            text = text.replace(file, "")
+        texts.append(text)
+    return texts
+
+
+def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> list[str]:
+    """Texts of known files that the code starts as scripts (whole) or imports (without their main part)."""
+    started = {PurePosixPath(p).name for part in parts if part.kind == "shell" for p in script_runs(part.text)}
+    started |= {
+        name for name in files if name.endswith((".py", ".sh")) and re.search(rf"['\"/ ]{re.escape(name)}\b", ran)
+    }
+    imported = {
+        name.strip().split(" ")[0].split(".")[0]
+        for module, names in _IMPORT.findall(ran)
+        for name in (module or names).split(",")
+    }
+    found = []
+    for name, text in files.items():
+        if name in started:
+            found.append(text)
+        elif name.endswith(".py") and name[:-3] in imported:
+            main = _MAIN.search(text)
+            found.append(text[: main.start()] if main else text)
+    return found

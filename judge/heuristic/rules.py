@@ -1,0 +1,64 @@
+"""Which rule answers which criterion: one table a rubric family. A new track adds a table here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...rubrics.model import Rubric
+from . import plan, report_generation, setup, validate
+from .view import Finding, View
+
+Rule = Callable[[View], Finding]
+
+_PLAN: dict[str, Rule] = {
+    "S1a": plan.plan_exists, "S1b": plan.plan_pipeline, "S1d": plan.three_candidates, "S1e": plan.plan_image,
+    "S1f": plan.plan_diagram,
+}  # fmt: skip
+_SETUP: dict[str, Rule] = {
+    "S2a": setup.weights_obtained, "S2b": setup.inputs_checked, "S2c": setup.environment_works,
+    "S2d": setup.few_environment_failures, "S2e": setup.model_works,
+}  # fmt: skip
+
+RULES: Mapping[str, Mapping[str, Rule]] = {
+    "segmentation": {**_PLAN, **_SETUP, "S1c": plan.covers_target, "S3": validate.masks},
+    "segmentation-multiclass": {**_PLAN, **_SETUP, "S1c": plan.covers_labels, "S3": validate.label_maps},
+    "detection": {**_PLAN, **_SETUP, "S1c": plan.gives_boxes, "S3": validate.boxes},
+    "classification": {**_PLAN, **_SETUP, "S1c": plan.covers_classes, "S3": validate.classes},
+    "enhancement": {
+        **_PLAN, **_SETUP, "S1c": plan.real_enhancer, "S2b": setup.inputs_checked_untrained, "S3": validate.enhanced,
+    },
+    "synthesis": {**_PLAN, **_SETUP, "S1c": plan.real_synthesis, "S3": validate.synthesized},
+    "vqa": {
+        "S1a": plan.plan_exists, "S1b": plan.runnable_model, "S1c": plan.schema_understood,
+        "S1d": plan.three_candidates, "S1e": plan.normalisation_planned, "S1f": plan.smoke_planned,
+        "S2a": setup.dataset_ready, "S2b": setup.weights_obtained, "S2c": setup.environment_works,
+        "S2d": setup.few_environment_failures, "S2e": setup.model_works, "S3": validate.answers,
+    },
+    "report_generation": {
+        "S1a": plan.plan_exists, "S1b": report_generation.names_model, "S1c": report_generation.names_entry,
+        "S1d": report_generation.case_is_study, "S1e": report_generation.all_images,
+        "S1f": report_generation.output_path, "S1g": report_generation.pilot_required,
+        "S1h": report_generation.pilot_check, "S1i": plan.plan_image, "S1j": report_generation.image_agrees,
+        "S1k": report_generation.candidates_compared,
+        "S2a": report_generation.pipeline_executed, "S2b": report_generation.manifest_read,
+        "S2c": report_generation.images_from_manifest, "S2d": report_generation.images_grouped,
+        "S2e": report_generation.report_written, "S2f": report_generation.entry_as_planned,
+        "S2g": report_generation.export_used,
+        "S3a": report_generation.pilot_first, "S3b": report_generation.same_model,
+        "S3c": report_generation.pilot_writes, "S3d": report_generation.pilot_opened,
+        "S3e": report_generation.pilot_images, "S3f": report_generation.images_used,
+        "S3g": report_generation.pilot_rerun,
+    },
+    "workflow": {
+        "S1a": plan.task_understood, "S1b": plan.methods_researched, "S1c": plan.plan_written,
+        "S2a": setup.environment_works, "S2b": setup.work_loaded, "S2c": setup.paths_verified,
+        "S3": validate.small_subset,
+    },
+}  # fmt: skip
+
+
+def rules_for(rubric: Rubric) -> Mapping[str, Rule]:
+    """The table of a rubric: its id's, else its track's (a custom rubric of a known track), else the workflow's."""
+    if rubric.id in RULES:
+        return RULES[rubric.id]
+    return RULES.get(rubric.track or "workflow", {})

@@ -1,0 +1,266 @@
+"""S2: environment, weights, input compatibility and a working forward pass, each by an execution that succeeded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ...trajectories.failures import Failure
+from ..scorecard import Evidence
+from .names import WEIGHTS
+from .programs import Step
+from .view import DUMMY, FORWARD, LOADS, READS_INPUT, Finding, View, met, unmet
+
+MAX_ENVIRONMENT_FAILURES = 5
+"""Paper, table 7: resolved within five attempts."""
+_ENVIRONMENT = frozenset({"package", "device", "memory", "disk", "network", "model"})
+_SHAPE = re.compile(r"\.(?:shape|size|ndim)\b|get_data_shape|GetSize|\.width|\.height|\.Rows|getImageSize")
+_FORM = re.compile(
+    r"\.dtype|get_data_dtype|\.mode\b|getbands|GetPixelID|\.(?:min|max|mean|std)\(|percentile|quantile|get_zooms|zooms|affine|aff2axcodes|GetSpacing|PixelSpacing|spacing|SamplesPerPixel|BitsStored|channels"
+)
+_IMAGE_READ = re.compile(
+    r"nib(?:abel)?\.load\(|Image\.open\(|imread\(|np\.load\(|dcmread\(|ReadImage\(|h5py\.File\(|LoadImage|read_image\(|load_volume|load_image"
+)
+_SHELL_LOOK = re.compile(r"\b(?:file|identify|nib-ls|fslinfo|fslhd|c3d|mrinfo|gdcminfo|dcmdump|exiftool)\b[ \t]+\S")
+_DIMENSIONS = re.compile(r"\d{2,5}\s*(?:,|x|×|X)\s*\d{1,5}|\b\d{2,5}\b")
+_TRAINING = re.compile(
+    r"\.backward\(|\b\w*optim(?:izer)?\w*\.step\(|\bopt\.step\(|autograd\.grad\(|torch\.optim\.\w+\(|\boptim\.(?:Adam|SGD|RMS)\w*\(|\b(?:model|net|network)\.fit\(|[Tt]rainer\.train\(|\bGradientTape\b|nnUNetv2_train"
+)
+_HEAVY_IMPORT = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+(?:[\w., ]*\b)?(?:torch\w*|tensorflow|numpy|nibabel|monai|transformers|PIL|skimage|scipy|sklearn|cv2|SimpleITK|pandas|onnxruntime|ultralytics|jax|timm|pydicom)\b",
+    re.MULTILINE,
+)
+_VERSIONS = re.compile(
+    r"\b\d+\.\d+(?:\.\d+)?(?:\+\w+)?\b.*\b(?:cuda|torch|numpy|python)|\b(?:python|torch|numpy|cuda|monai|nibabel|transformers|PIL)\b[^\n]{0,20}\b\d+\.\d+|Successfully installed|Requirement already satisfied|NVIDIA-SMI|\bcuda\b[^\n]{0,12}(?:True|False)|^\d+\.\d+\.\d+(?:\+\w+)?\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[\"'](?:question|options|question_id|choices)[\"']|\bquestions?\b", re.IGNORECASE)
+_PATHS = re.compile(
+    r"os\.path\.(?:exists|isfile|isdir)|\.exists\(|\.is_file\(|listdir|glob|\bls\b|\bfind\b|\btree\b|test -[efd]",
+    re.IGNORECASE,
+)
+
+
+def weights_obtained(view: View) -> Finding:
+    """S2a (VQA: S2b): a succeeded execution reads or fetches weights; for a classical method the implementation ran."""
+    step = _first(view, view.loads)
+    if step is None and view.learned:
+        # Weights that were read in a turn that failed later, but whose model answered in that turn's output.
+        tried = [s.turn for s in view.steps if LOADS.search(s.attempted)]
+        evidence = view.any_line(tried[0], "code") if tried else None
+        return unmet("No succeeded execution downloads, finds or reads the model's weights.", evidence)
+    if step is None:
+        step = _first(view, view.applies_model)
+        if step is None:
+            return unmet("Neither weights nor a classical implementation were run successfully.")
+        return met(view, "A classical method: its implementation ran.", view.any_line(step.turn, "code out"))
+    listed = next((s for s in view.steps if s.ok and s.turn < step.turn and WEIGHTS.search(s.out)), None)
+    return met(
+        view, "Weights were found and read in a succeeded execution.",
+        view.quote(listed.turn, WEIGHTS, where="out") if listed else None,
+        view.quote(step.turn, r"keys matched", LOADS, where="out code") or view.any_line(step.turn, "code out"),
+    )  # fmt: skip
+
+
+def inputs_checked(view: View) -> Finding:
+    """S2b: shape and one of dtype, range, mode or spacing of the inputs were printed or asserted before the full run."""
+    looks = [s for s in view.before if _looks_at_inputs(s)]
+    if not looks:
+        return unmet(
+            "No execution before the full run prints or asserts shape and dtype, range or spacing of the inputs."
+        )
+    quotes = [_look_quote(view, s) for s in looks[:3]]
+    return met(view, "Shape and form of the inputs were printed before the full run.", *quotes)
+
+
+def inputs_checked_untrained(view: View) -> Finding:
+    """S2b of enhancement: as `inputs_checked`, and no training pattern in any executed or attempted code."""
+    for step in view.steps:
+        if _TRAINING.search(step.attempted):
+            quote = view.quote(step.turn, _TRAINING, where="code")
+            return unmet(f"Training of weights was attempted in turn {step.turn}.", quote)
+    return inputs_checked(view)
+
+
+def _looks_at_inputs(step: Step) -> bool:
+    shown = step.shown
+    if _SHELL_LOOK.search(step.own) and re.search(r"\d+ ?x ?\d+|image data|dim\d", step.out):
+        return True
+    if not (_SHAPE.search(shown) and _FORM.search(shown) and _IMAGE_READ.search(step.code)):
+        return bool(_quiet_look(step))
+    if step.out and not _DIMENSIONS.search(step.out):
+        return False
+    inputs = _input_names(step.code)
+    if _IMAGE_READ.search(shown) or not inputs:
+        return True
+    return any(
+        re.search(
+            rf"\b{re.escape(name)}\b(?:\[[^\]\n]*\]|\.header|\.dataobj)*\.?(?:shape|size|ndim|mode|dtype|get_data|header)",
+            shown,
+        )
+        for name in inputs
+    )
+
+
+def _quiet_look(step: Step) -> bool:
+    """Counters of (size, mode) over all inputs, printed as a whole: no `.shape` inside the print itself."""
+    return bool(
+        re.search(r"(?:Counter|set|unique)\(", step.code) and _IMAGE_READ.search(step.code) and _SHAPE.search(step.code)
+        and _FORM.search(step.code) and re.search(r"\(\(?\d{2,5}, \d{2,5}", step.out)
+    )  # fmt: skip
+
+
+def _input_names(code: str) -> set[str]:
+    """Variables that hold inputs: assigned from a reader, or one step derived from such without a forward pass."""
+    names: set[str] = set()
+    assignments = re.findall(r"(?:^|[\n;:(])[ \t]*(\w+) ?=(?!=) ?([^\n;]{1,400})", code)
+    for name, value in assignments:
+        if _IMAGE_READ.search(value) or re.search(r"\bload\w*\(", value):
+            names.add(name)
+    for name, value in assignments:
+        words = set(re.findall(r"\b\w+\b(?!\()", value))
+        if words & names and not re.search(r"\b(?:net|model|m|vlm|predict|enhance|denoise|run|infer)\(", value):
+            names.add(name)
+    return names
+
+
+def _look_quote(view: View, step: Step) -> Evidence | None:
+    return (
+        view.quote(step.turn, r"\(\d+, ?\d+[^)]*\).*(?:int|float|RGB|\bL\b|min|max|range)|\d+ x \d+", r"\(\d+, ?\d+", _DIMENSIONS, where="out")
+        or view.quote(step.turn, _SHAPE, where="code")
+    )  # fmt: skip
+
+
+def environment_works(view: View) -> Finding:
+    """S2c: an execution imports what the pipeline needs (or prints versions, installs packages) without failing."""
+    for step in view.steps:
+        if (
+            step.ok
+            and step.facts.has("checks_environment", "installs_packages")
+            and (quote := view.quote(step.turn, _VERSIONS, where="out"))
+        ):
+            return met(
+                view, "Packages were imported or installed and answer with their versions.", quote, _working(view)
+            )
+    working = _working(view)
+    if working:
+        return met(view, "The packages that the pipeline needs were imported without failing.", working)
+    checked = next((s for s in view.steps if s.ok and s.facts.checks_environment), None)
+    if checked:
+        return met(view, "The environment was asked and answered.", view.any_line(checked.turn))
+    return unmet("No succeeded execution imports the packages that the pipeline needs.")
+
+
+def _working(view: View) -> Evidence | None:
+    step = next((s for s in view.steps if s.ok and _HEAVY_IMPORT.search(s.code)), None)
+    model = next((s for s in view.steps if view.loads(s) or view.applies_model(s)), None)
+    step = model or step
+    if step is None:
+        return None
+    return view.quote(step.turn, _HEAVY_IMPORT, r"\bimport\b", where="code") or view.any_line(step.turn, "code out")
+
+
+def few_environment_failures(view: View) -> Finding:
+    """S2d: at most five executions failed because of packages, downloads, devices or memory."""
+    failed = [f for f in view.failures if f.family in _ENVIRONMENT]
+    turns: dict[int, Failure] = {}
+    for failure in failed:
+        turns.setdefault(failure.turn, failure)
+    quotes = [view.quote(t, re.escape(f.message[:60]), re.escape(f.kind), where="out") for t, f in turns.items()]
+    if len(failed) > MAX_ENVIRONMENT_FAILURES:
+        return unmet(f"{len(failed)} executions failed because of the environment, more than five.", *quotes[:4])
+    working = _working(view) or next((view.any_line(s.turn) for s in view.steps if s.ok), None)
+    if working is None and not any(s.facts.executed for s in view.steps):
+        return unmet("Nothing was executed, so no environment was set up.")
+    said = (
+        f"{len(failed)} executions failed because of the environment"
+        if failed
+        else "No execution failed because of the environment"
+    )
+    return met(view, f"{said}; at most five are allowed.", *quotes[:3], working)
+
+
+def model_works(view: View) -> Finding:
+    """S2e: a succeeded execution applies the model (or the classical implementation) and gives an output."""
+    works = [s for s in view.steps if view.applies_model(s) and (s.out.strip() or view.delivers(s))]
+    if not works:
+        return unmet("No succeeded execution applies the model to an input.")
+    real = [s for s in works if not DUMMY.search(s.code)]
+    chosen = [works[0], *(s for s in real[:1] if s is not works[0])]
+    quotes = [_output_quote(view, s) for s in chosen]
+    return met(view, "The model was loaded and gave an output in a succeeded execution.", *quotes)
+
+
+def _output_quote(view: View, step: Step) -> Evidence | None:
+    return (
+        view.quote(step.turn, r"torch\.Size|->|shape|output|forward|prob|label", r"\d", where="out")
+        or view.quote(step.turn, FORWARD, where="code")
+        or view.any_line(step.turn, "out code")
+    )  # fmt: skip
+
+
+# -- VQA --------------------------------------------------------------------------------------------------------------
+
+
+def dataset_ready(view: View) -> Finding:
+    """S2a of VQA: questions (and images) were read in a succeeded execution."""
+    for step in view.steps:
+        read = re.search(r"question|\.jsonl?\b|load_dataset|parquet", step.code)
+        if step.ok and read and _QUESTION.search(step.out):
+            return met(
+                view,
+                "Questions were read where they lie.",
+                view.quote(step.turn, _QUESTION, where="out"),
+                _image_seen(view, step.turn),
+            )
+    return unmet("No succeeded execution shows questions that were read.")
+
+
+def _image_seen(view: View, after: int) -> Evidence | None:
+    step = next(
+        (s for s in view.steps if s.ok and s.turn > after and s.turn < view.boundary and "Image.open" in s.code), None
+    )
+    return view.quote(step.turn, r"Image\.open", where="code") if step else None
+
+
+# -- shared workflow --------------------------------------------------------------------------------------------------
+
+
+def work_loaded(view: View) -> Finding:
+    """S2b of the shared workflow: weights, data or services were loaded in a succeeded execution."""
+    step = _first(view, view.loads) or next(
+        (s for s in view.steps if s.ok and (s.facts.loads_inputs or READS_INPUT.search(s.own))), None
+    )
+    if step is None:
+        return unmet("No succeeded execution loads weights, data or a service.")
+    return met(
+        view,
+        "Weights, data or services were loaded.",
+        view.quote(step.turn, LOADS, READS_INPUT, where="code") or view.any_line(step.turn),
+    )
+
+
+def paths_verified(view: View) -> Finding:
+    """S2c of the shared workflow: input or output places were listed, opened or tested before the full run."""
+    for step in view.steps:
+        if (
+            step.ok
+            and step.turn < view.boundary
+            and (step.facts.has("lists_inputs", "inspects_inputs", "loads_inputs") or _PATHS.search(step.own))
+        ):
+            return met(
+                view,
+                "Places were listed or opened before the full run.",
+                view.quote(step.turn, _PATHS, where="code") or view.any_line(step.turn),
+            )
+    for turn in view.run.turns[: view.boundary - 1]:
+        if any(
+            a.kind in ("read", "search") and a.observation is not None and a.observation.kind in ("ok", "unknown")
+            for a in turn.actions
+        ):
+            return met(view, "Places were listed or opened before the full run.", view.any_line(turn.index))
+    return unmet("No execution lists, opens or tests input or output places before the full run.")
+
+
+def _first(view: View, holds: Callable[[Step], bool]) -> Step | None:
+    return next((s for s in view.steps if holds(s)), None)

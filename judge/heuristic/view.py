@@ -1,0 +1,262 @@
+"""A run as the rules of the heuristic judge see it, and what a rule answers: a value with its reason and its quotes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...trajectories.failures import Failure, failures
+from ...trajectories.features import case_ids, features
+from ...trajectories.models import Run
+from ..quotes import PLAN_TURN, QuoteIndex
+from ..scorecard import Evidence
+from .programs import Step, clip, steps
+
+QUOTE_CHARS = 160
+"""A quote is one line of at most this many characters: enough to find it, little enough to read."""
+MAX_EVIDENCE = 4
+
+Pattern = re.Pattern[str]
+
+LOADS = re.compile(
+    r"torch\.load\(|torch\.jit\.load|load_state_dict\(|\.from_pretrained\(|load_model\(|load_weights\(|load_checkpoint\(|safetensors"
+    r"|InferenceSession\(|snapshot_download\(|hf_hub_download\(|\bYOLO\(|joblib\.load\(|timm\.create_model\([^\n]*pretrained ?= ?True"
+    r"|\bwget\b|\bcurl\b[^\n]*-[oLO]|\bgdown\b|huggingface-cli download|\bhf download|nnUNetv2_download|weights ?= ?[\w.]*(?:DEFAULT|IMAGENET)"
+    r"|initialize_from_trained_model_folder|pipeline\(|download_weights|MedSAM|sam_model_registry|(?:Open|Azure)AI\(|anthropic\.Anthropic\("
+)
+FORWARD = re.compile(
+    r"no_grad|inference_mode|\.generate\(|\.predict\(|\.forward\(|sliding_window_inference|\.run\(None|nnUNetv2_predict|predict_from_"
+    r"|\bTotalSegmentator\b|\btotalsegmentator\(|chat\.completions|messages\.create\(|\bpipeline\(|\byolo (?:predict|detect)|\.infer\("
+)
+DUMMY = re.compile(r"\w\(\s*(?:torch|np|numpy)\.(?:random\.\w+|zeros|ones|randn?|empty|full)\(")
+"""A call on an invented tensor: it shows that a model answers, not what it makes of a case."""
+DELIVERS = re.compile(
+    r"agents?_outputs|\b(?:report\.txt|answer\.json|prediction\.json|predictions\.csv|enhanced\.npy|sct\.nii|dseg\.nii|lesion\.nii|organ\.nii)"
+)
+SAVES = re.compile(
+    r"nib\.save\(|np\.savez?(?:_compressed)?\(|json\.dump\(|\.to_csv\(|csv\.(?:Dict)?[wW]riter|\.write\(|\.write_text\(|\.to_filename\("
+    r"|\.save\(|imwrite\(|WriteImage\(|imsave\(|\bcp\b|shutil\.copy|savemat\("
+)
+READS_INPUT = re.compile(
+    r"nib\.load\(|nibabel\.load\(|Image\.open\(|imread\(|np\.load\(|dcmread\(|ReadImage\(|read_csv\(|read_parquet\(|json\.loads?\(|h5py\.File\(|open\("
+)
+_LEARNED_WEIGHTS = re.compile(r"[\w/.-]{1,80}\.(?:pth?|onnx|ckpt|safetensors|gguf|tflite|h5)\b")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule found. `value` is None when the criterion does not apply (`applies` False)."""
+
+    value: float | None
+    rationale: str
+    evidence: tuple[Evidence, ...] = ()
+    applies: bool = True
+
+    @staticmethod
+    def inapplicable(why: str) -> Finding:
+        return Finding(None, why, applies=False)
+
+
+@dataclass
+class View:
+    """Facts of one run, read once and shared by all rules."""
+
+    run: Run
+    index: QuoteIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.index = QuoteIndex(self.run)
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def failures(self) -> tuple[Failure, ...]:
+        return tuple(f for f in failures(self.run) if f.confidence >= 0.6)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """One step a turn, in order."""
+        hidden = frozenset((f.turn, f.action) for f in self.failures)
+        return steps(self.run, features(self.run), hidden)
+
+    @cached_property
+    def cases(self) -> tuple[str, ...]:
+        return case_ids(self.run)
+
+    @cached_property
+    def plan(self) -> str:
+        """The plan's text, "" without one."""
+        return clip(self.run.plan.text or "")
+
+    @cached_property
+    def notes(self) -> str:
+        """The plan and other documents that the agent wrote before the batch (comparisons, model surveys)."""
+        texts = [self.plan]
+        for turn in self.run.turns[: self.boundary - 1]:
+            for action in turn.actions:
+                if action.kind == "write" and (action.path or "").endswith((".md", ".txt")):
+                    texts.append(clip(action.code))
+        return "\n\n".join(t for t in texts if t)
+
+    @cached_property
+    def learned(self) -> bool:
+        """Whether the run works with a learned model or a model service (tried or done), not a classical method."""
+        return any(s.facts.loads_model or s.facts.forward_pass or LOADS.search(s.attempted) for s in self.steps)
+
+    def loads(self, step: Step) -> bool:
+        """A succeeded step reads or fetches weights, or opens a model service."""
+        return step.ok and (step.facts.loads_model or step.facts.obtains_weights or bool(LOADS.search(step.code)))
+
+    def applies_model(self, step: Step) -> bool:
+        """A succeeded step applies the model (or the classical method, in a run without a learned one)."""
+        if not step.ok:
+            return False
+        if self.learned:
+            return bool(FORWARD.search(step.code)) or step.facts.forward_pass
+        return step.facts.classical_method or (self.delivers(step) and bool(READS_INPUT.search(step.code)))
+
+    def delivers(self, step: Step) -> bool:
+        """The step's executed code writes deliverables."""
+        if step.facts.writes_outputs:
+            return True
+        code = step.attempted
+        return bool(DELIVERS.search(code) and SAVES.search(code)) and not step.facts.module_only
+
+    def broad(self, step: Step) -> bool:
+        """The step runs over at least half of the cases."""
+        share = step.facts.cases_share
+        if step.facts.cases_scope == "all" or (share is not None and share >= 0.5 and len(step.facts.cases) != 1):
+            return True
+        if len(self.cases) >= 4 and step.ok:
+            named = sum(1 for case in self.cases if case in step.out)
+            return named * 2 >= len(self.cases)
+        return False
+
+    def is_batch(self, step: Step) -> bool:
+        """An attempt to make the deliverables of (nearly) all cases."""
+        if not step.facts.executed or not self.delivers(step):
+            return False
+        reads_only = step.facts.checks_outputs and not (FORWARD.search(step.attempted) or step.facts.forward_pass)
+        return self.broad(step) and not reads_only
+
+    @cached_property
+    def batches(self) -> tuple[Step, ...]:
+        """Full runs that succeeded, in order."""
+        return tuple(s for s in self.steps if s.ok and self.is_batch(s))
+
+    @cached_property
+    def boundary(self) -> int:
+        """The turn of the first full run that succeeded; one past the last turn when there was none."""
+        return self.batches[0].turn if self.batches else len(self.run.turns) + 1
+
+    @cached_property
+    def before(self) -> tuple[Step, ...]:
+        """Succeeded steps before the first full run that succeeded, attempts of a full run left out."""
+        return tuple(s for s in self.steps if s.ok and s.turn < self.boundary and not self.is_batch(s))
+
+    @cached_property
+    def weight_names(self) -> frozenset[str]:
+        """Lower-case stems of weight files that the environment showed or code named."""
+        names: set[str] = set()
+        for step in self.steps:
+            for text in (step.out, step.attempted):
+                names.update(m.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower() for m in _LEARNED_WEIGHTS.findall(text))
+        return frozenset(n for n in names if len(n) >= 3)
+
+    # -- quotes -------------------------------------------------------------------------------------------------------
+
+    def quote(self, turn: int, *patterns: Pattern | str, where: str = "code out text") -> Evidence | None:
+        """Evidence from a turn: the first line, in the places and by the patterns in their order, that really stands there."""
+        texts = self._texts(turn, where)
+        for pattern in patterns:
+            compiled = re.compile(pattern, re.IGNORECASE) if isinstance(pattern, str) else pattern
+            for text in texts:
+                for line in text.split("\n"):
+                    match = compiled.search(line[:MAX_SCAN])
+                    if match and (found := self._check(turn, line, match.start())):
+                        return found
+        return None
+
+    def any_line(self, turn: int, where: str = "out code text") -> Evidence | None:
+        """Evidence from a turn: its first line with words."""
+        return self.quote(turn, r"[A-Za-z]{2}.*[A-Za-z0-9]", where=where)
+
+    def plan_quote(self, *patterns: Pattern | str) -> Evidence | None:
+        """Evidence from the plan, at the turn that wrote the line where that is known."""
+        for pattern in patterns:
+            compiled = re.compile(pattern, re.IGNORECASE) if isinstance(pattern, str) else pattern
+            for line in self.plan.split("\n"):
+                match = compiled.search(line)
+                if match is None:
+                    continue
+                for turn in (*self.plan_turns, PLAN_TURN):
+                    if found := self._check(turn, line, match.start()):
+                        return found
+        return None
+
+    @cached_property
+    def plan_turns(self) -> tuple[int, ...]:
+        """Turns whose code speaks of plan.md, those that write it first."""
+        writing = [s.turn for s in self.steps if s.facts.writes_plan]
+        naming = [t.index for t in self.run.turns if t.index not in writing and "plan.md" in t.code]
+        return (*writing, *naming)
+
+    def _texts(self, turn: int, where: str) -> list[str]:
+        if not 1 <= turn <= len(self.run.turns):
+            return []
+        found = self.run.turns[turn - 1]
+        texts: list[str] = []
+        for place in where.split():
+            if place == "text":
+                texts.append(found.text)
+            elif place == "code":
+                texts += [a.code for a in found.actions if a.code]
+            elif place == "out":
+                texts += [a.observation.text for a in found.actions if a.observation is not None]
+        return [clip(text) for text in texts]
+
+    def _check(self, turn: int, line: str, at: int) -> Evidence | None:
+        for quote in _cuts(line, at):
+            found = self.index.check(turn, quote)
+            if found.check == "verified":
+                return found
+        return None
+
+
+MAX_SCAN = 4_000
+
+
+def _cuts(line: str, at: int) -> list[str]:
+    """Ways to cut a line to a quote that holds the match: whole, from its start, or a window of whole words."""
+    whole = line.strip()
+    if len(whole) <= QUOTE_CHARS:
+        return [whole] if whole else []
+    at -= len(line) - len(line.lstrip())
+    if at < QUOTE_CHARS - 40:
+        return [_words(whole[:QUOTE_CHARS], False), whole[: QUOTE_CHARS - 1].rstrip("\\ ")]
+    window = whole[max(0, at - 40) : at - 40 + QUOTE_CHARS]
+    return [_words(window, True), window.strip("\\ ")]
+
+
+def _words(text: str, both: bool) -> str:
+    """`text` without the words that a cut left broken at its end (and start)."""
+    if " " in text[1:-1]:
+        text = text[: text.rindex(" ")]
+        if both and " " in text.strip():
+            text = text[text.index(" ") + 1 :]
+    return text.strip().rstrip("\\")
+
+
+def met(view: View, rationale: str, *evidence: Evidence | None, value: float = 1.0) -> Finding:
+    """A positive finding with the evidence that there is, each turn and quote once."""
+    kept: list[Evidence] = []
+    for item in evidence:
+        if item is not None and all((item.turn, item.quote) != (k.turn, k.quote) for k in kept):
+            kept.append(item)
+    return Finding(value, rationale, tuple(kept[:MAX_EVIDENCE]))
+
+
+def unmet(rationale: str, *evidence: Evidence | None) -> Finding:
+    """A zero that says what was looked for; evidence, where something speaks against it."""
+    return Finding(0.0, rationale, tuple(e for e in evidence if e is not None)[:MAX_EVIDENCE])
