@@ -40,6 +40,14 @@ _DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp
 _BRIEF_FILE = re.compile(
     r"(?<![\w/.-])((?:/?[\w.-]{1,60}/){0,8}[\w-]{1,60}\.(?:json|jsonl|txt|csv|parquet|md|pth?|npy|pkl|h5ad|png|pdf|html|onnx|bin))\b"
 )
+_TAKE = re.compile(
+    r"read|given|provided|input|from|based on|using|load|locat|contains|convert|called with", re.IGNORECASE
+)
+_MAKE_OR_TAKE = re.compile(
+    r"\b(?:sav|writ|outputs?\b|creat|produc|generat|stor(?:e|ed)\b|named\b|into\b|read|given|provided|input|from\b|based on|using\b"
+    r"|load|locat|contains|convert|called with)",
+    re.IGNORECASE,
+)
 _COMPARISON = re.compile(
     r"\bcompar|\bcandidate|\bversus\b|\bvs\.? |\bvariant|\bablat|\bbaseline|\bthreshold sweep|\btta\b", re.IGNORECASE
 )
@@ -98,9 +106,15 @@ class TurnFeatures(Frozen):
     checks_outputs: bool = False
     """Delivered files are opened or listed, and compared with what they must be (or counted)."""
     inspects_values: bool = False
-    """Statistics, counts, shapes or contents of results are printed."""
+    """Statistics, counts or contents of data or results are printed."""
+    inspects_shapes: bool = False
+    """Shapes, types, spacing or sizes of data or results are printed."""
     packages_outputs: bool = False
     watches_progress: bool = False
+    imports_only: bool = False
+    """The executed code does little more than import libraries."""
+    prepares_folders: bool = False
+    """The commands only make folders or set permissions."""
     training: bool = False
     builds: bool = False
     submits: bool = False
@@ -125,6 +139,8 @@ class TurnFeatures(Frozen):
     """Lines of executed code, comments and written files left out."""
     plan_lines: int = 0
     module_lines: int = 0
+    run_lines: int = 0
+    """Lines of the longest script of its own that the turn starts."""
     written_paths: tuple[str, ...] = ()
     run_paths: tuple[str, ...] = ()
     quotes: Mapping[str, str] = {}
@@ -195,13 +211,20 @@ def _world(run: Run) -> _World:
     prefixes = frozenset(m.group(1) for m in map(_CASE.fullmatch, ids) if m)
     pattern = OUTPUT_PATTERN
     if run.track is None:
-        names = {PurePosixPath(p).name for p in _BRIEF_FILE.findall(run.brief[:200_000])}
-        names = {
-            n for n in names if n.lower() not in ("readme.md", "task.md", "plan.md", "requirements.txt", "idea.md")
-        }
+        names = _named_deliverables(run.brief[:200_000])
         if names:
             pattern += "|" + "|".join(rf"(?<![\w-]){re.escape(n)}" for n in sorted(names)[:40])
     return _World(re.compile(pattern), frozenset(ids), len(ids) or None, prefixes)
+
+
+def _named_deliverables(brief: str) -> set[str]:
+    """File names that a brief asks to be made: those after a word for writing that no word for reading follows."""
+    found: set[str] = set()
+    for match in _BRIEF_FILE.finditer(brief):
+        before = _MAKE_OR_TAKE.findall(brief[max(0, match.start() - 120) : match.start()])
+        if before and not _TAKE.match(before[-1]):
+            found.add(PurePosixPath(match.group(1)).name)
+    return {n for n in found if n.lower() not in ("readme.md", "task.md", "plan.md", "requirements.txt")}
 
 
 # -- one turn ---------------------------------------------------------------------------------------------------------
@@ -272,8 +295,10 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
         or _CHECK_WORDS.search(turn.text[:2_000])
     ):
         quotes.setdefault("checks_outputs", quotes["reads_outputs"])
-    if "prints_statistics" in quotes or ("prints_shapes" in quotes and has_work):
-        quotes.setdefault("inspects_values", quotes.get("prints_statistics") or quotes["prints_shapes"])
+    if "prints_statistics" in quotes:
+        quotes.setdefault("inspects_values", quotes["prints_statistics"])
+    if "prints_shapes" in quotes:
+        quotes.setdefault("inspects_shapes", quotes["prints_shapes"])
     if "forward_pass" in quotes and (
         len(facts.weights) > 1 or _COMPARISON.search("\n".join(executed_text)) or _COMPARISON.search(turn.text[:2_000])
     ):
@@ -291,6 +316,7 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
         submits=any(a.kind == "submit" for a in turn.actions) or any(_SUBMIT_CALL.search(t) for t in executed_text),
         closing_message=message and last and bool(turn.text.strip()),
         message_only=message,
+        imports_only=bool(executed_text) and all(_imports_only(t) for t in executed_text),
         todo_done=any(_todo_done(a) for a in turn.actions),
         todo_only=bool(turn.actions) and all(a.kind == "todo" for a in turn.actions),
         failed=turn.failed,
@@ -302,6 +328,7 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
     return TurnFeatures(
         turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=_label(facts.loaded, world.total),
         stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, module_lines=module_lines,
+        run_lines=max((_lines(world.texts.get(PurePosixPath(p).name, "")) for p in started), default=0),
         written_paths=tuple(written), run_paths=tuple(started),
         quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")}, **flags,
     )  # fmt: skip
@@ -513,6 +540,16 @@ def _imported(executed: Iterable[str]) -> set[str]:
         for text in executed
         for name in re.findall(r"(?m)^\s{0,12}(?:.{0,80};\s{0,3})?(?:from|import)\s+([\w.]{1,80})", text)
     }
+
+
+def _lines(text: str) -> int:
+    return sum(1 for line in text.split("\n") if line.strip())
+
+
+def _imports_only(text: str) -> bool:
+    lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    imports = sum(1 for line in lines if re.match(r"\s{0,8}(?:import|from)\s\w", line))
+    return imports > 0 and imports * 2 >= len(lines)
 
 
 def _is_source(path: str) -> bool:

@@ -28,7 +28,13 @@ _DOCUMENTS = tuple(
         r"\s--help\b|\bman \w|\bpydoc\b",
     )
 )  # fmt: skip
-_FILE_READ = re.compile(r"\b(?:cat|head|less|more|sed -n|jq|xxd|zcat|column)\b\s+[^<>|;&\n]{0,200}[\w*]")
+_FILE_READ = re.compile(
+    r"(?:^|[;&({]|\bdo\b|\bthen\b|\becho [^;|&]{0,80};)\s{0,8}"
+    + r"\b(?:cat|head|less|more|sed -n|jq|xxd|zcat|column)\b\s+[^<>|;&\n]{0,200}[\w*]"
+)
+_FOLDERS = re.compile(
+    r"\s{0,8}(?:mkdir|chmod|touch|cd|export|set)\b(?![^\n]{0,300}(?:&&|;)\s{0,3}(?!mkdir|chmod|touch|cd|export|set)\w)"
+)
 _PLAN = re.compile(r"(?<![\w-])plan\.md\b", re.IGNORECASE)
 _PLAN_WRITE = re.compile(
     r"(?:>{1,2}|tee\s(?:-a\s)?|sed -i[^|;\n]{0,300}|\bcp\b[^|;\n]{0,200}|\bmv\b[^|;\n]{0,200})\s{0,4}['\"]?[^\s<>|;]{0,200}plan\.md"
@@ -43,12 +49,14 @@ _COPIERS = re.compile(r"\b(?:cp|mv|rsync|install)\s+(.{1,400})")
 def shell_facts(text: str, outputs: re.Pattern[str]) -> dict[str, str]:
     """Facts of a shell text with the line each was seen on. `outputs` recognises places of delivered files."""
     seen: dict[str, str] = {}
+    commands: list[str] = []
     for raw in text.split("\n"):
         line = raw[:1_000]
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
         quote = stripped[:160]
+        commands.append(line)
         for name, pattern in PATTERNS:
             if name not in seen and pattern.search(line):
                 seen[name] = quote
@@ -68,4 +76,6 @@ def shell_facts(text: str, outputs: re.Pattern[str]) -> dict[str, str]:
                 seen.setdefault("reads_docs", quote)
             elif _FILE_READ.search(line):
                 seen.setdefault("inspects_inputs", quote)
+    if commands and all(_FOLDERS.match(line) for line in commands):
+        seen["prepares_folders"] = commands[0].strip()[:160]
     return seen

@@ -1,0 +1,268 @@
+"""Why a turn may belong to a stage: the named reasons and their weights.
+
+Weights are log-odds: 0.5 leans, 1 hints, 2 is a good reason, 4 is next to certain. They are set from the labelling
+rules, not fitted: the main purpose of the executed code counts, a failed attempt counts for what it attempted, looking
+at data before the plan is planning and after it setup, candidates that run on cases are validation, and what follows
+the last run over everything belongs to the hand-over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from .features import TurnFeatures
+from .models import STAGES, Run, Signal, Stage, Turn
+
+Place = Literal["before", "during", "after"]
+Reason = tuple[str, dict[Stage, float]]
+
+_INTENT: tuple[tuple[Stage, re.Pattern[str]], ...] = tuple(
+    (stage, re.compile(pattern, re.IGNORECASE))
+    for stage, pattern in (
+        ("S1", r"\b(?:look (?:around|at (?:what|the data|the questions|the images|the volumes))|explor\w+|inventory|understand\w*|writ\w+ (?:the |a |my )?(?:short )?plan\b|plan next|requirements)"),
+        ("S2", r"\b(?:environment|set ?up|install\w*|load(?:ing)? the (?:model|weights|network)|compatib\w+|dependenc\w+)"),
+        ("S3", r"\b(?:pilot\w*|smoke[- ]test\w*|(?:one|first|single) (?:case|patient|image|question|tile|slice|volume)|on a few|try (?:it )?on|tun(?:e|ing)|sanity)"),
+        ("S4", r"\b(?:batch|all (?:the )?\d+|all (?:cases|patients|images|questions|slices|tiles)|the rest|full (?:run|set|inference)|everything|re-?run)"),
+        ("S5", r"\b(?:verify|verif\w+|(?:final|last) (?:check|look)|before submitting|submitting|completeness|schema|deliverables?|hand(?:ing)? over)"),
+    )
+)  # fmt: skip
+_INTENT_CHARS = 260
+"""The intention stands at the end of a message; what comes before mostly speaks of the last result."""
+
+_PLAN_TEXT = re.compile(r"\bplan\b|\bstep 1\b", re.IGNORECASE)
+_CHECK_SCRIPT = re.compile(
+    r"test|check|verif|valid|inspect|read_|view|client|eval|explor|investig|search", re.IGNORECASE
+)
+"""Names of scripts that look at something rather than make it."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One turn with what its reasons need to know of the run around it."""
+
+    turn: Turn
+    facts: TurnFeatures
+    place: Place
+    """Where the turn stands to the runs over everything: before the first, up to the last, after the last."""
+    position: float
+    """0 for the first turn, 1 for the last."""
+    planned: bool
+    """Whether a plan was written by now: a plan.md, or a message that lays out a plan."""
+    repairs: bool
+    """Whether the turn rewrites a script that was run before."""
+    full_run: bool
+    """Whether the turn itself runs over everything, or tries to."""
+    benchmark: bool
+    """Whether the track's deliverables are known; else the main run is recognised by scripts and training."""
+
+
+def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
+    """Every turn with its place in the run. The full runs are found first, as all else is placed by them."""
+    benchmark = run.track is not None
+    full = [_is_full_run(f) if benchmark else _is_main_run(f) for f in facts]
+    if benchmark and not any(full):
+        # No output was seen being written: then applying the model to everything is the full run.
+        full = [f.forward_pass and f.cases_scope == "all" for f in facts]
+    if not benchmark:
+        full = _without_helpers(full, facts)
+    marks = [i for i, is_full in enumerate(full) if is_full]
+    first, last = (marks[0], marks[-1]) if marks else (len(full), len(full))
+    made: list[Scene] = []
+    planned = False
+    ran: set[str] = set()
+    for i, (turn, fact) in enumerate(zip(run.turns, facts, strict=True)):
+        place: Place = "before" if i < first else "during" if i <= last else "after"
+        planned = planned or fact.writes_plan or (fact.message_only and bool(_PLAN_TEXT.search(turn.text[:4_000])))
+        repairs = any(PurePosixPath(p).name in ran for p in fact.written_paths)
+        made.append(Scene(turn, fact, place, i / max(1, len(facts) - 1), planned, repairs, full[i], benchmark))
+        ran |= {PurePosixPath(p).name for p in fact.run_paths}
+    return made
+
+
+def _is_full_run(fact: TurnFeatures) -> bool:
+    """Outputs for all cases, or for at least half of them at once (a batch in two halves, a resumed one)."""
+    many = fact.cases_share is not None and fact.cases_share >= 0.5 and fact.cases_scope != "one"
+    return fact.writes_outputs and (fact.cases_scope == "all" or many)
+
+
+def _is_main_run(fact: TurnFeatures) -> bool:
+    """Runs of other tasks have no case set: training, writing what the brief names, or starting a program of one's own
+    that is no check, is the main run."""
+    if not fact.executed or (
+        fact.run_paths and all(_CHECK_SCRIPT.search(PurePosixPath(p).name) for p in fact.run_paths)
+    ):
+        return False
+    return fact.training or (fact.writes_outputs and fact.cases_scope != "none") or bool(fact.run_paths)
+
+
+def _without_helpers(full: list[bool], facts: Sequence[TurnFeatures]) -> list[bool]:
+    """Only turns that train or write what the brief names, when there are any; and no script much shorter than the
+    main one, which tidies up after it."""
+    if any(f.training or f.writes_outputs for f, is_full in zip(facts, full, strict=True) if is_full):
+        full = [is_full and (f.training or f.writes_outputs) for f, is_full in zip(facts, full, strict=True)]
+    longest = max((f.run_lines for f, is_full in zip(facts, full, strict=True) if is_full), default=0)
+    return [
+        is_full and (not f.run_paths or f.training or f.run_lines * 5 >= longest)
+        for f, is_full in zip(facts, full, strict=True)
+    ]
+
+
+def signals(scene: Scene) -> tuple[Signal, ...]:
+    """All reasons for one turn, each with the words it rests on where there are any."""
+    quotes = scene.facts.quotes
+    return tuple(
+        Signal(name=name, stage=stage, weight=weights[stage], quote=_quote(name, scene, quotes.get(name, "")))
+        for name, weights in _reasons(scene)
+        for stage in STAGES
+        if weights.get(stage)
+    )
+
+
+def _quote(name: str, scene: Scene, found: str) -> str:
+    return found or (scene.turn.text.strip()[-160:] if name.startswith(("says", "closing", "message")) else "")
+
+
+def _reasons(scene: Scene) -> Iterator[Reason]:
+    fact = scene.facts
+    # Position alone is weak: runs begin with reading and end with handing over.
+    if scene.position < 0.15:
+        yield "early", {"S1": 1.0}
+    elif scene.position > 0.9:
+        yield "late", {"S5": 0.7}
+    if fact.submits:
+        yield "submits", {"S5": 6.0}
+    if fact.closing_message:
+        yield "closing_message", {"S5": 5.0}
+        return
+    if fact.todo_only:
+        # A list of what is to be done is planning; the one that ticks off the last item closes the work.
+        closes = fact.todo_done and scene.place != "during" and scene.position > 0.5
+        yield "todo_only", {"S5": 3.0} if closes else {"S1": 4.0}
+        return
+    if fact.message_only:
+        yield "message_only", {"S5": 1.5} if scene.place == "after" and scene.benchmark else {"S1": 2.0}
+    if fact.stage_comment and fact.quotes.get("stage_comment", "").startswith(("#", "//", "--")):
+        yield "stage_comment", {fact.stage_comment: 2.5}
+    elif fact.stage_comment:
+        yield "stage_comment", {fact.stage_comment: 1.0}
+    yield from _planning(scene)
+    yield from _setup(scene)
+    yield from _work(scene)
+    yield from _handover(scene)
+    yield from _intent(scene)
+
+
+def _planning(scene: Scene) -> Iterator[Reason]:
+    fact, place = scene.facts, scene.place
+    if fact.writes_plan:
+        # In a mixed turn the part that takes most of the code decides.
+        share = fact.plan_lines / max(1, fact.plan_lines + fact.code_lines + fact.module_lines)
+        if place == "after":
+            yield "writes_plan", {"S1": 1.5, "S5": 1.5 if fact.reads_outputs or scene.position > 0.75 else 0.0}
+        else:
+            yield "writes_plan", {"S1": 1.0 + 3.0 * share}
+    if fact.writes_plan_image:
+        yield "writes_plan_image", {"S1": 2.0}
+    if place != "before":
+        return
+    if fact.reads_docs and not fact.module_only:
+        yield "reads_docs", {"S1": 1.5}
+    if fact.lists_inputs and not (fact.forward_pass or fact.loads_model):
+        yield "lists_inputs", {"S1": 0.8}
+    if fact.inspects_inputs and not fact.forward_pass:
+        # Data are explored for the task before the plan, for the model's sake after it.
+        yield "inspects_inputs", {"S2": 1.5, "S1": 0.5} if scene.planned else {"S1": 2.0}
+
+
+def _setup(scene: Scene) -> Iterator[Reason]:
+    fact = scene.facts
+    if fact.installs_packages:
+        yield "installs_packages", {"S2": 4.0}
+    if fact.obtains_weights:
+        yield "obtains_weights", {"S2": 3.0}
+    if fact.builds:
+        yield "builds", {"S2": 3.0}
+    if fact.checks_environment and not scene.full_run:
+        yield "checks_environment", {"S2": 1.5 if fact.inspects_inputs or fact.reads_docs else 2.5}
+    if fact.imports_only:
+        yield "imports_only", {"S2": 2.0}
+    if fact.prepares_folders:
+        yield "prepares_folders", {"S2": 3.0}
+    if fact.loads_model and not fact.forward_pass and scene.place == "before":
+        yield "loads_model", {"S2": 1.5}
+    if fact.dummy_forward:
+        yield "dummy_forward", {"S2": 1.5}
+    if fact.module_only and scene.place == "before":
+        yield "module_only", {"S2": 4.0}
+    elif fact.module_only and scene.place == "during" and not scene.repairs:
+        yield "module_only", {"S2": 1.5}
+
+
+def _work(scene: Scene) -> Iterator[Reason]:
+    """Running the model: on a few cases it is validation, over everything it is inference."""
+    fact, place = scene.facts, scene.place
+    if scene.full_run:
+        yield "full_run", {"S4": 4.5}
+        return
+    if fact.watches_progress and place != "before":
+        yield "watches_progress", {"S4": 2.5}
+    if place == "after":
+        return
+    if fact.writes_outputs:
+        yield "writes_outputs", {"S3": 2.0} if place == "before" else {"S4": 2.0, "S3": 1.0}
+    elif fact.forward_pass and not fact.dummy_forward:
+        if _is_load_test(fact):
+            yield "load_test", {"S2": 1.5, "S3": 1.0}
+        else:
+            yield "forward_pass", {"S3": 2.2}
+    if fact.compares_candidates and fact.forward_pass:
+        yield "compares_candidates", {"S3": 0.5}
+    if fact.training and scene.benchmark:
+        yield "training", {"S3": 0.5}
+    if fact.runs_script and not fact.forward_pass:
+        yield "runs_script", {"S3": 1.0}
+    if place == "during":
+        # Between two full runs: repairs belong to the run, looks at single results to validation.
+        if fact.module_only and scene.repairs:
+            yield "repairs_module", {"S4": 2.0}
+        elif fact.reads_outputs or fact.checks_outputs:
+            yield "checks_before_rerun", {"S4": 1.5}
+        elif fact.loads_inputs and fact.inspects_values:
+            yield "inspects_values", {"S3": 1.5}
+        if not (fact.installs_packages or fact.forward_pass):
+            yield "between_full_runs", {"S4": 0.8}
+
+
+def _is_load_test(fact: TurnFeatures) -> bool:
+    """One pass beside an environment check or a look at all inputs, or one of which only shapes are shown, asks
+    whether model and data fit, not whether the result is right."""
+    if fact.cases_scope != "one" or fact.compares_candidates or fact.writes_outputs:
+        return False
+    return fact.checks_environment or fact.inputs_scope == "all" or (fact.inspects_shapes and not fact.inspects_values)
+
+
+def _handover(scene: Scene) -> Iterator[Reason]:
+    fact = scene.facts
+    if fact.writes_report:
+        yield "writes_report", {"S5": 3.0}
+    if scene.place != "after":
+        return
+    if not fact.installs_packages:
+        # Nothing is run on everything again: what is looked at now is looked at to hand over.
+        yield "after_last_full_run", {"S5": 3.0}
+    if fact.checks_outputs:
+        yield "checks_outputs", {"S5": 2.0}
+    elif fact.reads_outputs:
+        yield "reads_outputs", {"S5": 1.5}
+
+
+def _intent(scene: Scene) -> Iterator[Reason]:
+    """What the message says it is about to do: a hint only, since code and not words is labelled."""
+    text = scene.turn.text.strip()[-_INTENT_CHARS:]
+    for stage, pattern in _INTENT:
+        if pattern.search(text):
+            yield f"says_{stage}", {stage: 0.7}
