@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
-_MAX_DIGITS = 18
+_MAX_DIGITS = 32
 
 Step = str | int
 Position = tuple[int, int]
@@ -88,6 +88,8 @@ def parse_document(text: str, path: Path) -> Document:
         node = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        if error.context_mark is not None and "unexpected end of stream" in (error.problem or ""):
+            mark = error.context_mark  # Where the quote or bracket was opened.
         where = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
         raise error_at(
             path, where, f"not YAML: {error.problem or error.context}", "check the indentation and quotes"
@@ -129,7 +131,7 @@ def _check_events(yaml: Any, loader: Any, text: str, path: Path) -> None:
                 raise error_at(path, where, f"nested more than {MAX_DEPTH} deep", "a rubric needs seven levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if (tag := getattr(event, "tag", None)) and not getattr(event, "implicit", True):
+        if tag := getattr(event, "tag", None):
             raise error_at(path, where, f"the tag {tag[:60]!r}", "tags are not allowed; write the plain value")
 
 

@@ -159,3 +159,15 @@ def criterion_sha256(criterion: Criterion) -> str:
     kept["scale"] = sorted(kept["scale"], key=lambda level: -float(level["value"]))
     kept["evidence"] = sorted(kept["evidence"])
     return _hash(kept)
+
+
+def dump_rubric(rubric: Rubric) -> str:
+    """The rubric as YAML that `load_rubric` reads back to an equal one; comments are not part of a rubric."""
+    import yaml
+
+    data = rubric.model_dump(mode="json", exclude={"sha256"}, exclude_defaults=True)
+    for stage in data["stages"].values():
+        for criterion in stage.get("criteria", ()):
+            if criterion["scale"] == list(BINARY):
+                criterion["scale"] = "binary"
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110))

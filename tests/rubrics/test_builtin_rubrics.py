@@ -1,0 +1,203 @@
+"""The rubrics that come with the package: valid, complete, and as the benchmark's tables say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ambjudge.errors import RubricError
+from ambjudge.rubrics.load import (
+    builtin_ids,
+    criterion_sha256,
+    dump_rubric,
+    load_rubric,
+    rubric_for,
+    validate_file,
+)
+from ambjudge.rubrics.model import EVIDENCE_SCOPES, Criterion, Level, Rubric, StageRubric
+from ambjudge.rubrics.validate import SCHEMA_PATH, schema
+from ambjudge.trajectories.models import TIERS, TRACKS
+
+FOLDER = SCHEMA_PATH.parent
+LABELS = Path(__file__).parents[1] / "data" / "recorded" / "labels" / "gold"
+RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
+IDS = builtin_ids()
+
+
+def test_there_is_a_rubric_for_every_track_and_one_for_unknown_tracks():
+    assert {*TRACKS, "segmentation-multiclass", "workflow"} == set(IDS)
+    assert {load_rubric(i).track for i in IDS} == {*TRACKS, None}
+
+
+@pytest.mark.parametrize("rubric_id", IDS)
+def test_builtin_is_valid_and_named_as_its_file(rubric_id):
+    assert validate_file(FOLDER / f"{rubric_id}.yaml") == []
+    rubric = load_rubric(rubric_id)
+    assert rubric.id == rubric_id
+    assert rubric == load_rubric(FOLDER / f"{rubric_id}.yaml")
+
+
+@pytest.mark.parametrize("rubric_id", IDS)
+def test_stage_weights_are_the_papers(rubric_id):
+    assert load_rubric(rubric_id).weights == {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
+
+
+@pytest.mark.parametrize("rubric_id", IDS)
+def test_items_have_unique_hashes_sources_and_texts(rubric_id):
+    criteria = load_rubric(rubric_id).criteria()
+    assert len({criterion_sha256(c) for c in criteria}) == len(criteria)
+    assert all(c.source and c.text.endswith((".", "?")) for c in criteria)
+
+
+COUNTS = {"report_generation": (11, 7, 7), "workflow": (3, 3, 1)}
+
+
+@pytest.mark.parametrize("rubric_id", IDS)
+def test_item_counts(rubric_id):
+    rubric = load_rubric(rubric_id)
+    assert tuple(len(rubric.criteria(s)) for s in ("S1", "S2", "S3")) == COUNTS.get(rubric_id, (6, 5, 1))
+
+
+LEVELS = {"enhancement": (1.0, 0.5, 0.2, 0.0), "vqa": (1.0, 0.5, 0.2, 0.0)}
+
+
+@pytest.mark.parametrize("rubric_id", [i for i in IDS if i != "report_generation"])
+def test_s3_is_a_level_scale(rubric_id):
+    (item,) = load_rubric(rubric_id).criteria("S3")
+    assert item.id == "S3"
+    assert item.values == LEVELS.get(rubric_id, (1.0, 0.5, 0.0))
+
+
+@pytest.mark.parametrize("rubric_id", [i for i in IDS if i not in ("report_generation", "workflow")])
+def test_lite_credits_are_the_papers(rubric_id):
+    credited = {c.id for c in load_rubric(rubric_id).criteria() if "lite" in c.credit}
+    assert credited == ({"S1d"} if rubric_id == "vqa" else {"S1d", "S1e", "S1f"})
+    assert all(set(c.credit) <= {"lite"} for c in load_rubric(rubric_id).criteria())
+
+
+@pytest.mark.parametrize("rubric_id", ["segmentation", "segmentation-multiclass", "detection", "enhancement"])
+def test_items_that_fall_with_another(rubric_id):
+    needs = {c.id: c.requires for c in load_rubric(rubric_id).criteria() if c.requires}
+    assert needs == {"S1b": ("S1a",), "S1c": ("S1a",), "S1f": ("S1e",)}
+
+
+def test_report_generation_items_leave_the_denominator():
+    criteria = load_rubric("report_generation").criteria()
+    assert [c.id for c in criteria if c.tiers == ("standard", "pro")] == ["S1i", "S1j", "S1k"]
+    assert [c.id for c in criteria if c.conditional] == ["S2g", "S3g"]
+    assert not any(c.credit for c in criteria)
+
+
+def test_derived_rubrics_say_so_on_every_item():
+    for rubric_id in IDS:
+        rubric = load_rubric(rubric_id)
+        assert rubric.derived == (rubric_id in ("classification", "synthesis", "workflow"))
+        if rubric.derived:
+            assert {c.source for c in rubric.criteria()} == {"derived"}
+
+
+@pytest.mark.parametrize("path", sorted(LABELS.glob("*.json")), ids=lambda p: p.stem)
+def test_human_labels_use_the_items_and_values_of_the_runs_rubric(path):
+    labels = json.loads(path.read_text())
+    report = json.loads((RUNS / labels["run"] / "detail_report.json").read_text())
+    header = report.get("header", report)
+    names = (
+        ("kidney", "segmentation"),
+        ("bccd", "detection"),
+        ("ldct", "enhancement"),
+        ("vqa", "vqa"),
+        ("crc", "classification"),
+    )
+    track = next(track for word, track in names if labels["run"].startswith(word))
+    rubric = rubric_for(track, header.get("task"))
+    assert set(labels["criteria"]) == {c.id for c in rubric.criteria()}
+    for item in rubric.criteria():
+        assert labels["criteria"][item.id] in item.values
+
+
+@pytest.mark.parametrize(
+    ("track", "task", "expected"),
+    [
+        ("segmentation", "kidney-seg-task", "segmentation"),
+        ("segmentation", "feta-seg-task", "segmentation-multiclass"),
+        ("segmentation", "FeTA_2022", "segmentation-multiclass"),
+        ("segmentation", "brain-tissue-seg-task", "segmentation-multiclass"),
+        ("segmentation", "bufeta", "segmentation"),
+        ("segmentation", None, "segmentation"),
+        ("detection", "feta", "detection"),
+        (None, "feta", "workflow"),
+        (None, None, "workflow"),
+    ],
+)
+def test_the_rubric_of_a_run(track, task, expected):
+    assert rubric_for(track, task).id == expected
+
+
+@pytest.mark.parametrize("rubric_id", IDS)
+def test_yaml_to_model_to_yaml(rubric_id, tmp_path):
+    rubric = load_rubric(rubric_id)
+    file = tmp_path / "copy.yaml"
+    file.write_text(dump_rubric(rubric), encoding="utf-8")
+    again = load_rubric(file)
+    assert again == rubric
+    assert dump_rubric(again) == dump_rubric(rubric)
+    assert Rubric.model_validate_json(rubric.model_dump_json()) == rubric
+
+
+@pytest.mark.parametrize("name", ["segmentaton", "", "no such", "../segmentation", "a\0b/c", "x" * 5000 + "/y"])
+def test_unknown_names_are_one_line_errors(name):
+    with pytest.raises(RubricError) as caught:
+        load_rubric(name)
+    assert "\n" not in str(caught.value)
+    if name == "segmentaton":
+        assert str(caught.value) == "no rubric 'segmentaton' (did you mean segmentation?)"
+
+
+def test_importing_the_loader_is_light():
+    code = (
+        "import sys, ambjudge.rubrics.load, ambjudge.rubrics.diff; "
+        "print([m for m in ('yaml','jsonschema','numpy','torch','litellm') if m in sys.modules]);"
+        "ambjudge.rubrics.load.load_rubric('vqa'); print('jsonschema' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout.split("\n")[:2] == ["[]", "False"]
+
+
+MODELS = {
+    (): Rubric,
+    ("criterion",): Criterion,
+    ("level",): Level,
+    ("judged",): StageRubric,
+    ("computed",): StageRubric,
+}
+
+
+@pytest.mark.parametrize("name", MODELS, ids=lambda n: n[0] if n else "rubric")
+def test_schema_has_the_fields_of_the_model(name):
+    """The published schema is written for people; this ties it to what the code reads."""
+    node = schema()["$defs"][name[0]] if name else schema()
+    fields = MODELS[name].model_fields
+    assert set(node["properties"]) == set(fields) - {"sha256"}
+    demanded = {key for key, field in fields.items() if field.is_required()}
+    extra = {("judged",): {"criteria"}}.get(name, set())
+    assert set(node["required"]) == demanded | extra
+
+
+def test_schema_has_the_enumerations_of_the_model():
+    data = schema()
+    item = data["$defs"]["criterion"]["properties"]
+    assert tuple(item["evidence"]["items"]["enum"]) == EVIDENCE_SCOPES
+    assert tuple(item["credit"]["items"]["enum"]) == tuple(item["tiers"]["items"]["enum"]) == TIERS
+    assert set(data["properties"]["track"]["enum"]) == set(TRACKS)
+    assert item["id"]["pattern"] == next(
+        m.pattern for m in Criterion.model_fields["id"].metadata if hasattr(m, "pattern")
+    )
+
+
+def test_schema_is_itself_valid():
+    from jsonschema import Draft202012Validator
+
+    Draft202012Validator.check_schema(schema())
