@@ -385,7 +385,7 @@ class _Reader:
                 self.facts.note("reads_outputs", self.quote(node))
             elif _WEIGHTS.search(text):
                 self.facts.note("loads_model", self.quote(node))
-            elif any(_DOCUMENT.search(t) for t in self.texts(node)):
+            elif name in ("open", "read_text") and any(_DOCUMENT.search(t) for t in self.texts(node)):
                 self.facts.note("reads_docs", self.quote(node))
             elif name != "loads":
                 self.facts.note("loads_inputs", self.quote(node))
@@ -646,7 +646,8 @@ def _formats_a_path(body: Sequence[ast.AST], names: set[str]) -> bool:
 
 def _mentions(node: ast.AST, names: set[str]) -> bool:
     return any(
-        (isinstance(n, ast.Attribute) and n.attr in names) or (isinstance(n, ast.Name) and n.id in names)
+        (isinstance(n, ast.Attribute) and n.attr in names)
+        or (isinstance(n, ast.Name) and n.id in names and n.id != "sum")  # sum(p.numel() ...) counts parameters
         for n in ast.walk(node)
     )
 

@@ -265,7 +265,7 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
                 _shell(part.text, world, facts, quotes, started)
             elif part.kind == "python":
                 executed_lines += max(0, part.lines - inside)
-                executed_text.append(part.text)
+                executed_text.append(_without(part.text, own))
                 _python(part.text, world, facts, quotes, started)
     for fact, quote in facts.seen.items():
         quotes.setdefault(fact, quote)
@@ -355,6 +355,13 @@ def _tool_facts(action: Action, world: _World, quotes: dict[str, str]) -> None:
             quotes.setdefault("reads_outputs", path)
     elif action.kind == "web":
         quotes.setdefault("reads_docs", action.tool)
+
+
+def _without(text: str, files: Iterable[Part]) -> str:
+    """Executed code without the texts of the files that it writes."""
+    for file in files:
+        text = text.replace(file.text, "", 1)
+    return text
 
 
 def _todo_done(action: Action) -> bool:

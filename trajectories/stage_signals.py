@@ -54,6 +54,8 @@ class Scene:
     """Whether a plan was written by now: a plan.md, or a message that lays out a plan."""
     repairs: bool
     """Whether the turn rewrites a script that was run before."""
+    stranded: bool
+    """Whether the last full run before this turn failed and none follows."""
     full_run: bool
     """Whether the turn itself runs over everything, or tries to."""
     benchmark: bool
@@ -77,8 +79,11 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     for i, (turn, fact) in enumerate(zip(run.turns, facts, strict=True)):
         place: Place = "before" if i < first else "during" if i <= last else "after"
         planned = planned or fact.writes_plan or (fact.message_only and bool(_PLAN_TEXT.search(turn.text[:4_000])))
+        stranded = place == "after" and facts[last].failed
         repairs = any(PurePosixPath(p).name in ran for p in fact.written_paths)
-        made.append(Scene(turn, fact, place, i / max(1, len(facts) - 1), planned, repairs, full[i], benchmark))
+        made.append(
+            Scene(turn, fact, place, i / max(1, len(facts) - 1), planned, repairs, stranded, full[i], benchmark)
+        )
         ran |= {PurePosixPath(p).name for p in fact.run_paths}
     return made
 
@@ -181,7 +186,7 @@ def _planning(scene: Scene) -> Iterator[Reason]:
 def _setup(scene: Scene) -> Iterator[Reason]:
     fact = scene.facts
     if fact.installs_packages:
-        yield "installs_packages", {"S2": 4.0}
+        yield "installs_packages", {"S2": 4.5}
     if fact.obtains_weights:
         yield "obtains_weights", {"S2": 3.0}
     if fact.builds:
@@ -198,7 +203,14 @@ def _setup(scene: Scene) -> Iterator[Reason]:
         yield "dummy_forward", {"S2": 1.5}
     if fact.module_only and scene.place == "before":
         yield "module_only", {"S2": 4.0}
-    elif fact.module_only and scene.place == "during" and not scene.repairs:
+    elif (
+        fact.loads_inputs
+        and scene.planned
+        and scene.place == "before"
+        and not (fact.inspects_inputs or fact.forward_pass)
+    ):
+        yield "loads_inputs", {"S2": 1.0}
+    if fact.module_only and scene.place == "during" and not scene.repairs:
         yield "module_only", {"S2": 1.5}
 
 
@@ -209,7 +221,7 @@ def _work(scene: Scene) -> Iterator[Reason]:
         yield "full_run", {"S4": 4.5}
         return
     if fact.watches_progress and place != "before":
-        yield "watches_progress", {"S4": 2.5}
+        yield "watches_progress", {"S4": 4.0}
     if place == "after":
         return
     if fact.writes_outputs:
@@ -218,7 +230,7 @@ def _work(scene: Scene) -> Iterator[Reason]:
         if _is_load_test(fact):
             yield "load_test", {"S2": 1.5, "S3": 1.0}
         else:
-            yield "forward_pass", {"S3": 2.2}
+            yield "forward_pass", {"S3": 3.0 if place == "during" else 2.2}
     if fact.compares_candidates and fact.forward_pass:
         yield "compares_candidates", {"S3": 0.5}
     if fact.training and scene.benchmark:
@@ -251,7 +263,10 @@ def _handover(scene: Scene) -> Iterator[Reason]:
         yield "writes_report", {"S5": 3.0}
     if scene.place != "after":
         return
-    if not fact.installs_packages:
+    if scene.stranded:
+        # The last full run failed: until something is checked, this is still about getting it to run.
+        yield "after_failed_full_run", {"S5": 1.0, "S4": 2.0 if scene.repairs and fact.module_only else 0.0}
+    elif not fact.installs_packages:
         # Nothing is run on everything again: what is looked at now is looked at to hand over.
         yield "after_last_full_run", {"S5": 3.0}
     if fact.checks_outputs:
