@@ -11,53 +11,9 @@ from typing import Literal
 
 from ..trajectories.failures import Failure
 from ..trajectories.features import TurnFeatures
-from ..trajectories.models import Frozen, Run, Segmentation, Stage, Turn
+from ..trajectories.models import Run, Segmentation, Stage, Turn
 from .episodes import Episode
-
-
-class OutputFact(Frozen):
-    """One observation on the delivered files, e.g. kind "missing", "misnamed", "header", "shape", "identical"."""
-
-    kind: str
-    text: str
-    case: str | None = None
-    fatal: bool = True
-    """By the track's rules this makes the output invalid."""
-
-    def __str__(self) -> str:
-        return f"{self.case}: {self.text}" if self.case else self.text
-
-
-class OutputFacts(Frozen):
-    """What is known of the deliverables. Shares in [0, 1]; None where nobody could tell."""
-
-    source: Literal["files", "report", "trace"] | None = None
-    expected_cases: int | None = None
-    completion: float | None = None
-    format_valid: bool | None = None
-    placeholder_rate: float | None = None
-    model_call_found: bool | None = None
-    task_score: float | None = None
-    answers: tuple[dict[str, object], ...] = ()
-    """vqa: the answer files as read, one mapping each (`question_id`, `predicted_label`, ...), for answer-level codes."""
-    facts: tuple[OutputFact, ...] = ()
-
-    def of(self, *kinds: str) -> tuple[OutputFact, ...]:
-        return tuple(fact for fact in self.facts if fact.kind in kinds)
-
-    @property
-    def missing(self) -> tuple[OutputFact, ...]:
-        """Required files that are absent, misnamed or misplaced."""
-        return self.of("missing", "misnamed", "misplaced")
-
-    @property
-    def defects(self) -> tuple[OutputFact, ...]:
-        """Everything that makes the deliverables wrong: missing, misnamed, malformed. Not placeholders, not quality."""
-        return tuple(f for f in self.facts if f.fatal and f.kind not in QUALITY)
-
-
-QUALITY: frozenset[str] = frozenset({"placeholder", "skipped", "constant", "empty", "identical", "unchanged", "extra"})
-"""Kinds that speak of what is in a file, not of its form; they are signs of trouble (E3), not of a bad delivery (E5)."""
+from .output_facts import OutputFacts
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from .context import CodeContext, OutputFact
+from .context import CodeContext
+from .output_facts import OutputFact
 from .registry import Finding, detector
 
 _GAVE_UP = re.compile(

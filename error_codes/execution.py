@@ -20,12 +20,12 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     for episode in ctx.episodes:
         if episode.attempts >= REPEATED and episode.environment == environment:
             end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and was never overcome"
-            why = f"The same step failed {episode.attempts} times ({_short(episode.cause)}) {end}."
+            why = f"The same step failed {episode.attempts} times ({short(episode.cause)}) {end}."
             yield Finding(episode.turns, why, 0.9 if episode.attempts > REPEATED else 0.8, episode.stage)
 
 
 def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
-    lost = _lost_outputs(ctx)
+    lost = lost_outputs(ctx)
     if not lost:
         return
     for episode in ctx.episodes:
@@ -33,7 +33,7 @@ def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
         if episode.resolved or episode.environment != environment or episode.attempts >= REPEATED:
             continue
         if late or episode.turns[-1] >= ctx.last - 2:
-            why = f"The failure was not overcome ({_short(episode.cause)}) and {lost}."
+            why = f"The failure was not overcome ({short(episode.cause)}) and {lost}."
             yield Finding(episode.turns, why, 0.85 if late else 0.6, episode.stage)
 
 
@@ -61,7 +61,7 @@ def access_cost_outputs(ctx: CodeContext) -> Iterable[Finding]:
     return _costly(ctx, True)
 
 
-def _lost_outputs(ctx: CodeContext) -> str:
+def lost_outputs(ctx: CodeContext) -> str:
     """What is missing at the end, in words; empty when nothing is known to be missing."""
     if ctx.facts is not None and ctx.facts.completion is not None:
         if ctx.facts.completion >= 1:
@@ -76,7 +76,7 @@ def _lost_outputs(ctx: CodeContext) -> str:
     return ""
 
 
-def _short(cause: str) -> str:
+def short(cause: str) -> str:
     text = " ".join(cause.replace("(", "[").replace(")", "]").split())
     return text if len(text) <= 110 else text[:107] + "..."
 

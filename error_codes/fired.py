@@ -8,8 +8,9 @@ from typing import Literal
 from ..trajectories.failures import failures
 from ..trajectories.features import features
 from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
-from .context import CodeContext, OutputFacts
+from .context import CodeContext
 from .episodes import episodes
+from .output_facts import OutputFacts
 from .registry import Detector, detectors
 
 Taxonomy = Literal["paper", "harness"]

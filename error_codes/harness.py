@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .context import CodeContext
+from .execution import REPEATED, harness_code, lost_outputs, short
 from .registry import Finding, detector
 
 NEAR_ZERO = {"segmentation": 0.1, "detection": 0.1, "vqa": 0.2}
@@ -52,14 +53,17 @@ def step_resource(ctx: CodeContext) -> Iterable[Finding]:
 
 
 def _steps(ctx: CodeContext, resource: bool) -> Iterable[Finding]:
+    lost = lost_outputs(ctx)
     for episode in ctx.episodes:
-        if (episode.environment or episode.kind == "timeout") != resource:
+        if (harness_code(episode) == "E2") != resource:
             continue
-        if episode.attempts >= 3 or not episode.resolved:
-            times = f"{episode.attempts} times" if episode.attempts > 1 else "once"
-            end = "" if episode.resolved else " and was not overcome"
-            cause = " ".join(episode.cause.split())[:110]
-            yield Finding(episode.turns, f"The step failed {times}{end}: {cause}", 0.8, episode.stage)
+        if episode.attempts < REPEATED and (episode.resolved or not lost):
+            continue
+        times = f"{episode.attempts} times" if episode.attempts > 1 else "once"
+        end = "" if episode.resolved else " and was not overcome"
+        # A step that was never overcome is the cause of what its files lack, so it goes before their format.
+        sure = 0.92 if lost and not episode.resolved else 0.75
+        yield Finding(episode.turns, f"The step failed {times}{end}: {short(episode.cause)}", sure, episode.stage)
 
 
 @detector("output_format_invalid", code="E5", stage="S4", independence="from_files", taxonomy="harness")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Literal, NamedTuple
 
 from ..trajectories.models import Stage
@@ -49,6 +50,9 @@ class Detector:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
+MODULES = ("understanding", "execution", "verification", "deliverables", "harness")
+"""Where detectors live; a module registers its own when it is imported."""
+
 _DETECTORS: dict[str, Detector] = {}
 
 
@@ -73,7 +77,7 @@ def detector(
 
 def detectors(taxonomy: Literal["paper", "harness"] = "paper") -> tuple[Detector, ...]:
     """All detectors of a taxonomy, in code order, then by name."""
-    from . import deliverables, execution, harness, understanding, verification  # noqa: F401  (they register themselves)
-
+    for module in MODULES:
+        import_module(f"{__package__}.{module}")
     found = [d for d in _DETECTORS.values() if d.taxonomy == taxonomy]
     return tuple(sorted(found, key=lambda d: (d.code, d.name)))

@@ -70,7 +70,8 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
             found.extend(_fallback(ctx, turn.index, lines))
             found.extend(_nan(turn.index, lines))
             found.extend(_one_class(ctx, turn.index, lines))
-            found.extend(_unloaded(turn.index, lines))
+            if not any(f.training for f in ctx.features):  # a fresh head is meant to be there when it is trained
+                found.extend(_unloaded(turn.index, lines))
             found.extend(_constant(turn.index, lines))
             found.extend(_twins(turn.index, lines))
     return tuple(found)
@@ -99,7 +100,7 @@ def _zero(turn: int, lines: list[str]) -> Iterator[Sign]:
             continue
         typical = median(cases.values())
         low = [case for case, value in cases.items() if value == 0 or value * 10 < typical]
-        if low and len(low) < len(cases) or (low and typical == 0):
+        if (low and len(low) < len(cases)) or (low and typical == 0):
             zero = [case for case in low if cases[case] == 0]
             shown = ", ".join(f"{cases[c]} {name} in {c}" for c in low[:3])
             yield Sign("zero", turn, shown, tuple(low), 0.75 if zero else 0.6)
