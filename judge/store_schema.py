@@ -210,7 +210,7 @@ events = Table(
 
 _PG_FUNCTION = """
 CREATE OR REPLACE FUNCTION ambjudge_append_only() RETURNS trigger AS $$
-BEGIN RAISE EXCEPTION 'ambjudge store: rows of % are only ever added', TG_TABLE_NAME; END;
+BEGIN RAISE EXCEPTION 'ambjudge store: rows of %% are only ever added', TG_TABLE_NAME; END;
 $$ LANGUAGE plpgsql
 """
 

@@ -1,0 +1,129 @@
+"""Runs in the store, and the two indexes that spare reading them again: file stamps and evidence hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from ..trajectories.models import Run, Stage
+from . import store_schema as schema
+from .store_base import CHUNK, StorePart, clean_row, now
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One version of a run that the store has seen. `path` is absolute when the store knows its root."""
+
+    ref: int
+    id: str
+    path: Path
+    sha256: str
+    content_sha256: str
+    agent: str | None
+    model: str | None
+    task: str | None
+    track: str | None
+    tier: str | None
+    repeat: int | None
+    turns: int
+    format: str
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """What was last seen at a run's path, and the run that it was."""
+
+    stamp: str
+    stamped_at: str
+    run: StoredRun
+
+
+class RunIndex(StorePart):
+    """Every version of every run that was judged, and what its files looked like."""
+
+    def add_run(self, run: Run, stamp: str | None = None) -> int:
+        """Note this version of a run, and what its files look like now (`stamps.stamp`); returns its reference."""
+        path = self.relative(run.path)
+        row = {
+            "id": run.id, "path": path, "sha256": run.sha256, "content_sha256": run.content_sha256, "agent": run.agent,
+            "model": run.model, "task": run.task, "track": run.track, "tier": run.tier, "repeat": run.repeat,
+            "turns": len(run.turns), "format": run.format, "created_at": now(),
+        }  # fmt: skip
+        runs = schema.runs
+        same = sa.and_(runs.c.path == path, runs.c.content_sha256 == run.content_sha256)
+        with self._write() as connection:
+            connection.execute(self._insert(runs).values(clean_row(row)).on_conflict_do_nothing())
+            ref = int(connection.execute(sa.select(runs.c.ref).where(same)).scalar_one())
+            if stamp is not None:
+                self._upsert_file(connection, path, run.content_sha256, stamp)
+        return ref
+
+    def stamped(self, paths: Iterable[Path]) -> dict[Path, FileStamp]:
+        """What was last seen at each of these paths; paths never seen are left out."""
+        files, runs = schema.files, schema.runs
+        query = sa.select(files.c.stamp, files.c.stamped_at, runs).join_from(
+            files, runs, sa.and_(runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256)
+        )
+        by_name = {self.relative(path): path for path in paths}
+        found = {}
+        for row in self._in_chunks(query, files.c.path, by_name):
+            run = self._stored_run(row)
+            found[by_name[row.path]] = FileStamp(row.stamp, row.stamped_at, run)
+        return found
+
+    def evidence(self, contents: Iterable[str], contexts: Collection[str]) -> dict[tuple[str, str], str]:
+        """Known evidence hashes by (run content, packing context)."""
+        table = schema.evidence
+        query = sa.select(table.c.content_sha256, table.c.context, table.c.evidence_sha256).where(
+            table.c.context.in_(list(contexts))
+        )
+        rows = self._in_chunks(query, table.c.content_sha256, contents)
+        return {(row.content_sha256, row.context): row.evidence_sha256 for row in rows}
+
+    def add_evidence(self, rows: Iterable[tuple[str, str, Stage, str]]) -> None:
+        """Remember (run content, packing context, stage, evidence hash)."""
+        values = [
+            {"content_sha256": c, "context": x, "stage": s, "evidence_sha256": e, "created_at": now()}
+            for c, x, s, e in rows
+        ]
+        if values:
+            with self._write() as connection:
+                connection.execute(self._insert(schema.evidence).on_conflict_do_nothing(), values)
+
+    def iter_runs(self) -> Iterator[StoredRun]:
+        """The newest known version of every run path, by path."""
+        files, runs = schema.files, schema.runs
+        newest = sa.select(runs.c.path, sa.func.max(runs.c.ref).label("ref")).group_by(runs.c.path).subquery()
+        current = (
+            sa.select(runs)
+            .join(newest, newest.c.path == runs.c.path)
+            .outerjoin(files, files.c.path == runs.c.path)
+            .where(
+                sa.or_(
+                    runs.c.content_sha256 == files.c.content_sha256,
+                    sa.and_(files.c.path.is_(None), runs.c.ref == newest.c.ref),
+                )
+            )
+        )
+        last = ""
+        while rows := self._read(current.where(runs.c.path > last).order_by(runs.c.path).limit(CHUNK)):
+            for row in rows:
+                yield self._stored_run(row)
+            last = rows[-1].path
+
+    def _upsert_file(self, connection: Connection, path: str, content: str, stamp: str) -> None:
+        new = {"content_sha256": content, "stamp": stamp, "stamped_at": now()}
+        statement = self._insert(schema.files).values(path=path, **new)
+        connection.execute(statement.on_conflict_do_update(index_elements=["path"], set_=new))
+
+    def _stored_run(self, row: sa.Row[Any]) -> StoredRun:
+        return StoredRun(
+            ref=row.ref, id=row.id, path=self.absolute(row.path), sha256=row.sha256,
+            content_sha256=row.content_sha256, agent=row.agent, model=row.model, task=row.task, track=row.track,
+            tier=row.tier, repeat=row.repeat, turns=row.turns, format=row.format,
+        )  # fmt: skip

@@ -1,0 +1,437 @@
+"""The store: the same on SQLite and on a real PostgreSQL server, append-only, safe under kill -9 and many processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from ambjudge.errors import StoreError
+from ambjudge.judge.base import StageReply, Usage
+from ambjudge.judge.keys import VerdictKey
+from ambjudge.judge.scorecard import CriterionResult, Evidence, FiredCode, Vote
+from ambjudge.judge.store import is_final, open_store
+from ambjudge.rubrics.load import load_rubric
+from ambjudge.trajectories.load import load_run
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+RUBRIC = load_rubric("segmentation")
+
+
+def _postgres_module():
+    spec = importlib.util.spec_from_file_location("ambjudge_test_postgres", Path(__file__).parent / "postgres.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    postgres = _postgres_module()
+    if postgres.programs() is None:
+        pytest.skip(postgres.MISSING)
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def target(request, tmp_path) -> Iterator[str]:
+    """An empty store's address, on each database."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "runs" / ".ambjudge" / "ambjudge.db")
+        return
+    url = request.getfixturevalue("postgres_url")
+    name = f"s{random.randrange(10**12)}"
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"create schema {name}")
+    yield f"{url}?options=-csearch_path%3D{name}"
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"drop schema {name} cascade")
+    engine.dispose()
+
+
+@pytest.fixture
+def run():
+    return load_run(RECORDED / "runs" / "kidney-lite-01")
+
+
+def key(number: int, *, criterion: str = "S1a", evidence: str = "e") -> VerdictKey:
+    return VerdictKey(
+        criterion_id=criterion, criterion_sha256="c" * 64, evidence_sha256=evidence, judge="tester",
+        prompt_sha256=None, parameters="{}", sample=0, sha256=f"{number:064x}",
+    )  # fmt: skip
+
+
+def scored(value: float = 1.0, id: str = "S1a", **more) -> CriterionResult:
+    return CriterionResult(id=id, value=value, status="scored", **more)
+
+
+def unscored(reason: str, id: str = "S1a") -> CriterionResult:
+    return CriterionResult(id=id, value=None, status="unscored", reason=reason, detail="why")
+
+
+def test_a_verdict_comes_back_as_it_was_given(target, run):
+    given = scored(
+        1 / 3, rationale="because\nthe turn says so", detail="d",
+        evidence=(Evidence(turn=4, quote="Ünïcode ✓ 𝔘", check="verified"),),
+        votes=(Vote(judge="a", value=1 / 3, probability=0.123456789), Vote(judge="b", value=None, reason="refused")),
+    )  # fmt: skip
+    code = FiredCode(
+        code="E3", taxonomy="paper", stage="S3", turns=(9, 12), why="w", by="judge:tester", confidence=0.9,
+        independence="from_judge",
+    )  # fmt: skip
+    reply = StageReply((given,), Usage(1, 10, 5, 0.25), codes=(code,), warnings=("odd",), raw=("{...}", "second"))
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        assert store.add_reply(ref, RUBRIC, "S1", [key(1)], reply) == (given,)
+    with open_store(target, create=False) as store:
+        (stored,) = store.known([key(1).sha256, key(2).sha256]).values()
+        assert stored.result == given
+        assert stored.key == key(1)
+        assert store.known_keys([key(1).sha256, key(2).sha256]) == {key(1).sha256}
+        assert store.raw_replies(stored.call_id) == ("{...}", "second")
+        assert store.codes_of([stored.call_id]) == {stored.call_id: (code,)}
+        assert store.total_usage() == Usage(1, 10, 5, 0.25)
+        history = store.history("tester", "S1")
+        assert (history.calls, history.input_tokens, history.cost_usd) == (1, (10, 10), (0.25, 0.25))
+        assert store.history("tester", "S2").calls == 0
+
+
+def test_the_first_verdict_under_a_key_stands_for_everyone(target, run):
+    with open_store(target) as one, open_store(target) as two:
+        ref = one.add_run(run)
+        assert two.add_run(run) == ref
+        one.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((scored(1.0),)))
+        assert two.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((scored(0.0),))) == (scored(1.0),)
+        assert [v.result.value for v in two.iter_verdicts()] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("result", "transient", "final"),
+    [
+        pytest.param(scored(0.0), (), True, id="a-zero-that-was-judged"),
+        pytest.param(CriterionResult(id="S1a", value=None, status="not_applicable"), (), True, id="not-applicable"),
+        pytest.param(CriterionResult(id="S1a", value=1.0, status="credited"), (), False, id="credited-is-a-rule"),
+        pytest.param(unscored("judge_error"), (), False, id="judge-error"),
+        pytest.param(unscored("budget"), (), False, id="never-called"),
+        pytest.param(unscored("truncated"), (), True, id="evidence-left-out"),
+        pytest.param(unscored("truncated"), ("S1a",), False, id="reply-cut-short"),
+        pytest.param(unscored("unparsable"), (), True, id="unparsable"),
+        pytest.param(unscored("refused"), (), True, id="refused"),
+        pytest.param(unscored("no_evidence"), (), True, id="no-evidence"),
+    ],
+)
+def test_what_counts_as_a_verdict(target, run, result, transient, final):
+    reply = StageReply((result,), transient=frozenset(transient))
+    assert is_final(result, reply) is final
+    with open_store(target) as store:
+        store.add_reply(store.add_run(run), RUBRIC, "S1", [key(1)], reply)
+        assert (key(1).sha256 in store.known_keys([key(1).sha256])) is final
+        failed = result.status == "unscored" and not final
+        assert store.attempts([key(1).sha256]) == ({key(1).sha256: [(result.reason, "why")]} if failed else {})
+
+
+def test_an_attempt_is_mended_later(target, run):
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        store.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((unscored("judge_error"),)))
+        store.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((unscored("judge_error"),)))
+        store.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((scored(),)))
+        assert store.known([key(1).sha256])[key(1).sha256].result == scored()
+        assert len(store.attempts([key(1).sha256])[key(1).sha256]) == 2
+
+
+@pytest.mark.parametrize("table", ["verdicts", "attempts", "calls", "replies", "labels", "events"])
+@pytest.mark.parametrize("verb", ["update", "delete"])
+def test_the_database_refuses_changes(target, run, table, verb):
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        reply = StageReply((scored(), unscored("judge_error", "S1b")), raw=("text",))
+        store.add_reply(ref, RUBRIC, "S1", [key(1), key(2, criterion="S1b")], reply)
+        store.add_label("r", "a1", "{}")
+        store.add_event("batch_started", {})
+        column = {"replies": "size", "labels": "run", "events": "kind", "calls": "judge"}.get(table, "stage")
+        statement = f"update {table} set {column} = {column}" if verb == "update" else f"delete from {table}"
+        with pytest.raises(sa.exc.DBAPIError, match="only ever added"), store._engine.begin() as connection:
+            connection.exec_driver_sql(statement)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["lone \ud800 surrogate", "pair \ud83d\ude00 split", "nul \0 byte", "\udc80 from a file name", "\u202e bidi", ""],
+    ids=["lone", "pair", "nul", "escape", "bidi", "empty"],
+)
+def test_text_that_a_database_cannot_hold_is_mapped_not_fatal(target, run, text):
+    result = scored(rationale=text, detail=text, evidence=(Evidence(turn=1, quote=text, check="not_found"),))
+    run = run.model_copy(update={"agent": text, "path": run.path.parent / text.replace("\0", "")})
+    reply = StageReply((result,), warnings=(text,), raw=(text,))
+    with open_store(target) as store:
+        (stands,) = store.add_reply(store.add_run(run, stamp="s"), RUBRIC, "S1", [key(1)], reply)
+        stands.model_dump_json()
+        assert len(stands.rationale) in (len(text), len(text) - 1)
+        assert store.raw_replies(store.known([key(1).sha256])[key(1).sha256].call_id) == (text,)
+        assert [r.path for r in store.iter_runs()]
+        assert list(store.stamped([run.path])) == [run.path]
+
+
+def test_a_raw_reply_is_kept_once_and_small(target, run):
+    text = "the same long answer " * 5_000
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        for number in range(5):
+            store.add_reply(ref, RUBRIC, "S1", [key(number)], StageReply((scored(),), raw=(text, text)))
+        with store._engine.connect() as connection:
+            rows = connection.exec_driver_sql("select size, length(body) from replies").fetchall()
+    assert len(rows) == 1
+    assert rows[0][0] == len(text)
+    assert rows[0][1] < len(text) / 50
+
+
+def test_thousands_of_keys_in_one_look_up(target, run):
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        for start in range(0, 6_000, 1_000):
+            keys = [key(n) for n in range(start, start + 1_000)]
+            store.add_reply(ref, RUBRIC, "S1", keys, StageReply(tuple(scored() for _ in keys)))
+        wanted = [f"{n:064x}" for n in range(12_000)]
+        assert len(store.known_keys(wanted)) == 6_000
+        assert len(store.known(wanted[5_990:6_010])) == 10
+        assert sum(1 for _ in store.iter_verdicts(chunk=700)) == 6_000
+        assert store.known([]) == {}
+
+
+def test_runs_have_versions_and_the_stamp_says_which_is_there_now(target, run, tmp_path):
+    later = run.model_copy(update={"content_sha256": "f" * 64})
+    with open_store(target, root=RECORDED) as store:
+        first = store.add_run(run, stamp="one")
+        assert store.add_run(run, stamp="one") == first
+        second = store.add_run(later, stamp="two")
+        assert second != first
+        assert store.stamped([run.path, tmp_path])[run.path].run.ref == second
+        store.add_run(run, stamp="three")
+        seen = store.stamped([run.path])[run.path]
+        assert (seen.stamp, seen.run.ref, seen.run.tier) == ("three", first, "lite")
+        assert [r.ref for r in store.iter_runs()] == [first]
+        assert seen.run.path == run.path.absolute()
+        assert store.relative(run.path) == "runs/kidney-lite-01/process/conversation.json"
+
+
+def test_evidence_index(target, run):
+    with open_store(target) as store:
+        store.add_run(run)
+        rows = [(run.content_sha256, "ctx1", "S1", "e1"), (run.content_sha256, "ctx3", "S3", "e3")]
+        store.add_evidence(rows)
+        store.add_evidence(rows)
+        assert store.evidence([run.content_sha256, "other"], ["ctx1", "ctx3"]) == {
+            (run.content_sha256, "ctx1"): "e1",
+            (run.content_sha256, "ctx3"): "e3",
+        }
+        name = store.relative(run.path)
+        assert store.evidence_of([name]) == {name: {("S1", "e1"), ("S3", "e3")}}
+        store.add_reply(store.add_run(run), RUBRIC, "S1", [key(1, evidence="e1")], StageReply((scored(),)))
+        assert store.verdicts_on(["e1", "e2"]) == {("e1", "S1a"): [key(1, evidence="e1")]}
+
+
+def test_scorecards_append_and_the_last_one_is_in_force(target, run):
+    from ambjudge.judge.engine import score
+
+    card = score(run)
+    changed = card.model_copy(update={"warnings": ("new",)})
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        for each in (card, card, changed):
+            store.add_card(ref, run.path, each)
+        assert list(store.cards(run.path)) == [changed, card]
+        assert list(store.cards(run.path, judge="other")) == []
+        assert list(store.iter_cards()) == [changed]
+        store.add_card(ref, run.path, card)
+        assert list(store.iter_cards(chunk=1)) == [card]
+
+
+def test_labels_and_events(target):
+    with open_store(target) as store:
+        assert store.add_label("r1", "a1", '{"x":1}')
+        assert not store.add_label("r1", "a1", '{"x":1}')
+        assert store.add_label("r1", "a1", '{"x":2}')
+        store.add_label("r1", "a2", "{}")
+        assert list(store.labels("r1")) == [("r1", "a1", '{"x":2}'), ("r1", "a2", "{}")]
+        assert list(store.labels(annotator="a2")) == [("r1", "a2", "{}")]
+        store.add_event("batch_started", {"n": 1}, batch="b")
+        store.add_event("batch_finished", {"n": 2}, batch="b")
+        assert [(kind, body) for _, kind, body in store.events(batch="b")] == [
+            ("batch_started", {"n": 1}), ("batch_finished", {"n": 2}),
+        ]  # fmt: skip
+        assert [body for _, _, body in store.events("batch_finished")] == [{"n": 2}]
+
+
+def test_a_newer_store_is_refused(target):
+    with open_store(target) as store, store._engine.begin() as connection:
+        connection.exec_driver_sql("update meta set value = '99' where name = 'schema'")
+    with pytest.raises(StoreError, match=r"newer ambjudge \(schema 99, this one knows 1\)"):
+        open_store(target)
+
+
+def _sqlite_with(statement: str):
+    def make(path: Path) -> None:
+        with sqlite3.connect(path) as connection:
+            connection.execute(statement)
+
+    return make
+
+
+def _damaged(path: Path) -> None:
+    open_store(path).close()
+    data = bytearray(path.read_bytes())
+    data[100:4096] = b"\xff" * 3996
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        pytest.param(lambda p: p.write_text("hello, not a database, but long enough" * 50), "not a readable store", id="text"),
+        pytest.param(_damaged, "not a readable store", id="damaged"),
+        pytest.param(lambda p: p.mkdir(), "is a folder", id="folder"),
+        pytest.param(_sqlite_with("create table meta (other int)"), "not ours", id="another-programs-meta"),
+        pytest.param(_sqlite_with("create table runs (other int)"), "other tables named runs", id="another-programs-runs"),
+    ],
+)  # fmt: skip
+def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, said):
+    path = tmp_path / "s.db"
+    make(path)
+    with pytest.raises(StoreError, match=said) as caught:
+        open_store(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("mysql://host/db", "'mysql' is not supported"),
+        ("sqlite://", "names no file"),
+        ("postgresql://user:geheim@127.0.0.1:1/db", "127.0.0.1:1/db"),
+        ("postgresql://user:geheim@127.0.0.1:notaport/db", "cannot be read"),
+    ],
+)
+def test_bad_addresses_are_errors_that_show_no_password(address, said):
+    with pytest.raises(StoreError, match=said) as caught:
+        open_store(address)
+    assert "geheim" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_store_is_not_made_by_readers(tmp_path):
+    with pytest.raises(StoreError, match="no such store"):
+        open_store(tmp_path / "none.db", create=False)
+    assert not list(tmp_path.iterdir())
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+from test_store import RECORDED, RUBRIC, key, scored
+from ambjudge.judge.base import StageReply
+from ambjudge.judge.store import open_store
+from ambjudge.trajectories.load import load_run
+run = load_run(RECORDED / "runs" / "kidney-lite-01")
+store = open_store(sys.argv[1])
+ref = store.add_run(run)
+number = int(sys.argv[2])
+print("ready", flush=True)
+while True:
+    store.add_reply(ref, RUBRIC, "S1", [key(number)], StageReply((scored(rationale="x" * 500),), raw=(str(number) * 99,)))
+    print(number, flush=True)
+    number += 1
+"""
+
+
+def _writer(target: str, start: int) -> subprocess.Popen:
+    code = _WRITER.format(folder=str(Path(__file__).parent))
+    return subprocess.Popen([sys.executable, "-c", code, target, str(start)], stdout=subprocess.PIPE, text=True)
+
+
+def test_kill_9_loses_nothing_that_was_stored(tmp_path):
+    target = str(tmp_path / "s.db")
+    seconds = random.Random(1)
+    promised, start = set(), 0
+    children = []
+    for _ in range(10):
+        child = _writer(target, start)
+        children.append(child)
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(seconds.uniform(0.005, 0.08))
+        os.kill(child.pid, signal.SIGKILL)
+        lines = child.stdout.read().split("\n")[:-1]
+        child.wait()
+        child.stdout.close()
+        promised |= {f"{int(n):064x}" for n in lines}
+        with open_store(target) as store:
+            store.check()
+            assert promised <= store.known_keys(promised)
+            total = sum(1 for _ in store.iter_verdicts())
+        start += len(lines) + 1
+        assert len(promised) <= total <= len(promised) + len(children)
+    assert len(promised) > 10
+
+
+_RANGE = """
+import random, sys
+sys.path.insert(0, {folder!r})
+from test_store import RECORDED, RUBRIC, key, scored
+from ambjudge.judge.base import StageReply
+from ambjudge.judge.store import open_store
+from ambjudge.trajectories.load import load_run
+target, worker = sys.argv[1], int(sys.argv[2])
+with open_store(target) as store:
+    ref = store.add_run(load_run(RECORDED / "runs" / "kidney-lite-01"))
+    numbers = list(range(40))
+    random.Random(worker).shuffle(numbers)
+    for at in range(0, 40, 4):
+        keys = [key(n) for n in numbers[at : at + 4]]
+        reply = StageReply(tuple(scored(worker / 10) for _ in keys), raw=(f"same{{at}}", f"mine{{worker}}"))
+        store.add_reply(ref, RUBRIC, "S1", keys, reply)
+"""
+
+
+def test_four_processes_at_once_on_a_new_store(target):
+    code = _RANGE.format(folder=str(Path(__file__).parent))
+    workers = [subprocess.Popen([sys.executable, "-c", code, target, str(n)]) for n in range(4)]
+    assert [worker.wait(timeout=60) for worker in workers] == [0] * 4
+    with open_store(target) as store:
+        store.check()
+        found = [v.key.sha256 for v in store.iter_verdicts()]
+    assert sorted(found) == [f"{n:064x}" for n in range(40)]
+
+
+def test_threads_share_one_store(tmp_path, run):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with open_store(tmp_path / "s.db") as store:
+        ref = store.add_run(run)
+
+        def put(number: int) -> None:
+            store.add_reply(ref, RUBRIC, "S1", [key(number % 50)], StageReply((scored(),)))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(put, range(200)))
+        assert sum(1 for _ in store.iter_verdicts()) == 50
+
+
+def test_the_wal_is_on_and_commits_are_on_disk(tmp_path):
+    with open_store(tmp_path / "s.db") as store, store._engine.connect() as connection:
+        assert connection.exec_driver_sql("pragma journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("pragma synchronous").scalar() == 2
+        assert connection.exec_driver_sql("pragma foreign_keys").scalar() == 1
