@@ -26,6 +26,7 @@ OUTPUT_PATTERN = (
 
 _CASE_ID = re.compile(r"[A-Za-z]{0,20}[_-]?\d{1,10}")
 _NOT_CASES = re.compile(r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.I)
+_INDEX = re.compile(r"manifest|index|cases\b|studies|questions\b|patients\b|_list\b|/test\b|\btest\.(?:csv|json)", re.I)
 _DOCUMENT = re.compile(r"(?:\.(?:md|rst|txt|py|ya?ml|toml|cfg)|README\w*|config\.json)$", re.I)
 _WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.I)
 _MODEL_NAME = re.compile(
@@ -179,6 +180,7 @@ class _Reader:
         self.options: set[str] = set(shared.options) if shared else set()
         self.no_grad = 0
         self.memo: dict[tuple[str, bool], Facts] = shared.memo if shared else {}
+        self.returns: dict[int, int | None] = shared.returns if shared else {}
         self.unknown_loops = 0
         self.imported: set[str] = set(shared.imported) if shared else set()
         self.foreign = {name for name, origin in module.aliases.items() if origin not in library.modules}
@@ -321,6 +323,8 @@ class _Reader:
             self.enter(name, known, owner, node, output, size)
             if known.name != "forward":
                 return
+        if name in ("append", "add", "extend") and isinstance(node.func, ast.Attribute) and base:
+            self.sizes[base] = max(size, self.sizes.get(base) or 0)
         if name == "add_argument" and output and node.args and isinstance(node.args[0], ast.Constant):
             self.options.add(str(node.args[0].value).lstrip("-").replace("-", "_"))
         if name in _MODEL_LOADERS or (name == "load" and base in ("torch", "joblib", "jit", "keras", "pickle")):
@@ -422,6 +426,8 @@ class _Reader:
             inner.no_grad += any(_last_name(d) in _QUIET for d in function.decorator_list)
             inner.block(function.body, 1)
             self.options |= inner.options
+            returned = [s.value for s in function.body if isinstance(s, ast.Return)]
+            self.returns[id(function)] = inner.size_of(returned[-1]) if returned else 1
             self.memo[key] = inner.facts
         found = self.memo[key]
         before = self.facts.scope
@@ -537,6 +543,8 @@ class _Reader:
             isinstance(e, ast.Slice) and e.lower is None and e.upper is None for e in node.slice.elts[:1]
         ):
             return whole
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return whole
         if not isinstance(node.slice, ast.Slice):
             return 1
         low, high, step = (_integer(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
@@ -572,10 +580,9 @@ class _Reader:
             return max(1, len(range(*values)) if len(values) < 3 or values[2] else 1)
         if name in ("sample", "choice", "choices") and len(node.args) > 1:
             return _integer(node.args[1]) or 1
-        if name in ("read_csv", "read_json", "iterrows", "itertuples", "readlines", "splitlines", "DictReader"):
-            return (
-                ALL if re.search(r"manifest|index|cases|questions|test|patients", " ".join(self.texts(node))) else None
-            )
+        if name in _LOADS or name in ("DictReader", "reader"):
+            # An index file stands for all that it lists; a file of one case for that case.
+            return ALL if any(_INDEX.search(t) for t in self.texts(node)) else 1
         if name in ("items", "keys", "values", "tolist", "copy", "unique", "split") and isinstance(
             node.func, ast.Attribute
         ):
@@ -586,11 +593,12 @@ class _Reader:
             and node.args
         ):
             return self.size_of(node.args[0], depth + 1)
-        known = self.module.functions.get(name)
-        if known is not None and depth < 4:
-            for statement in known.body:
-                if isinstance(statement, ast.Return):
-                    return self.size_of(statement.value, depth + 2)
+        known = self.module.functions.get(name) or self.library.functions.get(name, (None, None))[0]
+        if known is not None and id(known) in self.returns:
+            return self.returns[id(known)]
+        if name[:1].isupper() and isinstance(node.func, ast.Name):
+            # Dataset(files) stands for its files.
+            return max((s for s in (self.size_of(a, depth + 1) for a in node.args) if s is not None), default=1)
         if name == "parse_args":
             return None
         return self.size_of(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else 1

@@ -33,11 +33,14 @@ _INTENT: tuple[tuple[Stage, re.Pattern[str]], ...] = tuple(
 _INTENT_CHARS = 260
 """The intention stands at the end of a message; what comes before mostly speaks of the last result."""
 
+_PILOT = re.compile(r"\b(?:pilot|smoke|try|test)\b", re.IGNORECASE)
 _PLAN_TEXT = re.compile(r"\bplan\b|\bstep 1\b", re.IGNORECASE)
 _CHECK_SCRIPT = re.compile(
     r"test|check|verif|valid|inspect|read_|view|client|eval|explor|investig|search", re.IGNORECASE
 )
 """Names of scripts that look at something rather than make it."""
+
+_LOOKING_SCRIPT = re.compile(r"explor|investig|inspect|search|look|analy[sz]e_data|eda", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Scene:
     """0 for the first turn, 1 for the last."""
     planned: bool
     """Whether a plan was written by now: a plan.md, or a message that lays out a plan."""
+    tested: bool
+    """Whether a model ran, or an output was written, in an earlier turn."""
     repairs: bool
     """Whether the turn rewrites a script that was run before."""
     stranded: bool
@@ -65,7 +70,7 @@ class Scene:
 def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     """Every turn with its place in the run. The full runs are found first, as all else is placed by them."""
     benchmark = run.track is not None
-    full = [_is_full_run(f) if benchmark else _is_main_run(f) for f in facts]
+    full = _full_runs(run.turns, facts) if benchmark else [_is_main_run(f) for f in facts]
     if benchmark and not any(full):
         # No output was seen being written: then applying the model to everything is the full run.
         full = [f.forward_pass and f.cases_scope == "all" for f in facts]
@@ -74,7 +79,7 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     marks = [i for i, is_full in enumerate(full) if is_full]
     first, last = (marks[0], marks[-1]) if marks else (len(full), len(full))
     made: list[Scene] = []
-    planned = False
+    planned = tested = False
     ran: set[str] = set()
     for i, (turn, fact) in enumerate(zip(run.turns, facts, strict=True)):
         place: Place = "before" if i < first else "during" if i <= last else "after"
@@ -82,16 +87,25 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
         stranded = place == "after" and facts[last].failed
         repairs = any(PurePosixPath(p).name in ran for p in fact.written_paths)
         made.append(
-            Scene(turn, fact, place, i / max(1, len(facts) - 1), planned, repairs, stranded, full[i], benchmark)
+            Scene(turn, fact, place, i / max(1, len(facts) - 1), planned, tested, repairs, stranded, full[i], benchmark)
         )
+        tested = tested or fact.forward_pass or fact.writes_outputs
         ran |= {PurePosixPath(p).name for p in fact.run_paths}
     return made
 
 
-def _is_full_run(fact: TurnFeatures) -> bool:
-    """Outputs for all cases, or for at least half of them at once (a batch in two halves, a resumed one)."""
-    many = fact.cases_share is not None and fact.cases_share >= 0.5 and fact.cases_scope != "one"
-    return fact.writes_outputs and (fact.cases_scope == "all" or many)
+def _full_runs(turns: Sequence[Turn], facts: Sequence[TurnFeatures]) -> list[bool]:
+    """Outputs written for all cases; for half of them, if no run over all follows (a batch in two parts); and with the
+    model for any case once a full run was there (resuming, repairing)."""
+    complete = [f.writes_outputs and f.cases_scope == "all" for f in facts]
+    last = max((i for i, is_complete in enumerate(complete) if is_complete), default=-1)
+    found: list[bool] = []
+    for i, (turn, fact) in enumerate(zip(turns, facts, strict=True)):
+        half = fact.writes_outputs and i > last and fact.cases_scope == "few" and (fact.cases_share or 0) >= 0.5
+        unread = fact.writes_outputs and fact.cases_scope == "unknown" and not _PILOT.search(turn.text[-_INTENT_CHARS:])
+        repair = any(found) and fact.writes_outputs and fact.forward_pass and i > last
+        found.append(complete[i] or half or unread or repair)
+    return found
 
 
 def _is_main_run(fact: TurnFeatures) -> bool:
@@ -178,9 +192,12 @@ def _planning(scene: Scene) -> Iterator[Reason]:
         yield "reads_docs", {"S1": 1.5}
     if fact.lists_inputs and not (fact.forward_pass or fact.loads_model):
         yield "lists_inputs", {"S1": 0.8}
-    if fact.inspects_inputs and not fact.forward_pass:
-        # Data are explored for the task before the plan, for the model's sake after it.
-        yield "inspects_inputs", {"S2": 1.5, "S1": 0.5} if scene.planned else {"S1": 2.0}
+    if fact.inspects_inputs and not fact.forward_pass and not (scene.tested and fact.reads_outputs):
+        # Data are explored for the task before the plan, for the model's sake after it, for a result's sake later.
+        if scene.tested and scene.benchmark:
+            yield "inspects_inputs", {"S3": 1.0, "S2": 0.8}
+        else:
+            yield "inspects_inputs", {"S2": 1.5, "S1": 0.5} if scene.planned else {"S1": 2.0}
 
 
 def _setup(scene: Scene) -> Iterator[Reason]:
@@ -202,7 +219,8 @@ def _setup(scene: Scene) -> Iterator[Reason]:
     if fact.dummy_forward:
         yield "dummy_forward", {"S2": 1.5}
     if fact.module_only and scene.place == "before":
-        yield "module_only", {"S2": 4.0}
+        looks = any(_LOOKING_SCRIPT.search(PurePosixPath(p).name) for p in fact.written_paths)
+        yield "module_only", {"S1": 3.0, "S2": 1.5} if looks else {"S2": 4.0}
     elif (
         fact.loads_inputs
         and scene.planned
@@ -235,8 +253,13 @@ def _work(scene: Scene) -> Iterator[Reason]:
         yield "compares_candidates", {"S3": 0.5}
     if fact.training and scene.benchmark:
         yield "training", {"S3": 0.5}
+    if fact.reads_outputs and scene.tested and place == "before":
+        yield "reads_outputs", {"S3": 2.5}  # there is only the pilot's output yet
     if fact.runs_script and not fact.forward_pass:
-        yield "runs_script", {"S3": 1.0}
+        # A script of one's own that neither runs a model nor makes anything: a unit test, or a look at the data.
+        yield "runs_script", {"S3": 1.0} if scene.benchmark or not fact.loads_inputs else {"S1": 1.5}
+    if not scene.benchmark and fact.executed and not fact.has(*_KNOWN_WORK):
+        yield "works_in_cells", {"S4": 1.0}
     if place == "during":
         # Between two full runs: repairs belong to the run, looks at single results to validation.
         if fact.module_only and scene.repairs:
@@ -247,6 +270,13 @@ def _work(scene: Scene) -> Iterator[Reason]:
             yield "inspects_values", {"S3": 1.5}
         if not (fact.installs_packages or fact.forward_pass):
             yield "between_full_runs", {"S4": 0.8}
+
+
+_KNOWN_WORK = (
+    "reads_docs", "lists_inputs", "inspects_inputs", "loads_inputs", "installs_packages", "checks_environment", "imports_only",
+    "prepares_folders", "obtains_weights", "loads_model", "builds", "runs_script", "reads_outputs", "writes_plan",
+)  # fmt: skip
+"""Facts that already say what a turn is for; executed code with none of them is taken for the work itself."""
 
 
 def _is_load_test(fact: TurnFeatures) -> bool:
@@ -266,9 +296,9 @@ def _handover(scene: Scene) -> Iterator[Reason]:
     if scene.stranded:
         # The last full run failed: until something is checked, this is still about getting it to run.
         yield "after_failed_full_run", {"S5": 1.0, "S4": 2.0 if scene.repairs and fact.module_only else 0.0}
-    elif not fact.installs_packages:
+    elif not fact.has("installs_packages", "builds", "obtains_weights"):
         # Nothing is run on everything again: what is looked at now is looked at to hand over.
-        yield "after_last_full_run", {"S5": 3.0}
+        yield "after_last_full_run", {"S5": 3.0 if scene.benchmark else 2.0}
     if fact.checks_outputs:
         yield "checks_outputs", {"S5": 2.0}
     elif fact.reads_outputs:
