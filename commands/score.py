@@ -31,7 +31,7 @@ from .options import JSON, PATHS, policy_options, run_options
 @click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model judge.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs judged at the same time.  [default: 8]")
 @click.pass_obj
-def command(obj: dict[str, Any], paths: tuple[str, ...], **flags: Any) -> int:
+def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Score runs: a conversation.json, a run folder, or every run below a folder.
 
     S1-S3 are judged against the track's rubric, S4-S5 checked from the output files. --track and --tier say what the

@@ -125,7 +125,10 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
     """The scorecard from a prepared run and a judge's replies. Stages without a reply are unscored."""
     run, rubric, policy, check = ready.run, ready.rubric, ready.policy, ready.check
     results = {stage: _stage_results(ready, stage, replies.get(stage)) for stage in JUDGED}
-    caps = {stage: [cap] for stage, cap in check.stage_caps.items()}
+    caps: dict[Stage, Sequence[Cap]] = {
+        "S4": check.s4_caps,
+        **{stage: (cap,) for stage, cap in check.stage_caps.items()},
+    }
     scores: dict[Stage, float | None] = {"S4": check.s4, "S5": check.s5}
     bounds: dict[Stage, tuple[float, float]] = {"S4": check.s4_bounds, "S5": check.s5_bounds}
     for stage in JUDGED:

@@ -1,0 +1,36 @@
+"""The prompt files, their hash, and the one way to fill them.
+
+A slot is `<<name>>`. `fill` replaces all slots in a single pass, so that text put into one slot is never read as another
+slot, and no template language ever sees a transcript.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+NAMES = ("system", "stage", "repair")
+_SLOT = re.compile(r"<<([a-z_]+)>>")
+
+
+@cache
+def load(name: str) -> str:
+    """The text of `<name>.txt`, without the newline at its end."""
+    return files(__name__).joinpath(f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n")
+
+
+@cache
+def prompt_sha256() -> str:
+    """Of all prompt files with their names: part of every verdict's key."""
+    digest = hashlib.sha256()
+    for name in NAMES:
+        digest.update(f"\0{name}\0{load(name)}".encode())
+    return digest.hexdigest()
+
+
+def fill(name: str, slots: Mapping[str, str]) -> str:
+    """The prompt `name` with its slots filled. KeyError for a slot that is not given (a mistake of ours)."""
+    return _SLOT.sub(lambda match: slots[match.group(1)], load(name))
