@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from .memo import once_a_run
 from .models import Action, Frozen, Observation, Run
 
 Family = Literal[
@@ -173,6 +174,7 @@ _TRIGGER = re.compile(
     r"|no solution|halted|e: |make|interrupt|expired|undefined|exit|cas service|free\(|curl|wget|wrong|npm|too_long|File \"", re.I)  # fmt: skip
 
 
+@once_a_run
 def failures(run: Run) -> tuple[Failure, ...]:
     """Every failed action of the run, in order; at most one an action. Hints (confidence < 0.6) are among them."""
     return tuple(

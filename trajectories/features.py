@@ -16,6 +16,7 @@ from typing import Literal
 
 from .code_facts import ALL, OUTPUT_PATTERN, Facts, Library, Module, python_facts
 from .code_parts import Part, clip, script_runs, split
+from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn
 from .shell_facts import shell_facts
 
@@ -179,6 +180,7 @@ class _World:
             self.store(target, self.texts[name])
 
 
+@once_a_run
 def features(run: Run) -> tuple[TurnFeatures, ...]:
     """Facts for every turn of a run, in order; empty for a run without turns. Pure: the same run gives the same facts."""
     world = _world(run)
