@@ -20,16 +20,14 @@ from .models import STAGES, Run, Signal, Stage, Turn
 Place = Literal["before", "during", "after"]
 Reason = tuple[str, dict[Stage, float]]
 
-_INTENT: tuple[tuple[Stage, re.Pattern[str]], ...] = tuple(
-    (stage, re.compile(pattern, re.IGNORECASE))
-    for stage, pattern in (
-        ("S1", r"\b(?:look (?:around|at (?:what|the data|the questions|the images|the volumes))|explor\w+|inventory|understand\w*|writ\w+ (?:the |a |my )?(?:short )?plan\b|plan next|requirements)"),
-        ("S2", r"\b(?:environment|set ?up|install\w*|load(?:ing)? the (?:model|weights|network)|compatib\w+|dependenc\w+)"),
-        ("S3", r"\b(?:pilot\w*|smoke[- ]test\w*|(?:one|first|single) (?:case|patient|image|question|tile|slice|volume)|on a few|try (?:it )?on|tun(?:e|ing)|sanity)"),
-        ("S4", r"\b(?:batch|all (?:the )?\d+|all (?:cases|patients|images|questions|slices|tiles)|the rest|full (?:run|set|inference)|everything|re-?run)"),
-        ("S5", r"\b(?:verify|verif\w+|(?:final|last) (?:check|look)|before submitting|submitting|completeness|schema|deliverables?|hand(?:ing)? over)"),
-    )
+_INTENT_WORDS: tuple[tuple[Stage, str], ...] = (
+    ("S1", r"\b(?:look (?:around|at (?:what|the data|the questions|the images|the volumes))|explor\w+|inventory|understand\w*|writ\w+ (?:the |a |my )?(?:short )?plan\b|plan next|requirements)"),
+    ("S2", r"\b(?:environment|set ?up|install\w*|load(?:ing)? the (?:model|weights|network)|compatib\w+|dependenc\w+)"),
+    ("S3", r"\b(?:pilot\w*|smoke[- ]test\w*|(?:one|first|single) (?:case|patient|image|question|tile|slice|volume)|on a few|try (?:it )?on|tun(?:e|ing)|sanity)"),
+    ("S4", r"\b(?:batch|all (?:the )?\d+|all (?:cases|patients|images|questions|slices|tiles)|the rest|full (?:run|set|inference)|everything|re-?run)"),
+    ("S5", r"\b(?:verify|verif\w+|(?:final|last) (?:check|look)|before submitting|submitting|completeness|schema|deliverables?|hand(?:ing)? over)"),
 )  # fmt: skip
+_INTENT = tuple((stage, re.compile(pattern, re.IGNORECASE)) for stage, pattern in _INTENT_WORDS)
 _INTENT_CHARS = 260
 """The intention stands at the end of a message; what comes before mostly speaks of the last result."""
 
@@ -211,7 +209,7 @@ def _setup(scene: Scene) -> Iterator[Reason]:
     if fact.checks_environment and not scene.full_run:
         yield "checks_environment", {"S2": 1.5 if fact.inspects_inputs or fact.reads_docs else 2.5}
     if fact.imports_only:
-        yield "imports_only", {"S2": 2.0}
+        yield "imports_only", {"S2": 2.5}
     if fact.prepares_folders:
         yield "prepares_folders", {"S2": 3.0}
     if fact.loads_model and not fact.forward_pass and scene.place == "before":
@@ -249,8 +247,6 @@ def _work(scene: Scene) -> Iterator[Reason]:
             yield "load_test", {"S2": 1.5, "S3": 1.0}
         else:
             yield "forward_pass", {"S3": 3.0 if place == "during" else 2.2}
-    if fact.compares_candidates and fact.forward_pass:
-        yield "compares_candidates", {"S3": 0.5}
     if fact.training and scene.benchmark:
         yield "training", {"S3": 0.5}
     if fact.reads_outputs and scene.tested and place == "before":
