@@ -122,8 +122,8 @@ def _feed(digest: Any, name: str, data: bytes) -> None:
 
 def _bytes_or_none(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
-    except OSError:
+        return read_bytes(path)
+    except InputError:
         return None
 
 
@@ -344,10 +344,6 @@ def _resources(turns: list[Turn], side: _SideFiles, head: dict[str, Any]) -> Res
         turns=len(turns), calls=len(observed),
         failed_calls=sum(o is not None and o.kind in ("failed", "timeout", "blocked") for o in observed),
         wall_time_s=found.get("wall_time_s"), cost_usd=found.get("cost_usd"),
-        input_tokens=_int(found.get("input_tokens")), output_tokens=_int(found.get("output_tokens")),
+        input_tokens=count(found.get("input_tokens")), output_tokens=count(found.get("output_tokens")),
         source=source,
     )  # fmt: skip
-
-
-def _int(value: float | None) -> int | None:
-    return None if value is None else int(value)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from .models import Action, ActionKind, Observation, Turn
-from .reading import number
+from .reading import loads, number
 
 _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(
@@ -42,8 +42,6 @@ _LANGUAGES = {
     "python": "python",
     "ipython": "python",
 }
-
-_BLOCK_WORDS = ("BLOCKED", "SANDBOX VIOLATION", "ISOLATION")
 
 
 def content_text(content: Any) -> str:
@@ -117,8 +115,8 @@ def make_action(name: str, raw: Any, call_id: str | None) -> Action:
         arguments = raw
     elif isinstance(raw, str):
         try:
-            parsed = json.loads(raw) if raw.strip() else {}
-        except (ValueError, RecursionError):
+            parsed = loads(raw) if raw.strip() else {}
+        except ValueError:
             parsed, broken = None, raw
         arguments = parsed if isinstance(parsed, dict) else None
         if arguments is None and not broken:
@@ -162,19 +160,19 @@ def make_observation(content: Any, warnings: list[str], where: str) -> tuple[Obs
     body: dict[str, Any] | None = None
     if text.lstrip().startswith("{"):
         try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError):
+            parsed = loads(text)
+        except ValueError:
             parsed = None
         if isinstance(parsed, dict):
             body = parsed
     if body is None or not ({"exit_code", "stdout", "stderr"} & set(body)):
-        return Observation(exit_code=None, stdout=text, kind=_kind_of(None, text)), body
+        return Observation(exit_code=None, stdout=text, kind=_kind_of(None, text, "")), body
     stdout, stderr = (content_text(body.get(key)) for key in ("stdout", "stderr"))
     extra = body.get("error") or body.get("violation")
     if isinstance(extra, str) and extra not in stderr:
         stderr = f"{stderr}\n{extra}" if stderr else extra
     code = exit_code(body.get("exit_code"), warnings, where)
-    return Observation(exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, f"{stdout}\n{stderr}")), body
+    return Observation(exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, stdout, stderr)), body
 
 
 def exit_code(value: Any, warnings: list[str], where: str) -> int | None:
@@ -188,17 +186,18 @@ def exit_code(value: Any, warnings: list[str], where: str) -> int | None:
     return int(found)
 
 
-def _kind_of(code: int | None, text: str) -> Any:
+def _kind_of(code: int | None, stdout: str, stderr: str) -> Literal["ok", "failed", "timeout", "blocked", "unknown"]:
+    """Harness rule: -1 is a timeout or a block, told apart by its own words, which stand in stderr when there is one."""
     if code == 0:
         return "ok"
-    head = text[:2000]
-    if code == -1 or code is None:
-        if any(word in head for word in _BLOCK_WORDS[:2]) and (code == -1 or "SANDBOX VIOLATION" in head):
-            return "blocked"
-        if code == -1:
-            return "timeout"
-        return "unknown"
-    return "failed"
+    if code is not None and code != -1:
+        return "failed"
+    head = (stderr if stderr.strip() else stdout).lstrip()[:2000]
+    if head.startswith("TIMEOUT"):
+        return "timeout" if code == -1 else "unknown"
+    if "SANDBOX VIOLATION" in head or (code == -1 and "BLOCKED" in head):
+        return "blocked"
+    return "timeout" if code == -1 else "unknown"
 
 
 class TurnBuilder:
@@ -294,4 +293,6 @@ class TurnBuilder:
 
 
 def _id(value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     return value if isinstance(value, str) and value else None

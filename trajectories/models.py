@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PlainSerializer
 
 Stage = Literal["S1", "S2", "S3", "S4", "S5"]
 STAGES: tuple[Stage, ...] = ("S1", "S2", "S3", "S4", "S5")
@@ -23,6 +23,12 @@ Tier = Literal["lite", "standard", "pro"]
 TIERS: tuple[Tier, ...] = ("lite", "standard", "pro")
 
 ActionKind = Literal["execute", "write", "edit", "read", "search", "todo", "web", "submit", "other"]
+
+
+FilePath = Annotated[
+    Path, PlainSerializer(lambda path: str(path).encode("utf-8", "replace").decode(), when_used="json-unless-none")
+]
+"""A path; in JSON, bytes of a file name that are no UTF-8 become `?`."""
 
 
 class Frozen(BaseModel):
@@ -107,10 +113,10 @@ class Plan(Frozen):
 
     text: str | None = None
     source: Literal["file", "recovered", "none"] = "none"
-    path: Path | None = None
+    path: FilePath | None = None
     turn: int | None = None
     """The turn whose code last wrote the plan, if one was seen."""
-    image_path: Path | None = None
+    image_path: FilePath | None = None
     image_turn: int | None = None
     """The turn whose code last wrote plan.png, if one was seen."""
 
@@ -130,7 +136,7 @@ class OutputFile(Frozen):
     case: str | None
     name: str
     """Path relative to the case folder (or to the root), with forward slashes."""
-    path: Path
+    path: FilePath
     size: int
     """Bytes."""
 
@@ -138,7 +144,7 @@ class OutputFile(Frozen):
 class Outputs(Frozen):
     """What the agent delivered under agents_outputs/. `root` is None when no such folder came with the run."""
 
-    root: Path | None = None
+    root: FilePath | None = None
     files: tuple[OutputFile, ...] = ()
 
     @property
@@ -153,7 +159,7 @@ class Outputs(Frozen):
 class Report(Frozen):
     """The harness report (detail_report.json), old and new names made one. Scores in [0, 1], overall in [0, 100]."""
 
-    path: Path | None = None
+    path: FilePath | None = None
     task_score: float | None = None
     agentic: float | None = None
     overall: float | None = None
@@ -211,9 +217,9 @@ class Run(Frozen):
     """One agent on one (task, tier), from the brief to submission or death."""
 
     id: str
-    path: Path
+    path: FilePath
     """The conversation file."""
-    folder: Path
+    folder: FilePath
     """The run's folder (the conversation's own folder when there is no known layout around it)."""
     sha256: str
     """Of the conversation file's bytes."""

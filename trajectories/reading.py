@@ -17,6 +17,11 @@ from ..errors import InputError
 MAX_BYTES = 512 * 1024 * 1024
 """Larger conversation files are refused: no transcript is that long, and reading one would exhaust memory."""
 
+MAX_DEPTH = 100
+"""Deeper JSON is refused: conversations need about ten levels, and pydantic cannot write more than about 200."""
+MAX_COUNT = 2**53
+"""Larger counts are nonsense and would overflow the integers of tables and databases."""
+
 _BOMS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
@@ -40,6 +45,8 @@ def read_bytes(path: Path) -> bytes:
         raise InputError("no such file", "check the path", path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", "check its permissions", path) from None
+    except ValueError:  # A NUL in the name.
+        raise InputError("is not a possible file name", "check the path", repr(str(path))) from None
 
 
 def decode(data: bytes, path: Path) -> str:
@@ -52,6 +59,14 @@ def decode(data: bytes, path: Path) -> str:
         raise InputError(
             f"is not {encoding.removesuffix('-sig').upper()} text at {where}", "save it as UTF-8", path
         ) from None
+
+
+def is_file(path: Path) -> bool:
+    """Whether this is a regular file that can be asked about; False, not an exception, when it cannot."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _integer(digits: str) -> int | None:
@@ -68,18 +83,62 @@ def _not_a_number(_name: str) -> None:
     return None
 
 
-def parse_json(text: str, path: Path, line: int | None = None) -> Any:
-    """A JSON value; InputError naming line and column. `line` replaces the line number for one line of a JSONL file."""
+def loads(text: str) -> Any:
+    """A JSON value that can be kept, compared and written again; ValueError for what is none.
+
+    NaN, infinities and endless integers are None; halves of surrogate pairs, which no UTF-8 file can hold, become
+    U+FFFD; nesting deeper than `MAX_DEPTH` is refused, because models could not be written as JSON again.
+    """
     try:
-        return json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
+        value = json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
+        return _storable(value, MAX_DEPTH)
+    except RecursionError:
+        raise NestingError from None
+
+
+class NestingError(ValueError):
+    """JSON nested too deeply."""
+
+
+def _storable(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, dict | list) and depth <= 0:
+        raise NestingError
+    if isinstance(value, dict):
+        return {whole_text(key): _storable(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item, depth - 1) for item in value]
+    return value
+
+
+def whole_text(text: str) -> str:
+    """The text with halves of surrogate pairs replaced by U+FFFD, so that it can be encoded."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if 0xD800 <= ord(char) < 0xE000 else char for char in text)
+    return text
+
+
+def parse_json(text: str, path: Path, line: int | None = None) -> Any:
+    """A JSON value (see `loads`); InputError naming line and column. `line` is the line's number in a JSONL file."""
+    try:
+        return loads(text)
     except json.JSONDecodeError as error:
-        where = f"line {line or error.lineno} column {error.colno}"
         if not text.strip():
             raise InputError("is empty", "expected JSON", path) from None
+        if "\0" in text[:64]:
+            raise InputError(
+                "is not JSON: NUL characters", "UTF-16 without a byte-order mark? Save it as UTF-8", path
+            ) from None
+        where = f"line {line or error.lineno} column {error.colno}"
         raise InputError(f"is not JSON: {error.msg} at {where}", "check that it was written completely", path) from None
-    except RecursionError:
+    except NestingError:
         raise InputError(
-            "is nested too deeply to be a conversation", "expected an object or a list of messages", path
+            f"is nested more than {MAX_DEPTH} deep", "expected an object or a list of messages", path
         ) from None
 
 
@@ -124,9 +183,9 @@ def number(value: Any) -> float | None:
 
 
 def count(value: Any) -> int | None:
-    """A non-negative integer, else None."""
+    """A non-negative integer up to `MAX_COUNT`, else None."""
     result = number(value)
-    return int(result) if result is not None and result >= 0 and result == int(result) else None
+    return int(result) if result is not None and 0 <= result <= MAX_COUNT and result == int(result) else None
 
 
 def text_or_none(value: Any) -> str | None:
