@@ -1,0 +1,335 @@
+"""Scorecards as polars frames: one row a run, and beside it one row a criterion and one row a fired code.
+
+`cohort` reads scorecards (JSON Lines, JSON, Parquet, CSV, a folder of them, a folder of runs, or objects) in batches, so
+that memory grows with the columns kept and not with the text of the cards. `frame` and `criteria` are its parts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from ..errors import InputError
+from ..judge.scorecard import ScoreCard
+from ..trajectories.models import STAGES
+
+log = logging.getLogger(__name__)
+
+CODES = ("E1", "E2", "E3", "E4", "E5")
+CODE_SOURCES = ("judge", "detector", "score")
+"""judge: a judge's tag; detector: read from trace or files; score: read off the score itself (circular)."""
+WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
+"""Of the stages in the Agentic score (paper, stage weights)."""
+BATCH = 4096
+
+_TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
+RUN_SCHEMA: dict[str, Any] = {
+    "run_id": _TEXT, "path": _TEXT, "sha256": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT, "track": _TEXT,
+    "tier": _TEXT, "repeat": _WHOLE, "judge": _TEXT, "rubric": _TEXT, "rubric_version": _TEXT,
+    "missing_policy": _TEXT, "breach_policy": _TEXT,
+    **{s: _REAL for s in STAGES}, **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
+    "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
+    "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL,
+    **{c: _FLAG for c in CODES}, **{f"{c}_{source}": _FLAG for c in CODES for source in CODE_SOURCES},
+    "n_codes": _WHOLE, "code_pairs": _WHOLE, "primary_failure": _TEXT,
+    "completion": _REAL, "format_valid": _FLAG, "has_valid_results": _FLAG,
+    "turns": _WHOLE, "calls": _WHOLE, "failed_calls": _WHOLE, "wall_time_s": _REAL, "input_tokens": _WHOLE,
+    "output_tokens": _WHOLE, "cost_usd": _REAL,
+    "submitted": _FLAG, "completed": _FLAG, "disqualified": _FLAG, "violations": _WHOLE, "ended": _TEXT,
+    **{f"{s}_turns": _WHOLE for s in STAGES}, **{f"{s}_calls": _WHOLE for s in STAGES},
+    **{f"{s}_failed_calls": _WHOLE for s in STAGES}, **{f"{s}_seconds": _REAL for s in STAGES},
+    "contradictions": _WHOLE, "n_warnings": _WHOLE,
+}  # fmt: skip
+FREE = ("S1_free", "S2_free", "S3_free")
+"""Stage means over the criteria that no tier credits, comparable between tiers; criteria weigh the same."""
+CRITERIA_SCHEMA: dict[str, Any] = {
+    "run_id": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": pl.Enum(STAGES), "criterion": pl.Categorical,
+    "value": _REAL, "status": pl.Categorical, "reason": pl.Categorical,
+}  # fmt: skip
+CODES_SCHEMA: dict[str, Any] = {
+    "run_id": _TEXT, "judge": _TEXT, "taxonomy": _TEXT, "code": _TEXT, "stage": pl.Enum(STAGES), "by": _TEXT,
+    "independence": _TEXT, "confidence": _REAL,
+}  # fmt: skip
+_FRAME_SUFFIXES = (".parquet", ".csv")
+_CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Runs (RUN_SCHEMA plus FREE), criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA) and what could not be read."""
+
+    runs: pl.DataFrame
+    criteria: pl.DataFrame
+    codes: pl.DataFrame
+    problems: tuple[str, ...] = ()
+
+
+class _Builder:
+    """Columns filled row by row and turned into polars chunks every BATCH rows."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = dict(schema)
+        self.rows: list[tuple[Any, ...]] = []
+        self.chunks: list[pl.DataFrame] = []
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self.rows.append(row)
+        if len(self.rows) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.rows:
+            self.chunks.append(pl.DataFrame(self.rows, schema=self.schema, orient="row"))
+            self.rows = []
+
+    def frame(self) -> pl.DataFrame:
+        self.flush()
+        return pl.concat(self.chunks, rechunk=True) if self.chunks else pl.DataFrame(schema=self.schema)
+
+
+def _run_row(card: ScoreCard) -> tuple[Any, ...]:
+    run, stages, status, use = card.run, card.stages, card.status, card.resources
+    paper = [code for code in card.codes if code.taxonomy == "paper"]
+    fired = {code.code for code in paper}
+    source = {"from_judge": "judge", "from_trace": "detector", "from_files": "detector", "from_score": "score"}
+    by_source = {(code.code, source[code.independence]) for code in paper}
+    checks = [stages[s].checks if s in stages else None for s in ("S4", "S5")]
+
+    def check(name: str) -> Any:
+        values = (getattr(c, name) for c in checks if c is not None)
+        return next((value for value in values if value is not None), None)
+
+    def per_stage(name: str) -> list[Any]:
+        return [getattr(stages[s], name) if s in stages else None for s in STAGES]
+
+    counted = [card.stage_use.get(s) for s in STAGES]
+    turns = [card.turn_stages.count(s) if card.turn_stages else (u.turns if u else None) for s, u in zip(STAGES, counted, strict=True)]
+    return (
+        run.id, run.path, run.sha256, run.agent, run.model, run.task, run.track, run.tier, run.repeat, card.judge.name,
+        card.rubric.id, card.rubric.version, card.policy.missing, card.policy.breach,
+        *per_stage("score"), *per_stage("method"), *per_stage("failure"),
+        card.agentic, *card.agentic_bounds, card.task, card.task_from, card.overall, *card.overall_bounds,
+        *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
+        sum(c in fired for c in CODES), len({(code.stage, code.code) for code in paper}), card.primary_failure,
+        check("completion"), check("format_valid"), check("has_valid_results"),
+        use.turns, use.calls, use.failed_calls, use.wall_time_s, use.input_tokens, use.output_tokens, use.cost_usd,
+        status.submitted, status.completed, status.disqualified, status.violations, status.ended,
+        *turns, *(u.calls if u else None for u in counted), *(u.failed_calls if u else None for u in counted),
+        *(u.exec_time_s if u else None for u in counted),
+        len(card.contradictions), len(card.warnings),
+    )  # fmt: skip
+
+
+def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
+    """Adds FREE. A criterion that is credited in any run of its rubric leaves the mean of every run."""
+    credited = criteria.filter(pl.col("status").cast(pl.String) == "credited").select("rubric", "criterion").unique()
+    means = (
+        criteria.join(credited, on=["rubric", "criterion"], how="anti")
+        .filter(pl.col("value").is_not_null())
+        .group_by("run_id", "judge", "stage")
+        .agg(pl.col("value").mean())
+        .pivot("stage", index=["run_id", "judge"], values="value")
+        .rename({stage: f"{stage}_free" for stage in ("S1", "S2", "S3")}, strict=False)
+    )
+    means = means.select("run_id", "judge", *(name for name in FREE if name in means.columns))
+    out = runs.join(means, on=["run_id", "judge"], how="left", maintain_order="left")
+    missing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in FREE if name not in out.columns]
+    zeroed = [
+        pl.when(pl.col(f"{name[:2]}_method") == "policy").then(pl.col(name[:2])).otherwise(pl.col(name)).alias(name)
+        for name in FREE
+    ]
+    return out.with_columns(missing).with_columns(zeroed).select(*runs.columns, *FREE)
+
+
+def cohort(source: Any) -> Cohort:
+    """Reads scorecards into frames.
+
+    `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of these, a folder of runs
+    (scored first), a list of any of them, or an iterable of ScoreCards or their dicts. A card that cannot be read is named
+    in `problems` and left out. Raises InputError when nothing can be read at all.
+    """
+    frames: list[pl.DataFrame] = []
+    builders = _Builder(RUN_SCHEMA), _Builder(CRITERIA_SCHEMA), _Builder(CODES_SCHEMA)
+    problems: list[str] = []
+    for card in _cards(source, frames, problems):
+        builders[0].add(_run_row(card))
+        for stage, result in card.stages.items():
+            for item in result.criteria:
+                builders[1].add(
+                    (card.run.id, card.judge.name, card.rubric.id, stage, item.id, item.value, item.status, item.reason)
+                )
+        for code in card.codes:
+            builders[2].add(
+                (card.run.id, card.judge.name, code.taxonomy, code.code, code.stage, code.by, code.independence, code.confidence)
+            )
+    criteria_table = builders[1].frame()
+    runs = _free_means(builders[0].frame(), criteria_table)
+    if frames:
+        runs = pl.concat([runs, *frames], how="vertical") if runs.height else pl.concat(frames)
+    for problem in problems[:20]:
+        log.warning("%s", problem)
+    if problems and runs.is_empty():
+        raise InputError(f"no scorecard could be read; first: {problems[0]}", "check that the files hold scorecards")
+    return Cohort(runs, criteria_table, builders[2].frame(), tuple(problems))
+
+
+def frame(source: Any) -> pl.DataFrame:
+    """One row a run (RUN_SCHEMA plus FREE); see `cohort` for what `source` may be."""
+    if isinstance(source, pl.DataFrame):
+        return conform(source)
+    return cohort(source).runs
+
+
+def criteria(source: Any) -> pl.DataFrame:
+    """One row a run, judge and criterion (CRITERIA_SCHEMA); see `cohort`."""
+    return cohort(source).criteria
+
+
+def conform(table: pl.DataFrame) -> pl.DataFrame:
+    """The frame with the columns and types of a run frame: missing ones null, others (human codes, say) kept.
+
+    Raises InputError when `run_id` is absent or a column has values of another kind.
+    """
+    if "run_id" not in table.columns:
+        raise InputError("this table has no column run_id", "give a frame that ambjudge wrote, or scorecards")
+    schema = {**RUN_SCHEMA, **dict.fromkeys(FREE, pl.Float64)}
+    try:
+        return table.select(
+            *(
+                pl.col(name).cast(kind) if name in table.columns else pl.lit(None, dtype=kind).alias(name)
+                for name, kind in schema.items()
+            ),
+            *(name for name in table.columns if name not in schema),
+        )
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"a column holds values of another kind: {str(error).splitlines()[0]}", "export it again") from error
+
+
+def read_frame(path: Path) -> pl.DataFrame:
+    """A frame from Parquet or CSV."""
+    try:
+        table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
+        raise InputError(f"not a readable table: {str(error).splitlines()[0]}", "export it again", path) from error
+    try:
+        return conform(table)
+    except InputError as error:
+        raise InputError(error.message, error.hint, path) from error
+
+
+def write_frame(table: pl.DataFrame, path: Path) -> None:
+    """The frame as Parquet or CSV, by the suffix; lists become text in CSV. Raises InputError on another suffix."""
+    if path.suffix == ".parquet":
+        table.write_parquet(path)
+    elif path.suffix == ".csv":
+        lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
+        table.with_columns(pl.col(name).list.join("; ") for name in lists).write_csv(path)
+    else:
+        raise InputError("unknown kind of table", "use .parquet or .csv", path)
+
+
+def _cards(source: Any, frames: list[pl.DataFrame], problems: list[str]) -> Iterator[ScoreCard]:
+    if isinstance(source, pl.DataFrame):
+        frames.append(_exact(conform(source)))
+    elif isinstance(source, ScoreCard):
+        yield source
+    elif isinstance(source, Mapping):
+        yield from _checked(source, "scorecard", problems)
+    elif isinstance(source, str | Path):
+        yield from _from_path(Path(source), frames, problems)
+    elif isinstance(source, Iterable):
+        for item in source:
+            yield from _cards(item, frames, problems)
+    else:
+        raise InputError(f"cannot read scorecards from {type(source).__name__}", "give a path or scorecards")
+
+
+def _exact(table: pl.DataFrame) -> pl.DataFrame:
+    return table.select(*RUN_SCHEMA, *FREE)
+
+
+def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str]) -> Iterator[ScoreCard]:
+    if not path.exists():
+        raise InputError("no such file or folder", "give scorecards, a frame or a folder of runs", path)
+    if path.is_file():
+        if path.suffix in _FRAME_SUFFIXES:
+            frames.append(_exact(read_frame(path)))
+        elif path.name in ("conversation.json", "messages.json"):
+            yield from _scored([path], problems)
+        else:
+            yield from _from_json(path, problems)
+        return
+    conversations = sorted(p for name in ("conversation.json", "messages.json") for p in path.rglob(name))
+    if conversations:
+        yield from _scored([path], problems)
+        return
+    files = sorted(p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file())
+    if not files:
+        raise InputError("no scorecards and no runs found here", "score the runs first, or name their folder", path)
+    for file in files:
+        try:
+            yield from _from_path(file, frames, problems)
+        except InputError as error:
+            problems.append(str(error))
+
+
+def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
+    """Cards of a JSON Lines file, or of a .json file with one card or a list of cards."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(64).lstrip()
+            stream.seek(0)
+            if path.suffix == ".json" or start.startswith(b"["):
+                text = stream.read()
+                try:
+                    data = json.loads(text)
+                except (ValueError, RecursionError):
+                    data = None
+                if data is not None:
+                    for index, item in enumerate(data if isinstance(data, list) else [data], 1):
+                        yield from _checked(item, f"{path}: card {index}", problems)
+                    return
+                stream.seek(0)
+            for number, line in enumerate(stream, 1):
+                if line.strip():
+                    yield from _checked(line, f"{path}:{number}", problems)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", "check its permissions", path) from error
+
+
+def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
+    if isinstance(item, ScoreCard):
+        yield item
+        return
+    try:
+        yield ScoreCard.model_validate_json(item) if isinstance(item, bytes) else ScoreCard.model_validate_json(json.dumps(item))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        problems.append(f"{where}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)")
+    except (TypeError, ValueError, RecursionError):
+        problems.append(f"{where}: not JSON (score the run again)")
+
+
+def _scored(paths: list[Path], problems: list[str]) -> Iterator[ScoreCard]:
+    """Runs found at or below the paths, scored by the heuristic judge. A run that cannot be read is a problem."""
+    from ..errors import AmbjudgeError
+    from ..judge.engine import score
+    from ..trajectories.load import iter_runs
+
+    for root in paths:
+        for run in iter_runs(root):
+            if isinstance(run, InputError):
+                problems.append(str(run))
+                continue
+            try:
+                yield score(run)
+            except AmbjudgeError as error:
+                problems.append(str(error))
