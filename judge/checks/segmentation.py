@@ -90,7 +90,7 @@ def _values(work: Submission, case: str, path: Path, head: VolumeHead, labels: f
         if wrong:
             shown = ", ".join(f"{value:g}" for value in wrong[:5])
             facts.append(Fact("values", f"{path.name} holds values outside the allowed set: {shown}", case, path.name))
-    if stats.nonzero == 0:
+    if stats.nonzero == 0 and stats.finite:
         facts.append(Fact("empty", f"{path.name} has no voxel set", case, path.name, fatal=False))
     return facts
 

@@ -1,0 +1,80 @@
+"""S4, S5 and Task of every recorded run, from its files, equal what the harness reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.scoring import apply_breach
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Outputs
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+RUNS = sorted(path.name for path in (RECORDED / "runs").iterdir())
+
+
+def recorded(name: str):
+    return load_run(RECORDED / "runs" / name)
+
+
+@pytest.mark.parametrize("public", [None, RECORDED / "public"], ids=["alone", "with public inputs"])
+@pytest.mark.parametrize("name", RUNS)
+def test_recorded_scores_are_reproduced(name, public):
+    run = recorded(name)
+    found = check_outputs(run, public=public)
+    scores, task = {"S4": found.s4, "S5": found.s5}, found.task
+    if run.status.disqualified:
+        zeroed = apply_breach(scores, {}, task, "zero-all", "S4")
+        scores, task = zeroed.scores, zeroed.task
+    assert scores["S4"] == pytest.approx(run.report.step_scores["S4"])
+    assert scores["S5"] == pytest.approx(run.report.step_scores["S5"])
+    assert task == run.report.task_score
+    assert found.s4_checks.source == "files"
+    assert found.warnings == ()
+    if public is not None:
+        assert found.s4_checks.cases_from == "public"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_report_alone_gives_the_same_scores(name):
+    run = recorded(name)
+    with_files, without = check_outputs(run), check_outputs(run.model_copy(update={"outputs": Outputs()}))
+    assert (without.s4, without.s5, without.task) == pytest.approx((with_files.s4, with_files.s5, with_files.task))
+    assert without.s4_checks.source == "report"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_without_a_report_files_still_score_s4_and_nothing_is_guessed(name):
+    run = recorded(name)
+    found, full = check_outputs(run.model_copy(update={"report": None})), check_outputs(run)
+    assert found.s4 == pytest.approx(full.s4)
+    assert found.s5_bounds[0] <= full.s5 <= found.s5_bounds[1]
+    assert found.task_from in ({"policy"} if run.status.disqualified else {None, "gate"})
+
+
+def test_submit_answers_alone_bound_s4():
+    blind = {"report": None, "outputs": Outputs()}
+    whole = check_outputs(recorded("kidney-lite-01").model_copy(update=blind))
+    assert (whole.s4, whole.s4_bounds, whole.s4_checks.source) == (None, (0.5, 1.0), "trace")
+    half = check_outputs(recorded("ldct-lite-03").model_copy(update=blind))
+    assert (half.s4, half.s4_checks.completion) == (0.25, 0.5)
+    assert {fact.case for fact in half.of_kind("missing")} == {f"patient_{i:04d}" for i in range(6, 11)}
+    nobody = check_outputs(recorded("vqa-std-01").model_copy(update=blind))
+    assert (nobody.s4, nobody.s4_bounds, nobody.s4_checks.source) == (None, (0.0, 1.0), None)
+
+
+def test_facts_for_detectors():
+    named = check_outputs(recorded("ldct-lite-03"))
+    assert {f.file for f in named.of_kind("misnamed")} == {"denoised.npy"}
+    assert len(named.of_kind("misnamed")) == 5
+    assert check_outputs(recorded("crc-std-01")).of_kind("header")
+    assert check_outputs(recorded("bccd-std-01")).of_kind("box_outside")
+    gated = check_outputs(recorded("kidney-lite-02"))
+    assert (gated.task_from, len({f.case for f in gated.of_kind("missing")})) == ("gate", 5)
+    filled = check_outputs(recorded("vqa-lite-01"))
+    assert len(filled.of_kind("placeholder")) == 5
+    assert filled.s4_checks.placeholder_rate == pytest.approx(5 / 24)
+    assert filled.s4_checks.model_call_found is True
+    assert filled.stage_caps["S3"].value == 0.2
+    assert "S1" not in filled.stage_caps

@@ -1,0 +1,182 @@
+"""Who says which cases were expected, whether a model was called, and that no deliverable can break the checks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.checks.model_calls import model_call_found
+from ambjudge.trajectories.load import load_run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+
+def write_run(
+    folder: Path, calls, track="detection", task="bccd-det-task", report=None, summary=None, files=None, **head
+):
+    """A run with these (language, code, exit code, stdout) calls and files under agents_outputs."""
+    messages = [{"role": "user", "content": "Begin."}]
+    for index, (language, code, exit_code, stdout) in enumerate(calls):
+        name = "submit_results" if language == "submit" else "execute_code"
+        arguments = {} if language == "submit" else {"language": language, "code": code}
+        messages.append({"role": "assistant", "content": "", "tool_calls": [
+            {"id": f"c{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]})  # fmt: skip
+        answer = stdout if isinstance(stdout, dict) else {"exit_code": exit_code, "stdout": stdout, "stderr": ""}
+        messages.append({"role": "tool", "tool_call_id": f"c{index}", "content": json.dumps(answer)})
+    messages.append({"role": "assistant", "content": "Done."})
+    (folder / "process").mkdir(parents=True, exist_ok=True)
+    conversation = {
+        "agent": "a",
+        "model": "m",
+        "task": task,
+        "track": track,
+        "tier": "lite",
+        "messages": messages,
+        **head,
+    }
+    (folder / "process" / "conversation.json").write_text(json.dumps(conversation))
+    if report is not None:
+        (folder / "detail_report.json").write_text(json.dumps(report))
+    if summary is not None:
+        (folder / "process" / "agent_summary.json").write_text(json.dumps(summary))
+    for name, text in (files or {}).items():
+        path = folder / "outputs" / "agents_outputs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return load_run(folder)
+
+
+BOXES = json.dumps({"boxes": []})
+THREE = {f"image_{i:03d}/prediction.json": BOXES for i in (1, 2, 3)}
+LISTING = ("bash", "ls /data/public", 0, "image_001\nimage_002\nimage_003\nimage_004\nmodels\n")
+
+
+@pytest.mark.parametrize(
+    ("calls", "extra", "source", "count", "completion"),
+    [
+        ([LISTING], {"summary": {"patient_ids": [f"image_{i:03d}" for i in range(1, 7)]}}, "agent_summary", 6, 0.5),
+        ([LISTING], {"report": {"n_patients": 6}}, "report", 6, 0.5),
+        ([LISTING], {"report": {"format": {"completion_rate": 0.6}}}, "report", 5, 0.6),
+        ([LISTING], {"report": {"format": {"completion_rate": 1.0}}}, "report", 3, 1.0),
+        ([LISTING, ("submit", "", 0, {"complete": True, "missing_files": [], "patients_checked": 3})], {}, "submit", 3, 1.0),
+        ([LISTING], {}, "trace", 4, 0.75),
+        ([("bash", "ls", 0, "unet2d.py\nimage_001.png\nv1_02\n")], {}, None, None, None),
+        ([], {}, None, None, None),
+    ],
+    ids=["agent_summary", "report count", "report rate", "report rate 1", "submit", "listing", "one id is no listing", "nobody says"],
+)  # fmt: skip
+def test_expected_cases(tmp_path, calls, extra, source, count, completion):
+    found = check_outputs(write_run(tmp_path, calls, files=THREE, **extra)).s4_checks
+    assert (found.cases_from, found.expected_cases, found.completion) == (source, count, completion)
+
+
+def test_a_listing_names_the_missing_cases_without_any_output(tmp_path):
+    (tmp_path / "outputs" / "agents_outputs").mkdir(parents=True)
+    found = check_outputs(write_run(tmp_path, [LISTING]))
+    assert {fact.case for fact in found.of_kind("missing")} == {f"image_{i:03d}" for i in (1, 2, 3, 4)}
+    assert (found.s4, found.s5, found.task) == (0.0, 0.0, 0.0)
+
+
+def test_scratch_folders_are_no_cases(tmp_path):
+    files = {**THREE, "pilot/prediction.json": BOXES}
+    found = check_outputs(write_run(tmp_path, [LISTING], files=files, report={"format": {"completion_rate": 0.75}}))
+    assert (found.s4_checks.expected_cases, found.s4_checks.completion) == (4, 0.75)
+    assert {fact.case for fact in found.of_kind("extra")} == {"pilot"}
+
+
+def test_unknown_cases_leave_s4_unscored_but_known_faults_bound_it(tmp_path):
+    found = check_outputs(write_run(tmp_path, [], files={**THREE, "image_003/prediction.json": "{}"}))
+    assert (found.s4, found.s4_bounds) == (None, (0.0, 0.5))
+    assert found.s5_checks.format_valid is False
+
+
+def test_unknown_track_is_unscored(tmp_path):
+    run = write_run(tmp_path, [], files=THREE).model_copy(update={"track": None})
+    found = check_outputs(run)
+    assert (found.s4, found.s5, found.s4_bounds) == (None, None, (0.0, 1.0))
+
+
+def test_at_most_a_few_dozen_problems_are_listed(tmp_path):
+    files = {f"image_{i:03d}/prediction.json": "{}" for i in range(60)}
+    problems = check_outputs(write_run(tmp_path, [], files=files, report={"n_patients": 60})).s4_checks.problems
+    assert len(problems) == 41
+    assert problems[-1] == "and 20 more"
+
+
+LOAD = "from tiny import VLM\nm = VLM.from_pretrained('/w')\n"
+
+
+@pytest.mark.parametrize(
+    ("calls", "found"),
+    [
+        ([("python", LOAD + "print(m.generate(x))", 0, "")], True),
+        ([("python", LOAD + "print(m.generate(x))", 1, "")], False),
+        ([("python", LOAD, 0, ""), ("python", "label = 'A'", 0, "")], False),
+        ([("python", "# m = VLM.from_pretrained('/w'); m.generate(x)\nlabel = 'A'", 0, "")], False),
+        ([("bash", "cat > plan.md <<'E'\nVLM.from_pretrained(p).generate(image)\nE\n", 0, "")], False),
+        ([("python", "open('p.md', 'w').write('VLM.from_pretrained(p).generate(image)')", 0, "")], False),
+        ([("bash", f"cat > run.py <<'E'\n{LOAD}m.generate(x)\nE\n", 0, "")], False),
+        ([("bash", f"cat > run.py <<'E'\n{LOAD}m.generate(x)\nE\npython run.py\n", 0, "")], True),
+        ([("bash", f"cat > run.py <<'E'\n{LOAD}m.generate(x)\nE\n", 0, ""), ("bash", "python run.py", 0, "")], True),
+        ([("bash", f"cat > run.py <<'E'\n{LOAD}m.generate(x)\nE\n", 0, ""), ("bash", "python run.py", 1, "")], False),
+        ([("bash", f"cat > vlm.py <<'E'\n{LOAD}def ask(x): return m.generate(x)\nE\n", 0, ""), ("python", "import vlm\nvlm.ask(1)", 0, "")], True),
+        ([("bash", f"python - <<'E'\n{LOAD}m.generate(x)\nE\n", 0, "")], True),
+        ([("python", "from transformers import pipeline\npipe = pipeline('vqa')\npipe(image)", 0, "")], True),
+        ([("python", "import torch\nnet = Net()\nnet.load_state_dict(torch.load('w.pt'))\nnet(x).argmax()", 0, "")], True),
+        ([("python", "import json\nd = json.load(open('q.json'))\nsubprocess.run(d)", 0, "")], False),
+        ([("python", "def answer(q): return 'A'\nanswer(1)", 0, "")], False),
+        ([("bash", "ollama run llava 'what is this?' < image.png", 0, "yes")], True),
+        ([("python", LOAD + "m.generate(x", 0, "")], False),
+        ([], None),
+    ],
+    ids=["load and generate", "failed", "loaded only", "comment", "plan", "string", "script never run", "script run at once",
+         "script run later", "script failed", "module imported", "here-document", "pipeline", "weights", "json.load", "own function",
+         "command", "not parsable", "no execution"],
+)  # fmt: skip
+def test_model_calls(tmp_path, calls, found):
+    assert model_call_found(write_run(tmp_path, calls, track="vqa", task="slake-task")) is found
+
+
+def test_real_but_broken_and_no_model_call(tmp_path):
+    good = {"predicted_label": "A", "predicted_answer": "x", "raw_model_output": "x", "model_name": "m", "runtime_s": 1}
+    files = {f"q_{i:03d}/answer.json": json.dumps({**good, "question_id": f"q_{i:03d}"}) for i in range(4)}
+    report = {
+        "n_patients": 4,
+        "task_metrics": {"accuracy": 0.0, "model_call_detected": False},
+        "task_score": {"score": 0.0},
+    }
+    vqa = {"track": "vqa", "task": "slake-task", "files": files, "report": report}
+    real = check_outputs(write_run(tmp_path / "a", [("python", LOAD + "m.generate(x)", 0, "")], **vqa))
+    assert (real.s4, real.stage_caps) == (0.5, {})
+    fake = check_outputs(write_run(tmp_path / "b", [("python", "answer = 'A'", 0, "")], **vqa))
+    assert fake.s4 == 0.3
+    assert {stage: cap.value for stage, cap in fake.stage_caps.items()} == {"S1": 0.2, "S3": 0.2}
+    assert fake.s4_checks.caps == ("no model call in a successful execution",)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+        st.sampled_from(["boxes", "class", "x1", "y1", "x2", "y2", "score", "question_id", "predicted_label", "predicted_answer",
+                         "raw_model_output", "model_name", "runtime_s"]) | st.text(max_size=5), inner, max_size=8),
+    max_leaves=20,
+)  # fmt: skip
+FORMATS = (
+    ("detection", "image_001/prediction.json"), ("vqa", "q_001/answer.json"), ("classification", "predictions.csv"),
+    ("enhancement", "patient_001/enhanced.npy"), ("segmentation", "patient_001/lesion.nii.gz"),
+    ("synthesis", "patient_001/sct.nii.gz"), ("report_generation", "study_001/report.txt"),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(FORMATS), st.binary(max_size=400) | json_values.map(lambda v: json.dumps(v).encode()))
+def test_no_bytes_break_the_checks(tmp_path, target, data):
+    track, name = target
+    run = write_run(tmp_path / track, [], track=track, task="t", report={"n_patients": 1}, files={name: ""})
+    (tmp_path / track / "outputs" / "agents_outputs" / name).write_bytes(data)
+    found = check_outputs(run)
+    assert found.s4 is not None
+    assert 0 <= found.s4 <= 1
+    assert found.s4_bounds[0] <= found.s4 <= found.s4_bounds[1]

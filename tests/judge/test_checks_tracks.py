@@ -1,0 +1,623 @@
+"""Delivered files of every track: right, wrong in each way that we know of, and hostile."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pickle
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ambjudge.errors import InputError
+from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.scorecard import Policy
+from ambjudge.trajectories.load import load_run
+from PIL import Image
+
+nib = pytest.importorskip("nibabel")
+SHAPE = (8, 9, 5)
+AFFINE = np.diag([1.5, 1.5, 3.0, 1.0])
+
+
+class Case:
+    """A run of two cases under construction: its folder, its public inputs, and what to say about it."""
+
+    ids = ("patient_01", "patient_02")
+
+    def __init__(self, folder: Path, track: str, task: str) -> None:
+        self.track, self.task, self.brief = track, task, ""
+        self.run, self.public = folder / "run", folder / "public"
+        self.outputs = self.run / "outputs" / "agents_outputs"
+        self.outputs.mkdir(parents=True)
+        for case in self.ids:
+            (self.public / task / case).mkdir(parents=True)
+        (self.public / task / "models").mkdir()
+        (self.public / task / "models" / "weights.pt").write_bytes(b"x")
+
+    def out(self, case: str, name: str) -> Path:
+        path = self.outputs / case / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def check(self, report: dict | None = None, public: bool = True, policy: Policy | None = None):
+        (self.run / "process").mkdir(exist_ok=True)
+        conversation = {
+            "agent": "a", "model": "m", "task": self.task, "tier": "lite", "track": self.track,
+            "system_prompt": f"Track: {self.track}. {self.brief}",
+            "messages": [{"role": "user", "content": "Begin."}, {"role": "assistant", "content": "Done."}],
+        }  # fmt: skip
+        (self.run / "process" / "conversation.json").write_text(json.dumps(conversation))
+        if report is not None:
+            (self.run / "detail_report.json").write_text(json.dumps(report))
+        return check_outputs(load_run(self.run), public=self.public if public else None, policy=policy)
+
+
+def kinds(found) -> set[str]:
+    return {fact.kind for fact in found.facts}
+
+
+def fatal(found) -> set[str]:
+    return {fact.kind for fact in found.facts if fact.fatal}
+
+
+def nifti(path: Path, data: np.ndarray, affine: np.ndarray = AFFINE) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nib.save(nib.Nifti1Image(data, affine), path)
+
+
+def mask(dtype=np.uint8) -> np.ndarray:
+    data = np.zeros(SHAPE, dtype)
+    data[2:5, 3:6, 1:4] = 1
+    return data
+
+
+def with_header(path: Path, **fields) -> None:
+    """A valid gzip around a header that claims whatever the fields say, and 4 kB of data."""
+    header = nib.Nifti1Header()
+    header.set_data_dtype(np.uint8)
+    header.set_data_shape(SHAPE)
+    header["vox_offset"], header["magic"] = 352, b"n+1"
+    for name, value in fields.items():
+        header[name] = value
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(header.binaryblock + bytes(4 + 4096)))
+
+
+# Segmentation
+
+
+@pytest.fixture
+def kidney(tmp_path):
+    made = Case(tmp_path, "segmentation", "kidney-seg-task")
+    made.brief = "Write lesion.nii.gz for every patient."
+    for case in made.ids:
+        nifti(made.public / made.task / case / "ct.nii.gz", np.zeros(SHAPE, np.int16))
+        nifti(made.out(case, "lesion.nii.gz"), mask())
+    return made
+
+
+DICE = {"diagnostic_metrics": {"lesion_dice": 0.5}, "clinical_score": {"score": 0.5}}
+
+
+def test_segmentation_right(kidney):
+    nifti(kidney.out("patient_01", "organ.nii.gz"), mask())
+    found = kidney.check(DICE)
+    assert (found.s4, found.s5, found.task, kinds(found)) == (1.0, 1.0, 0.5, set())
+    assert found.s4_checks.cases_from == "public"
+    assert found.s4_checks.expected_cases == 2
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def corrupt(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-6] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "valid"),
+    [
+        (lambda p: nifti(p, np.zeros((9, 8, 5), np.uint8)), "shape", False),
+        (lambda p: nifti(p, mask() * 2), "values", False),
+        (lambda p: nifti(p, mask(np.float32) * 0.5), "values", False),
+        (lambda p: nifti(p, np.linspace(0, 1, mask().size, dtype=np.float32).reshape(SHAPE)), "values", False),
+        (lambda p: nifti(p, np.full(SHAPE, np.nan, np.float32)), "not_finite", False),
+        (lambda p: nifti(p, mask(), np.eye(4)), "affine", True),
+        (lambda p: nifti(p, mask(np.float64)), "dtype", True),
+        (lambda p: nifti(p, np.zeros(SHAPE, np.uint8)), "empty", True),
+        (lambda p: nifti(p, mask()[..., None]), None, True),
+        (truncate, "unreadable", False),
+        (corrupt, "unreadable", False),
+        (lambda p: p.write_bytes(b""), "unreadable", False),
+        (lambda p: p.write_bytes(b"\x1f\x8b" + b"x" * 50), "unreadable", False),
+        (lambda p: p.write_bytes(gzip.compress(b"x" * 1000)), "unreadable", False),
+        (lambda p: p.write_bytes(gzip.decompress(p.read_bytes())), "unreadable", False),
+        (lambda p: with_header(p, dim=[3, 30000, 30000, 30000, 1, 1, 1, 1]), "unreadable", False),
+        (lambda p: with_header(p, dim=[3, 1000, 1000, 500, 1, 1, 1, 1]), "unreadable", False),
+        (lambda p: with_header(p, dim=[3, 8, 9, 500, 1, 1, 1, 1]), "unreadable", False),
+        (lambda p: with_header(p, dim=[3, -8, 9, 5, 1, 1, 1, 1]), "unreadable", False),
+        (lambda p: with_header(p, datatype=9999), "unreadable", False),
+        (lambda p: with_header(p, vox_offset=3e9), "unreadable", False),
+        (lambda p: with_header(p, vox_offset=float("nan")), "unreadable", False),
+        (lambda p: with_header(p, datatype=128, bitpix=24), "dtype", False),
+    ],
+    ids=["axes swapped", "label 2", "half", "probabilities", "nan", "affine", "float mask", "empty", "fourth axis of 1", "truncated",
+         "checksum", "no bytes", "no gzip", "gzip of something else", "not compressed", "declares terabytes",
+         "declares more than deflate can hold", "ends early", "negative extent", "unknown type", "offset", "offset nan", "rgb"],
+)  # fmt: skip
+def test_segmentation_wrong(kidney, spoil, kind, valid):
+    spoil(kidney.outputs / "patient_02" / "lesion.nii.gz")
+    found = kidney.check(DICE)
+    assert fatal(found) == (set() if valid else {kind})
+    assert kind is None or kind in kinds(found)
+    assert (found.s4, found.s5) == ((1.0, 1.0) if valid else (0.5, 0.5))
+    assert found.s4_checks.completion == 1.0
+    assert found.task == 0.5
+
+
+@pytest.mark.parametrize(
+    ("move", "kind"),
+    [
+        (None, "missing"),
+        ("patient_02/tumor.nii.gz", "misnamed"),
+        ("patient_02/lesion.nii", "misnamed"),
+        ("patient_02_lesion.nii.gz", "misplaced"),
+        ("submission/patient_02/lesion.nii.gz", "misplaced"),
+        ("patient_02/masks/lesion.nii.gz", "misplaced"),
+    ],
+)
+def test_one_missing_case_closes_the_gate(kidney, move, kind):
+    path = kidney.outputs / "patient_02" / "lesion.nii.gz"
+    if move is None:
+        path.unlink()
+    else:
+        (kidney.outputs / move).parent.mkdir(parents=True, exist_ok=True)
+        path.rename(kidney.outputs / move)
+    found = kidney.check()
+    assert kind in kinds(found)
+    assert (found.s4, found.s5, found.task, found.task_from) == (0.25, 0.0, 0.0, "gate")
+    assert found.s4_checks.format_valid is False
+    open_gate = kidney.check(DICE, policy=Policy(completeness_gate=False))
+    assert (open_gate.s4, open_gate.s5, open_gate.task, open_gate.task_from) == (0.25, 0.5, 0.5, "report")
+
+
+def test_malformed_policy(kidney):
+    nifti(kidney.out("patient_02", "lesion.nii.gz"), mask() * 3)
+    assert kidney.check(DICE, policy=Policy(malformed="zero")).s5 == 0.0
+
+
+@pytest.mark.parametrize(
+    ("brief", "completion"),
+    [
+        ("Write organ.nii.gz and lesion.nii.gz.", 0.5),
+        ("Write lesion.nii.gz (organ.nii.gz is optional).", 1.0),
+        ("Write lesion.nii.gz.", 1.0),
+    ],
+)
+def test_an_organ_mask_is_required_where_the_brief_demands_it(kidney, brief, completion):
+    kidney.brief = brief
+    nifti(kidney.out("patient_01", "organ.nii.gz"), mask())
+    assert kidney.check().s4_checks.completion == completion
+
+
+def test_masks_of_one_case_must_agree_without_public_inputs(kidney):
+    (kidney.run / "process").mkdir()
+    (kidney.run / "process" / "agent_summary.json").write_text(json.dumps({"patient_ids": list(kidney.ids)}))
+    nifti(kidney.out("patient_01", "organ.nii.gz"), np.zeros((3, 3, 3), np.uint8))
+    found = kidney.check(DICE, public=False)
+    assert found.s4_checks.cases_from == "agent_summary"
+    assert kinds(found) == {"shape", "empty"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("patient_id,organ,lesion_present\npatient_01,kidney,1\n", None),
+        ("patient_id,lesion_present\npatient_01,yes\n", "values"),
+        ("id,lesion\npatient_01,1\n", "header"),
+        ("", "empty"),
+    ],
+)
+def test_the_optional_decision_table_changes_no_score(kidney, text, kind):
+    (kidney.outputs / "agents_decision.csv").write_text(text)
+    found = kidney.check(DICE)
+    assert kinds(found) == ({kind} if kind else set())
+    assert (found.s4, found.s5) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("brief", "top", "valid"),
+    [("dseg.nii.gz with labels 0-7", 7, True), ("dseg.nii.gz with labels 0-7", 8, False),
+     ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 4, True), ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 3, False),
+     ("dseg.nii.gz", 40, True)],
+)  # fmt: skip
+def test_multi_class_labels(tmp_path, brief, top, valid):
+    made = Case(tmp_path, "segmentation", "feta-seg-task")
+    made.brief = brief
+    for case in made.ids:
+        nifti(made.public / made.task / case / "t2w.nii.gz", np.zeros(SHAPE, np.int16))
+        nifti(made.out(case, "dseg.nii.gz"), mask() * top)
+    found = made.check(DICE)
+    assert found.s4 == (1.0 if valid else 0.5)
+
+
+def test_large_volumes_are_read_in_slabs(tmp_path):
+    made = Case(tmp_path, "segmentation", "kidney-seg-task")
+    for case in made.ids:
+        with_header(
+            made.public / made.task / case / "ct.nii.gz",
+            dim=[3, 512, 512, 100, 1, 1, 1, 1],
+            vox_offset=352,
+        )
+        header = nib.Nifti1Header()
+        header.set_data_dtype(np.uint8)
+        header.set_data_shape((512, 512, 100))
+        header["vox_offset"], header["magic"] = 352, b"n+1"
+        path = made.out(case, "lesion.nii.gz")
+        with gzip.open(path, "wb", 1) as file:
+            file.write(header.binaryblock + bytes(4))
+            file.write(bytes(512 * 512 * 100 - 5) + bytes([1] * 5))
+    tracemalloc.start()
+    found = made.check(DICE)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.s4_checks.completion == 1.0
+    assert "empty" not in kinds(found)
+    assert peak < 100 * 2**20
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_links_are_followed_only_inside_the_output_folder(kidney, tmp_path, inside):
+    path = kidney.outputs / "patient_02" / "lesion.nii.gz"
+    target = kidney.outputs / "patient_01" / "lesion.nii.gz"
+    if not inside:
+        target = tmp_path / "elsewhere.nii.gz"
+        nifti(target, mask())
+    path.unlink()
+    os.symlink(target, path)
+    found = kidney.check(DICE)
+    assert ("link" in kinds(found)) is not inside
+    assert found.s4_checks.completion == (1.0 if inside else 0.5)
+
+
+# Detection
+
+
+@pytest.fixture
+def cells(tmp_path):
+    made = Case(tmp_path, "detection", "bccd-det-task")
+    made.brief = "Detect rbc and wbc."
+    for case in made.ids:
+        Image.new("L", (100, 60)).save(made.public / made.task / case / "image.png")
+        made.out(case, "prediction.json").write_text(json.dumps({"boxes": [box()]}))
+    return made
+
+
+def box(**changes) -> dict:
+    return {"class": "rbc", "x1": 0, "y1": 0, "x2": 100, "y2": 60, "score": 1.0, **changes}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "valid"),
+    [
+        ({"boxes": [box()]}, None, True),
+        ({"boxes": []}, "empty", True),
+        ({"boxes": [{k: v for k, v in box().items() if k != "score"}]}, None, True),
+        ({"boxes": [box(score=0.0)]}, None, True),
+        ({"boxes": [box(x1=50, x2=40)]}, "box_reversed", False),
+        ({"boxes": [box(y1=10, y2=10)]}, "box_reversed", False),
+        ({"boxes": [box(x2=101)]}, "box_outside", False),
+        ({"boxes": [box(y1=-1)]}, "box_outside", False),
+        ({"boxes": [box(score=1.01)]}, "values", False),
+        ({"boxes": [box(score="0.9")]}, "values", False),
+        ({"boxes": [box(x1=None)]}, "schema", False),
+        ({"boxes": [box(x1="1")]}, "schema", False),
+        ({"boxes": [box(x1=True)]}, "schema", False),
+        ({"boxes": [box(**{"class": ""})]}, "schema", False),
+        ({"boxes": [box(**{"class": "platypus"})]}, "unknown_class", True),
+        ({"boxes": ["rbc"]}, "schema", False),
+        ({"boxes": {"rbc": []}}, "schema", False),
+        ([box()], "schema", False),
+        ({"predictions": []}, "schema", False),
+        ("[" * 100_000, "unreadable", False),
+        ('{"boxes": [', "unreadable", False),
+        ('{"boxes": [{"class": "rbc", "x1": NaN, "y1": 0, "x2": 1, "y2": 1}]}', "schema", False),
+        (b"\xff\xfe\x00", "encoding", False),
+        (b'\xef\xbb\xbf{"boxes": []}', "empty", True),
+    ],
+    ids=["right", "no boxes", "no score", "score 0", "reversed", "flat", "beyond the border", "negative", "score above 1",
+         "score as text", "no number", "number as text", "boolean", "no class", "unknown class", "no object", "boxes no list",
+         "bare list", "other key", "too deep", "cut", "nan", "utf-16", "byte-order mark"],
+)  # fmt: skip
+def test_detection(cells, content, kind, valid):
+    path = cells.outputs / "patient_02" / "prediction.json"
+    path.write_bytes(content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode())  # fmt: skip
+    found = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
+    assert kinds(found) == ({kind} if kind else set())
+    assert (found.s4, found.s5) == ((1.0, 1.0) if valid else (0.5, 0.5))
+
+
+def test_detection_gate_and_zero_map(cells):
+    (cells.outputs / "patient_02" / "prediction.json").rename(cells.outputs / "patient_02" / "predictions.json")
+    found = cells.check({"diagnostic_metrics": {"mAP": 0.4}, "task_score": {"score": 0.4}})
+    assert (found.s4, found.s5, found.task) == (0.25, 0.5, 0.0)
+    assert "misnamed" in kinds(found)
+
+
+def test_a_report_that_denies_the_format_is_believed_where_files_cannot_tell(cells):
+    (cells.outputs / "patient_02" / "prediction.json").write_text(json.dumps({"boxes": [box(x2=500)]}))
+    report = {"diagnostic_metrics": {"mAP": 0.4}, "format": {"output_format_valid": False, "submission_format_valid": False,
+              "completion_rate": 1.0}}  # fmt: skip
+    assert cells.check(report, public=False).s4 == 0.5
+    (cells.outputs / "patient_02" / "prediction.json").write_text(json.dumps({"boxes": [box()]}))
+    found = cells.check(report)
+    assert found.s4 == 1.0
+    assert any("the report says output format valid: False" in line for line in found.warnings)
+
+
+# Enhancement
+
+
+@pytest.fixture
+def ldct(tmp_path):
+    made = Case(tmp_path, "enhancement", "ldct-denoising-task")
+    for case in made.ids:
+        np.save(made.public / made.task / case / "ldct.npy", np.arange(30, dtype=np.float32).reshape(5, 6))
+        np.save(made.out(case, "enhanced.npy"), np.arange(30, dtype=np.float32).reshape(5, 6) / 2)
+    return made
+
+
+def claim(path: Path, shape: tuple[int, ...]) -> None:
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        file.write(bytes(120))
+
+
+class Bomb:
+    def __reduce__(self):
+        return (os.mkdir, ("/tmp/ambjudge-must-not-exist",))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "valid"),
+    [
+        (lambda p: np.save(p, np.ones((5, 6)).cumsum(0)), None, True),
+        (lambda p: np.save(p, np.ones((5, 6), np.float16).cumsum(0, dtype=np.float16)), None, True),
+        (lambda p: np.save(p, np.arange(30).reshape(5, 6)), "dtype", False),
+        (lambda p: np.save(p, np.arange(30.0).reshape(6, 5)), "shape", False),
+        (lambda p: np.save(p, np.arange(30.0).reshape(1, 5, 6)), "shape", False),
+        (lambda p: np.save(p, np.float32(1)), "shape", False),
+        (lambda p: np.save(p, np.full((5, 6), np.nan)), "not_finite", False),
+        (lambda p: np.save(p, np.array([[1.0, np.inf] * 3] * 5)), "not_finite", False),
+        (lambda p: np.save(p, np.zeros((5, 6))), "constant", True),
+        (lambda p: np.save(p, np.arange(30, dtype=np.float32).reshape(5, 6)), "unchanged", True),
+        (lambda p: np.save(p, np.array([[Bomb()]], dtype=object), allow_pickle=True), "unreadable", False),
+        (lambda p: p.write_bytes(pickle.dumps(Bomb())), "unreadable", False),
+        (lambda p: p.write_bytes(p.read_bytes()[:-7]), "unreadable", False),
+        (lambda p: p.write_bytes(b""), "unreadable", False),
+        (lambda p: claim(p, (100_000, 100_000)), "unreadable", False),
+        (lambda p: claim(p, (10**30, 10)), "unreadable", False),
+        (lambda p: claim(p, (-5, -6)), "unreadable", False),
+    ],
+    ids=["float64", "float16", "integers", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
+         "pickled objects", "pickle", "cut", "no bytes", "declares 40 GB", "declares more than all", "negative extent"],
+)  # fmt: skip
+def test_enhancement(ldct, spoil, kind, valid):
+    spoil(ldct.outputs / "patient_02" / "enhanced.npy")
+    found = ldct.check({"diagnostic_metrics": {"mean_ssim": 0.5}, "clinical_score": {"score": 0.5}})
+    assert fatal(found) == (set() if valid else {kind})
+    assert kind is None or kind in kinds(found)
+    # completion counts valid files
+    assert (found.s4, found.s5) == ((1.0, 1.0) if valid else (0.25, 0.5))
+    assert found.task == 0.5
+    assert not Path("/tmp/ambjudge-must-not-exist").exists()
+
+
+def test_super_resolution_changes_the_shape(tmp_path):
+    made = Case(tmp_path, "enhancement", "ct-super-resolution-task")
+    for case in made.ids:
+        np.save(made.public / made.task / case / "input.npy", np.zeros((5, 6), np.float32))
+        np.save(made.out(case, "enhanced.npy"), np.arange(120.0).reshape(10, 12))
+    assert made.check({"diagnostic_metrics": {"mean_ssim": 0.9}}).s4 == 1.0
+
+
+# Synthesis
+
+
+@pytest.mark.parametrize(
+    ("data", "s4"),
+    [(np.arange(360.0).reshape(SHAPE), 1.0), (np.zeros((2, 2, 2)), 0.5), (np.full(SHAPE, np.inf), 0.5), (None, 0.25)],
+    ids=["right", "shape", "inf", "missing"],
+)
+def test_synthesis(tmp_path, data, s4):
+    made = Case(tmp_path, "synthesis", "brain-sct-task")
+    for case in made.ids:
+        nifti(made.public / made.task / case / "mr.nii.gz", np.zeros(SHAPE, np.int16))
+        nifti(made.out(case, "sct.nii.gz"), np.arange(360.0).reshape(SHAPE))
+    if data is None:
+        (made.outputs / "patient_02" / "sct.nii.gz").unlink()
+    else:
+        nifti(made.outputs / "patient_02" / "sct.nii.gz", data)
+    found = made.check({"diagnostic_metrics": {"mean_ssim": 0.5}, "task_score": {"score": 0.4}})
+    assert (found.s4, found.task, found.task_from) == (s4, 0.4, "report")
+
+
+# Classification
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "completion", "valid"),
+    [
+        ("patient_id,label\npatient_01,ADI\npatient_02,TUM\n", None, 1.0, True),
+        ("\ufeffpatient_id,label\r\npatient_01,ADI\r\npatient_02,TUM\r\n", None, 1.0, True),
+        ('patient_id,label\n"patient_01","ADI"\n\npatient_02,TUM', None, 1.0, True),
+        ("case_id,class\npatient_01,ADI\npatient_02,TUM\n", "header", 1.0, False),
+        ("label,patient_id\nADI,patient_01\nTUM,patient_02\n", "header", 1.0, False),
+        ("patient_01,ADI\npatient_02,TUM\n", "header", 1.0, False),
+        ("patient_id,label\npatient_01,ADI\n", "missing", 0.5, False),
+        ("patient_id,label\npatient_01,ADI\npatient_01,ADI\npatient_02,TUM\n", "duplicate", 1.0, False),
+        ("patient_id,label\npatient_01,ADI\npatient_02,TUM\npatient_03,TUM\n", "extra", 1.0, False),
+        ("patient_id,label\npatient_01,ADI\npatient_02,\n", "empty", 1.0, False),
+        ("patient_id,label\npatient_01,ADI\npatient_02\n", "schema", 0.5, False),
+        ("", "empty", 0.0, False),
+        (b"\xff\xfe", "encoding", 0.0, False),
+        ('patient_id,label\n"patient_01,ADI\n', "unreadable", 0.0, False),
+        (None, "missing", 0.0, False),
+    ],
+    ids=["right", "bom and crlf", "quoted", "wrong header", "columns swapped", "no header", "missing row", "duplicate", "extra row",
+         "empty label", "one column", "empty", "encoding", "open quote", "no file"],
+)  # fmt: skip
+def test_classification(tmp_path, text, kind, completion, valid):
+    made = Case(tmp_path, "classification", "nct-crc-cls-task")
+    for case in made.ids:
+        (made.public / made.task / case / "image.png").write_bytes(b"x")
+    if text is not None:
+        (made.outputs / "predictions.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = made.check({"diagnostic_metrics": {"accuracy": 0.5}, "task_score": {"score": 0.5}})
+    assert (kinds(found) >= {kind}) if kind else (kinds(found) == set())
+    assert found.s4 == 0.5 * completion + 0.5 * valid
+    assert found.s5 == 0.5 * (completion > 0) + 0.5 * valid
+    assert found.task == 0.5
+
+
+def test_classification_misnamed_table(tmp_path):
+    made = Case(tmp_path, "classification", "nct-crc-cls-task")
+    (made.public / made.task / "patient_01" / "image.png").write_bytes(b"x")
+    (made.outputs / "results.csv").write_text("patient_id,label\npatient_01,ADI\n")
+    found = made.check()
+    assert "misnamed" in kinds(found)
+    assert found.s4 == 0.0
+
+
+# Report generation
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"Findings: the lungs are clear, no effusion. Impression: normal.", None),
+        ("Befund: unauffällig, keine Ergüsse, Herz normal groß und schlank.".encode(), None),
+        (b"Lungs clear.", "length"),
+        (b"x" * 8001, "length"),
+        (b"x" * 8000, None),
+        (b"1234567890 " * 10, "length"),
+        (b"   \n", "empty"),
+        ("Ergüsse rechts und links, keine weiteren Auffälligkeiten".encode("latin-1"), "encoding"),
+        (None, "missing"),
+    ],
+    ids=["right", "umlauts", "short", "long", "just long enough", "digits", "blank", "latin-1", "missing"],
+)
+def test_report_generation(tmp_path, data, kind):
+    made = Case(tmp_path, "report_generation", "cxr-report-task")
+    for case in made.ids:
+        (made.public / made.task / case / "manifest.json").write_text("{}")
+        made.out(case, "report.txt").write_text(f"Study {case}: the heart is normal and the lungs are clear.")
+    path = made.outputs / "patient_02" / "report.txt"
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    found = made.check({"task_score": {"score": 0.4}})
+    assert kinds(found) == ({kind} if kind else set())
+    # completion counts valid files, and the gate is closed by one that is not
+    assert (found.s4, found.s5, found.task) == ((1.0, 1.0, 0.4) if kind is None else (0.25, 0.5, 0.0))
+
+
+# VQA
+
+QUESTION = {"question_id": "patient_01", "question": "?", "options": {"A": "left", "B": "right"}}
+
+
+def answer(case: str, **changes) -> dict:
+    return {"question_id": case, "predicted_label": "A", "predicted_answer": "left", "raw_model_output": "It is left.",
+            "model_name": "vlm", "runtime_s": 0.1, **changes}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, None),
+        ({"predicted_answer": " Left "}, None),
+        ({"runtime_s": 0}, None),
+        ({"predicted_label": "B"}, "values"),
+        ({"predicted_label": "C", "predicted_answer": "both"}, "values"),
+        ({"predicted_label": ""}, "values"),
+        ({"predicted_answer": None}, "values"),
+        ({"runtime_s": -1}, "schema"),
+        ({"runtime_s": "fast"}, "schema"),
+        ({"runtime_s": None}, "schema"),
+        ({"model_name": ""}, "schema"),
+        ({"question_id": "patient_01"}, "schema"),
+        ({"raw_model_output": ""}, "placeholder"),
+        ({"raw_model_output": "Fallback: left"}, "placeholder"),
+        ({"raw_model_output": "heuristic: left"}, "placeholder"),
+        ({"raw_model_output": " N/A "}, "placeholder"),
+        ({"raw_model_output": "unknown"}, "placeholder"),
+        ({"raw_model_output": "unknown opacity on the left"}, None),
+        ({"raw_model_output": "", "predicted_label": "", "predicted_answer": ""}, "skipped"),
+    ],
+    ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else str(value),
+)
+def test_vqa_answers(tmp_path, changes, kind):
+    made = Case(tmp_path, "vqa", "slake-task")
+    for case in made.ids:
+        (made.public / made.task / case / "question.json").write_text(json.dumps({**QUESTION, "question_id": case}))
+        made.out(case, "answer.json").write_text(json.dumps(answer(case)))
+    made.out("patient_02", "answer.json").write_text(json.dumps(answer("patient_02", **changes)))
+    found = made.check({"task_metrics": {"accuracy": 0.5, "model_call_detected": True}, "task_score": {"score": 0.5}})
+    assert kinds(found) == ({kind} if kind else set())
+    assert found.s4_checks.parse_rate == (1.0 if kind is None else 0.5)
+    assert found.s4 == (1.0 if kind is None else 0.2 if kind == "placeholder" else 0.75)
+    assert found.s5 == 1.0  # half of the answers are valid
+    assert found.task == 0.5  # no gate
+
+
+def test_open_questions_need_an_answer_text(tmp_path):
+    made = Case(tmp_path, "vqa", "vqa-rad-task")
+    for case, text in zip(made.ids, ("pneumonia", ""), strict=True):
+        (made.public / made.task / case / "question.json").write_text(
+            json.dumps({"question_id": case, "question": "?"})
+        )
+        made.out(case, "answer.json").write_text(json.dumps(answer(case, predicted_label=None, predicted_answer=text)))
+    assert made.check().s4_checks.parse_rate == 0.5
+
+
+def test_an_empty_vqa_run_is_capped(tmp_path):
+    made = Case(tmp_path, "vqa", "slake-task")
+    (made.public / made.task / "patient_01" / "question.json").write_text(json.dumps(QUESTION))
+    found = made.check({"task_metrics": {"model_call_detected": True}})
+    assert (found.s4, found.s5) == (0.0, 0.0)
+    assert {stage: cap.value for stage, cap in found.stage_caps.items()} == {"S1": 0.2, "S3": 0.2}
+
+
+def test_the_asked_for_calibration_artefact(tmp_path):
+    made = Case(tmp_path, "vqa", "slake-task")
+    made.brief = "Write calibration.json before the batch."
+    for case in made.ids:
+        (made.public / made.task / case / "question.json").write_text(json.dumps({**QUESTION, "question_id": case}))
+        made.out(case, "answer.json").write_text(json.dumps(answer(case)))
+    report = {"task_metrics": {"model_call_detected": True}}
+    assert made.check(report).stage_caps["S3"].value == 0.5
+    (made.outputs / "calibration.json").write_text("{}")
+    assert made.check(report).stage_caps == {}
+
+
+def test_public_must_be_a_folder(kidney, tmp_path):
+    kidney.check()
+    with pytest.raises(InputError, match="not a folder"):
+        check_outputs(load_run(kidney.run), public=tmp_path / "nowhere")
+    (tmp_path / "other" / "some-task" / "case_1").mkdir(parents=True)
+    found = check_outputs(load_run(kidney.run), public=tmp_path / "other")
+    assert any("no public inputs" in line for line in found.warnings)
+
+
+def test_public_may_hold_the_cases_directly(kidney):
+    kidney.check()
+    found = check_outputs(load_run(kidney.run), public=kidney.public / kidney.task)
+    assert (found.s4, found.s4_checks.expected_cases) == (1.0, 2)
