@@ -22,9 +22,9 @@ from typing import Any
 
 from ..errors import JudgeError
 from ..rubrics.model import Criterion
+from . import prompts
 from .base import StageReply, StageRequest, Usage
 from .evidence import MIN_BUDGET, PACKING, EvidencePack, pack
-from .prompts import prompt_text, prompts_sha256
 from .scorecard import CriterionResult, Vote
 
 DEFAULT_BUDGET = 12_000
@@ -32,7 +32,7 @@ DEFAULT_BUDGET = 12_000
 MIN_MASS = 0.5
 """Abstain when less of the probability than this lies on the allowed answers: the model did not understand the question."""
 NOT_APPLICABLE = "not_applicable"
-PROMPTS = ("local_system.txt", "local_question.txt")
+PROMPTS = ("local_system", "local_question")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class LocalJudge:
 
     @property
     def prompt_sha256(self) -> str:
-        return prompts_sha256(*PROMPTS)
+        return prompts.prompt_sha256(PROMPTS)
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
@@ -127,7 +127,11 @@ class LocalJudge:
         if value == 0 and packed.truncated:
             what = "; ".join(f"turn {o.turn}: {o.what}" for o in packed.left_out if o.relevant)[:300]
             return CriterionResult(
-                **unscored, reason="truncated", detail=f"judged not met, but evidence was left out: {what}"
+                id=criterion.id,
+                value=None,
+                status="unscored",
+                reason="truncated",
+                detail=f"judged not met, but evidence was left out: {what}",
             )
         vote = Vote(judge=self.name, value=value, probability=chance)
         return CriterionResult(
@@ -216,7 +220,7 @@ class Scorer:
     def _frame(self) -> tuple[list[int], list[int]]:
         """Tokens before the evidence and after a question: the chat template around one user message."""
         mark = "\x1fevidence\x1f"
-        system = prompt_text(PROMPTS[0])
+        system = prompts.load(PROMPTS[0])
         if getattr(self.tokenizer, "chat_template", None):
             messages = [{"role": "system", "content": system}, {"role": "user", "content": mark}]
             try:
@@ -312,13 +316,6 @@ def _questions(criterion: Criterion) -> list[tuple[str, dict[str, str]]]:
     for order in (options, options[::-1]):
         letters = dict(zip(string.ascii_uppercase, (value for value, _ in order), strict=False))
         lines = "\n".join(f"{letter}. {text}" for letter, (_, text) in zip(string.ascii_uppercase, order, strict=False))
-        slots = {"{title}": criterion.title, "{text}": criterion.text, "{answers}": lines}
-        asked.append((_fill(prompt_text(PROMPTS[1]), slots), letters))
+        slots = {"title": criterion.title, "text": criterion.text, "answers": lines}
+        asked.append((prompts.fill(PROMPTS[1], slots), letters))
     return asked
-
-
-def _fill(template: str, slots: Mapping[str, str]) -> str:
-    """Named slots replaced in one pass, so that a filled-in text is never searched for slots."""
-    import re
-
-    return re.sub("|".join(map(re.escape, slots)), lambda match: slots[match.group()], template)

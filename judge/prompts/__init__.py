@@ -23,10 +23,10 @@ def load(name: str) -> str:
 
 
 @cache
-def prompt_sha256() -> str:
-    """Of all prompt files with their names: part of every verdict's key."""
+def prompt_sha256(names: tuple[str, ...] = NAMES) -> str:
+    """Of these prompt files with their names: part of every verdict's key."""
     digest = hashlib.sha256()
-    for name in NAMES:
+    for name in names:
         digest.update(f"\0{name}\0{load(name)}".encode())
     return digest.hexdigest()
 

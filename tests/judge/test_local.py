@@ -34,7 +34,7 @@ def judge() -> LocalJudge:
 def request_() -> StageRequest:
     run = load_run(EXAMPLES / "clean")
     rubric = load_rubric("classification")
-    return StageRequest(run, segment(run), rubric, "S2", rubric.criteria("S2"))
+    return StageRequest(run, segment(run), rubric, "S2", rubric.criteria("S2")[:3])
 
 
 async def test_every_criterion_gets_a_value_of_its_scale_with_a_probability(judge: LocalJudge, request_: StageRequest) -> None:
@@ -89,13 +89,13 @@ async def test_special_tokens_in_a_transcript_stay_text(judge: LocalJudge, reque
 
 
 def test_questions_offer_every_level_in_both_orders_and_not_applicable_where_conditional() -> None:
-    levels = tuple(Level(value=v, text=t) for v, t in ((1.0, "all {answers}"), (0.5, "some"), (0.0, "none")))
-    criterion = Criterion(id="S3", title="Pilot", text="Was it {title} piloted?", scale=levels, conditional="a pilot failed", evidence=("S3",), source="test")  # fmt: skip
+    levels = tuple(Level(value=v, text=t) for v, t in ((1.0, "all <<answers>>"), (0.5, "some"), (0.0, "none")))
+    criterion = Criterion(id="S3", title="Pilot", text="Was it <<title>> piloted?", scale=levels, conditional="a pilot failed", evidence=("S3",), source="test")  # fmt: skip
     (text, first), (_, second) = _questions(criterion)
     assert list(first.values()) == ["1", "0.5", "0", NOT_APPLICABLE]
     assert list(second.values()) == [NOT_APPLICABLE, "0", "0.5", "1"]
-    assert "Was it {title} piloted?" in text, "text of a rubric is data, never a template"
-    assert "A. all {answers}" in text
+    assert "Was it <<title>> piloted?" in text, "text of a rubric is data, never a template"
+    assert "A. all <<answers>>" in text
 
 
 @pytest.mark.parametrize(
