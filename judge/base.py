@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run, Segmentation, Stage
@@ -66,6 +66,15 @@ class StageReply:
     says so by itself (judge_error, budget). They are kept as attempts and asked again; all others are verdicts."""
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """What a request would use, before it is made: at the least, and at the very most (the longest allowed reply, every
+    retry spent). None inside where a price or a token count is unknown."""
+
+    low: Usage
+    high: Usage
+
+
 class Judge(Protocol):
     """A judge never raises for one failed reply: that is an `unscored` verdict. JudgeError means it cannot work at all."""
 
@@ -90,3 +99,11 @@ class Judge(Protocol):
 
     async def judge(self, request: StageRequest) -> StageReply:
         """Verdicts for `request.criteria`."""
+
+
+@runtime_checkable
+class EstimatingJudge(Protocol):
+    """A judge that can say beforehand what a request would use: needed for `--max-cost`, used by dry runs."""
+
+    def estimate(self, request: StageRequest) -> Estimate:
+        """Without calling anything."""

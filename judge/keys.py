@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ..rubrics.model import Criterion, Rubric
-from ..trajectories.models import Stage
+from ..trajectories.models import Stage, Tier, Track
 from .base import Judge, StageRequest
 
 KeyPart = Literal["criterion", "evidence", "prompt", "judge", "parameters", "sample"]
@@ -109,15 +109,16 @@ def verdict_key(
     return maker.key(judge.evidence_sha256(request) if evidence_sha256 is None else evidence_sha256)
 
 
-def evidence_context(who: JudgeIdentity, rubric: Rubric, stage: Stage) -> str:
-    """What a stage's evidence depends on besides the run: the judge, where the rubric tells it to look, and our code.
+def evidence_context(who: JudgeIdentity, rubric: Rubric, stage: Stage, track: Track | None, tier: Tier | None) -> str:
+    """What a stage's evidence depends on besides the run's files: the judge, where the rubric tells it to look, a track
+    or tier that the user named instead of the files, and our code.
 
     The store remembers evidence hashes under (run content, stage, this), so that unchanged runs are not packed again.
     Any edit of the code that reads, segments or packs changes it: that costs a new packing, never a call.
     """
     scopes = [[criterion.id, list(criterion.evidence)] for criterion in rubric.criteria(stage)]
-    text = canonical_json([who.judge, who.prompt_sha256, who.parameters, rubric.track, stage, scopes, code_sha256()])
-    return hashlib.sha256(text.encode()).hexdigest()
+    parts = [who.judge, who.prompt_sha256, who.parameters, stage, track, tier, scopes, code_sha256()]
+    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
 @cache

@@ -47,7 +47,7 @@ class RunIndex(StorePart):
     """Every version of every run that was judged, and what its files looked like."""
 
     def add_run(self, run: Run, stamp: str | None = None) -> int:
-        """Note this version of a run, and what its files look like now (`stamps.stamp`); returns its reference."""
+        """Note this version of a run, and what its files look like now (`stamps.take`); returns its reference."""
         path = self.relative(run.path)
         row = {
             "id": run.id, "path": path, "sha256": run.sha256, "content_sha256": run.content_sha256, "agent": run.agent,
@@ -59,8 +59,7 @@ class RunIndex(StorePart):
         with self._write() as connection:
             connection.execute(self._insert(runs).values(clean_row(row)).on_conflict_do_nothing())
             ref = int(connection.execute(sa.select(runs.c.ref).where(same)).scalar_one())
-            if stamp is not None:
-                self._upsert_file(connection, path, run.content_sha256, stamp)
+            self._note_file(connection, path, run.content_sha256, stamp)
         return ref
 
     def stamped(self, paths: Iterable[Path]) -> dict[Path, FileStamp]:
@@ -96,30 +95,23 @@ class RunIndex(StorePart):
                 connection.execute(self._insert(schema.evidence).on_conflict_do_nothing(), values)
 
     def iter_runs(self) -> Iterator[StoredRun]:
-        """The newest known version of every run path, by path."""
+        """The version of every run that was last seen at its path, by path, read in chunks."""
         files, runs = schema.files, schema.runs
-        newest = sa.select(runs.c.path, sa.func.max(runs.c.ref).label("ref")).group_by(runs.c.path).subquery()
-        current = (
-            sa.select(runs)
-            .join(newest, newest.c.path == runs.c.path)
-            .outerjoin(files, files.c.path == runs.c.path)
-            .where(
-                sa.or_(
-                    runs.c.content_sha256 == files.c.content_sha256,
-                    sa.and_(files.c.path.is_(None), runs.c.ref == newest.c.ref),
-                )
-            )
-        )
+        here = sa.and_(runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256)
+        query = sa.select(runs).join_from(files, runs, here).order_by(files.c.path).limit(CHUNK)
         last = ""
-        while rows := self._read(current.where(runs.c.path > last).order_by(runs.c.path).limit(CHUNK)):
+        while rows := self._read(query.where(files.c.path > last)):
             for row in rows:
                 yield self._stored_run(row)
             last = rows[-1].path
 
-    def _upsert_file(self, connection: Connection, path: str, content: str, stamp: str) -> None:
-        new = {"content_sha256": content, "stamp": stamp, "stamped_at": now()}
-        statement = self._insert(schema.files).values(path=path, **new)
-        connection.execute(statement.on_conflict_do_update(index_elements=["path"], set_=new))
+    def _note_file(self, connection: Connection, path: str, content: str, stamp: str | None) -> None:
+        """A missing stamp does not take away one that still stands for the same content."""
+        files = schema.files
+        new = {"content_sha256": content, "stamp": stamp or "", "stamped_at": now()}
+        changed = files.c.content_sha256 != content if stamp is None else None
+        statement = self._insert(files).values(path=path, **new)
+        connection.execute(statement.on_conflict_do_update(index_elements=["path"], set_=new, where=changed))
 
     def _stored_run(self, row: sa.Row[Any]) -> StoredRun:
         return StoredRun(

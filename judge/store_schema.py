@@ -64,10 +64,10 @@ files = Table(
     metadata,
     Column("path", Text, primary_key=True),
     Column("content_sha256", String(64), nullable=False),
-    Column("stamp", String(64), nullable=False),
+    Column("stamp", Text, nullable=False),
     Column("stamped_at", String(32), nullable=False),
 )
-"""What is at a path now, as far as was seen: file sizes and times that stood for this content."""
+"""What is at a path now, as far as was seen, and the file sizes and times that stand for it (`stamps`; "" for none)."""
 
 evidence = Table(
     "evidence",

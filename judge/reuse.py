@@ -1,0 +1,140 @@
+"""A judge that looks in the store before it judges, and keeps what it says: the same seam, so any caller can have it.
+
+`StoredJudge(judge, store)` asks the inner judge only for criteria without a verdict. It also remembers the evidence
+hashes, so that later planning need not pack them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ..rubrics.load import criterion_sha256
+from ..rubrics.model import Criterion, Rubric
+from ..trajectories.models import Run
+from . import stamps
+from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest, Usage
+from .keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity
+from .scorecard import CriterionResult, FiredCode
+from .store import Store, StoredVerdict
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What the store knows about a request: the key of each of its criteria, and the verdicts found."""
+
+    keys: Mapping[str, VerdictKey]
+    found: Mapping[str, StoredVerdict]
+
+    def missing(self, criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        return tuple(c for c in criteria if c.id not in self.found)
+
+
+class StoredJudge:
+    """A judge with a memory. Name, prompts and parameters are those of the judge inside."""
+
+    def __init__(self, judge: Judge, store: Store) -> None:
+        self.inner, self._store = judge, store
+        self._who = identity(judge)
+        self._refs: dict[tuple[str, str], int] = {}
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.inner.members
+
+    @property
+    def prompt_sha256(self) -> str | None:
+        return self.inner.prompt_sha256
+
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        return self.inner.parameters
+
+    def evidence_sha256(self, request: StageRequest) -> str:
+        """The inner judge's, from the store where this content was packed before."""
+        run = request.run
+        context = evidence_context(self._who, request.rubric, request.stage, run.track, run.tier)
+        known = self._store.evidence([run.content_sha256], [context]).get((run.content_sha256, context))
+        if known is None:
+            known = self.inner.evidence_sha256(whole_stage(request))
+            self._store.add_evidence([(run.content_sha256, context, request.stage, known)])
+        return known
+
+    def estimate(self, request: StageRequest) -> Estimate | None:
+        """What judging would use beyond what the store has; None when the inner judge cannot say."""
+        missing = self.look_up(request).missing(request.criteria)
+        if not missing:
+            return Estimate(Usage(), Usage())
+        return (
+            self.inner.estimate(replace(request, criteria=missing)) if isinstance(self.inner, EstimatingJudge) else None
+        )
+
+    def look_up(self, request: StageRequest) -> Lookup:
+        """Keys and stored verdicts of the request's criteria."""
+        evidence = self.evidence_sha256(request)
+        keys = {c.id: _maker(self._who, c, request.sample).key(evidence) for c in request.criteria}
+        stored = self._store.known(key.sha256 for key in keys.values())
+        return Lookup(keys, {id: stored[key.sha256] for id, key in keys.items() if key.sha256 in stored})
+
+    def reference(self, run: Run) -> int:
+        """The store's reference of this version of the run."""
+        key = (str(run.path), run.content_sha256)
+        if key not in self._refs:
+            if len(self._refs) > 10_000:
+                self._refs.clear()
+            self._refs[key] = self._store.add_run(run)
+        return self._refs[key]
+
+    async def judge(self, request: StageRequest) -> StageReply:
+        """Stored verdicts and new ones, in the order of the criteria; usage and raw replies are the new ones' alone.
+
+        What the inner judge says is in the store before this returns, so a crash later loses nothing. Codes are those
+        of the newest call behind these verdicts.
+        """
+        reference, known = await asyncio.to_thread(self._before, request)
+        missing = known.missing(request.criteria)
+        if not missing:
+            codes = await asyncio.to_thread(self._codes, known)
+            return StageReply(tuple(known.found[c.id].result for c in request.criteria), codes=codes)
+        reply = await self.inner.judge(replace(request, criteria=missing))
+        reply = replace(reply, results=tuple(r for r in reply.results if r.id in known.keys))
+        keys = [known.keys[result.id] for result in reply.results]
+        standing = await asyncio.to_thread(self._store.add_reply, reference, request.rubric, request.stage, keys, reply)
+        results = {result.id: result for result in standing}
+        results |= {id: verdict.result for id, verdict in known.found.items()}
+        missed = CriterionResult(id="", value=None, status="unscored", reason="judge_error", detail="no result given")
+        ordered = tuple(results.get(c.id) or missed.model_copy(update={"id": c.id}) for c in request.criteria)
+        return replace(reply, results=ordered)
+
+    def _before(self, request: StageRequest) -> tuple[int, Lookup]:
+        return self.reference(request.run), self.look_up(request)
+
+    def _codes(self, known: Lookup) -> tuple[FiredCode, ...]:
+        newest = max(known.found.values(), key=lambda verdict: verdict.created_at)
+        return self._store.codes_of([newest.call_id]).get(newest.call_id, ())
+
+
+def whole_stage(request: StageRequest) -> StageRequest:
+    """The request with every criterion of its stage: evidence must not depend on which of them are still unknown."""
+    return replace(request, criteria=request.rubric.criteria(request.stage))
+
+
+def note_run(store: Store, run: Run, read_at_ns: int) -> int:
+    """Note a run that was read from `read_at_ns` (`stamps.clock`) on, with its files' stamp; returns its reference."""
+    return store.add_run(run, stamps.take(run, read_at_ns))
+
+
+@lru_cache(maxsize=4_096)
+def _maker(who: JudgeIdentity, criterion: Criterion, sample: int) -> KeyMaker:
+    return KeyMaker(who, criterion.id, criterion_sha256(criterion), sample)
+
+
+def makers(who: JudgeIdentity, rubric: Rubric, sample: int = 0) -> dict[str, KeyMaker]:
+    """Key makers of all criteria of a rubric, by id."""
+    return {c.id: _maker(who, c, sample) for c in rubric.criteria()}
