@@ -5,6 +5,7 @@ Facts on delivered files come in as plain values (`OutputFacts`), as opening fil
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -14,6 +15,12 @@ from ..trajectories.features import TurnFeatures
 from ..trajectories.models import Run, Segmentation, Stage, Turn
 from .episodes import Episode
 from .output_facts import OutputFacts
+
+
+def names_weights(code: str, stem: str) -> bool:
+    """Whether code names a weight file: `stem.ext`, or the stem alone in quotes or a path (an extension added later)."""
+    name = re.escape(stem)
+    return re.search(rf"(?<![\w.-]){name}\.[a-z]\w{{1,11}}\b|['\"/]{name}['\"/]", code) is not None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from ..errors import InputError
 from ..trajectories.models import Frozen
 
@@ -27,7 +29,7 @@ class Taxonomy(Frozen):
     title: str
     source: str
     codes: tuple[Code, ...]
-    categories: dict[str, str] = {}
+    categories: dict[str, str] = Field(default_factory=dict)
 
     def __getitem__(self, code: str) -> Code:
         """The code of this name; KeyError when the taxonomy has none."""

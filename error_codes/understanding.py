@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .context import CodeContext
+from .context import CodeContext, names_weights
 from .registry import Finding, detector
 
 _INFERENCE_ONLY = re.compile(
@@ -84,8 +84,8 @@ def prescribed_model_not_used(ctx: CodeContext) -> Iterable[Finding]:
     stem = named[1].rsplit(".", 1)[0]
     everything = "\n".join(t.code for t in ctx.run.turns if not ctx.feature(t.index).blocked)
     globbed = re.search(r"\*\.(?:pt|pth|onnx|ckpt|safetensors)|glob\([^)]{0,80}models", ctx.pipeline_code)
-    if stem not in ctx.pipeline_code and not globbed:
-        if stem in everything and not re.search(_WEIGHTS, ctx.pipeline_code):
+    if not names_weights(ctx.pipeline_code, stem) and not globbed:
+        if names_weights(everything, stem) and not re.search(_WEIGHTS, ctx.pipeline_code):
             return  # loaded once, kept in memory or in a helper that is not seen
         yield Finding((final,), f"The outputs were not made with the prescribed {named[1]}.", 0.8)
 
@@ -135,4 +135,27 @@ def fabricated_results(ctx: CodeContext) -> Iterable[Finding]:
     if turns:
         yield Finding(
             tuple(turns), "The brief forbids made-up data, yet the code generates its data or results at random.", 0.65
+        )
+
+
+_ORGAN_WITH_LESION = re.compile(
+    r"organ[^\n]{0,80}\b(?:tumou?r|lesion)s? included|organ \(?[^\n)]{0,60}including (?:the )?(?:tumou?r|lesion)",
+    re.IGNORECASE,
+)
+_ORGAN_LINE = re.compile(r"^[^\n]{0,300}\borgan\b[^\n]{0,300}$", re.IGNORECASE | re.MULTILINE)
+_ONE_LABEL = re.compile(r"==\s?1\b")
+_UNION = re.compile(r">\s?0|>=\s?1|!=\s?0|\||logical_or|isin|maximum|==\s?2|\bor\b|in \(1, ?2\)|in \[1, ?2\]|\+=")
+
+
+@detector("organ_without_lesion", code="E1", stage="S4", independence="from_trace")
+def organ_without_lesion(ctx: CodeContext) -> Iterable[Finding]:
+    """The brief wants the organ with the lesion in it, and the code writes the organ's own label only."""
+    if ctx.final_write is None or not _ORGAN_WITH_LESION.search(ctx.run.brief):
+        return
+    lines = [line for line in _ORGAN_LINE.findall(ctx.pipeline_code) if "print(" not in line]
+    if any(_ONE_LABEL.search(line) for line in lines) and not any(_UNION.search(line) for line in lines):
+        yield Finding(
+            (ctx.final_write,),
+            "The organ mask holds the organ's own label only, although the brief includes the lesion.",
+            0.75,
         )

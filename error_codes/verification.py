@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .context import CodeContext
+from .context import CodeContext, names_weights
 from .registry import Finding, detector
 from .signs import Sign, answered, signs
 
@@ -53,6 +53,8 @@ _SCALES = re.compile(
     re.I,
 )
 _CLASS_DOC = re.compile(r"class (\w{2,40})\([^)]{0,60}\):\s{1,12}(?:r?\"\"\"|#)([^\n]{1,300})")
+_ORDER = re.compile(r"\border:?\s{1,3}((?:[\w-]{1,20},\s?){1,12}[\w-]{1,20})", re.IGNORECASE)
+_LIST = re.compile(r"[\[(]((?:\s{0,8}['\"][\w -]{1,30}['\"]\s{0,4},?){2,13})\s{0,8}[\])]")
 _AXES = re.compile(r"\(\s?'([LR])',\s?'([AP])',\s?'([IS])'\s?\)|\b([LR])([AP])([IS])\b")
 _REORIENTS = re.compile(r"canonical|orient|flip|\[\s?::\s?-1|fliplr|reorient|resampl|ornt|axcodes", re.IGNORECASE)
 
@@ -194,6 +196,30 @@ def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
             return
 
 
+@detector("label_order_missed", code="E3", stage="S3", independence="from_trace")
+def label_order_missed(ctx: CodeContext) -> Iterable[Finding]:
+    """The card states the order of the model's labels, and the code maps the outputs in another order."""
+    final, code = ctx.final_write, ctx.pipeline_code
+    if final is None:
+        return
+    lists = [tuple(re.findall(r"['\"]([\w -]{1,30})['\"]", inner)) for inner in _LIST.findall(code)]
+    for turn in ctx.run.turns[:final]:
+        for line in turn.output[:200_000].splitlines():
+            match = _ORDER.search(line[:600])
+            if match is None or not any(names_weights(code, stem) for stem in _WEIGHT.findall(line[:600])):
+                continue
+            stated = tuple(name.strip() for name in match[1].split(","))
+            used = [names for names in lists if sorted(map(str.lower, names)) == sorted(map(str.lower, stated))]
+            if used and all(tuple(map(str.lower, names)) != tuple(map(str.lower, stated)) for names in used):
+                order = ", ".join(used[0])
+                yield Finding(
+                    (final, *ctx.checks),
+                    f"The card orders the labels {', '.join(stated)}, the code reads them as {order}.",
+                    0.8,
+                )
+                return
+
+
 @detector("orientation_ignored", code="E3", stage="S3", independence="from_trace")
 def orientation_ignored(ctx: CodeContext) -> Iterable[Finding]:
     """The headers printed show cases in different orientations, and the pipeline treats all alike."""
@@ -251,7 +277,7 @@ def _admits(ctx: CodeContext) -> bool:
 def _missed(output: str, code: str) -> str:
     """The input convention of a model that the code uses and does not follow; empty when all are followed."""
     lines = [line[:600] for line in output[:200_000].splitlines()]
-    notes = [line for line in lines if any(stem in code for stem in _WEIGHT.findall(line))]
+    notes = [line for line in lines if any(names_weights(code, stem) for stem in _WEIGHT.findall(line))]
     notes += [doc for name, doc in _CLASS_DOC.findall(output[:200_000]) if re.search(rf"\b{name}\b", code)]
     for note in notes:
         for number in _DIVISOR.findall(note):

@@ -89,9 +89,9 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
             return code, why
     options = question.get("options") if question is not None else None
     if isinstance(options, Mapping) and options:
-        code = _against_options(str(label or ""), str(text or ""), raw, {str(k): str(v) for k, v in options.items()})
-        if code is not None:
-            return code
+        clash = _against_options(str(label or ""), str(text or ""), raw, {str(k): str(v) for k, v in options.items()})
+        if clash is not None:
+            return clash
     if _NO_MODEL.match(str(answer["model_name"] or "")):
         return "AUX001", "The field that names the model names none."
     return None

@@ -1,0 +1,246 @@
+"""One table of cases per detector: what fires it, and the nearest things that do not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from ambjudge.error_codes.registry import MODULES, detectors
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tiny_runs import SUBMIT, facts, say, submit
+
+LOAD = "import torch\nnet = torch.load('/data/public/models/net.pt')\n"
+CASES = (
+    "import glob\nfor p in sorted(glob.glob('/data/public/patient_*/ct.nii.gz')):\n    x = load(p)\n    y = net(x)\n"
+)
+SAVE = "    nib.save(y, f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n"
+BATCH = LOAD + CASES + SAVE + "    print(pid, 'tumour', int(y.sum()))\n"
+CHECK = "import glob, nibabel as nib\nfor f in glob.glob('/workspace/agents_outputs/*/lesion.nii.gz'):\n    k = nib.load(f); assert k.shape == (64, 64, 24)\n    print(f, k.shape, 'ok')\n"
+GOOD_LOG = "\n".join(f"patient_{i:04d} tumour {400 + 37 * i}" for i in range(1, 9))
+TRACE = (
+    'Traceback (most recent call last):\n  File "/workspace/run.py", line {line}, in main\n    y = net(x)\n{error}\n'
+)
+SHAPE = TRACE.format(line=9, error="RuntimeError: expected 3 channels, got 160")
+NO_PIP = "ERROR: Could not find a version that satisfies the requirement monai (from versions: none)\nERROR: No matching distribution found for monai"
+NETWORK = "ERROR: Could not install packages due to an OSError: HTTPSConnectionPool: Max retries exceeded"
+
+
+def fail(error=SHAPE, code=BATCH, **more):
+    return say("Again.", code, err=error, exit_code=1, **more)
+
+
+GOOD = say("Run all.", BATCH, GOOD_LOG)
+LOOK = say("Check the files.", CHECK, "f (64, 64, 24) ok\n" * 8)
+MISNAMED = facts(
+    completion=0.5, format_valid=False, kinds=[("misnamed", "mask.nii.gz instead of lesion.nii.gz", "patient_0001")]
+)
+BROKEN = facts(format_valid=False, kinds=[("header", "predictions.csv has the header a,b", None)])
+TRAIN = LOAD + "loss = f(net(x)); loss.backward(); optimizer.step()\n"
+BLOCK = "WARNING (1/1): SANDBOX VIOLATION at turn 2.\nViolation: BLOCKED: forbidden pattern '.backward('\nYour code was blocked and not executed."
+
+
+def blocked(code, text=BLOCK):
+    return say("Adapt.", code, err=text, exit_code=-1)
+
+
+# name -> rows of (id, turns, stages, number of findings, options)
+TABLE = {
+    "repeated_code_failure": [
+        ("three-failures", [fail(), fail(), fail(), GOOD, LOOK, SUBMIT], "S4 S4 S4 S4 S5 S5", 1, {}),
+        ("hidden-by-a-pipe", [fail(), say("Tail.", BATCH, SHAPE), fail(), GOOD, SUBMIT], "S4 S4 S4 S4 S5", 1, {}),
+        ("two-failures-fixed", [fail(), fail(), GOOD, LOOK, SUBMIT], "S4 S4 S4 S5 S5", 0, {}),
+        ("worked-in-between", [fail(), GOOD, fail(), GOOD, fail(), GOOD], "S4 S4 S4 S4 S4 S4", 0, {}),
+        ("three-different-steps", [
+            fail(code="import os\nprint(os.environ['A_KEY'])", error=TRACE.format(line=1, error="KeyError: 'A_KEY'")),
+            fail(code="rows = table.pivot(index=name)", error=TRACE.format(line=2, error="NameError: name 'table' is not defined")),
+            fail(code="figure.savefig(target)", error=TRACE.format(line=3, error="ValueError: unknown format")),
+            GOOD], "S1 S2 S3 S4", 0, {}),
+        ("access-failures-are-not-code", [fail(NO_PIP, "pip install monai", language="bash")] * 3, "S2 S2 S2", 0, {}),
+    ],
+    "repeated_access_failure": [
+        ("pip-three-times", [fail(NO_PIP, "pip install monai", language="bash"), fail(NETWORK, "pip install --index-url x monai", language="bash"), fail(NO_PIP, "pip3 install monai==1.0", language="bash"), GOOD], "S2 S2 S2 S4", 1, {}),
+        ("two-imports-fixed", [fail(TRACE.format(line=1, error="ModuleNotFoundError: No module named 'nets'"), LOAD), fail(TRACE.format(line=2, error="IsADirectoryError: [Errno 21] Is a directory: '/m'"), LOAD), say("Fixed.", LOAD, "ok"), GOOD], "S2 S2 S2 S4", 0, {}),
+        ("code-failures-are-not-access", [fail(), fail(), fail(), GOOD], "S4 S4 S4 S4", 0, {}),
+    ],
+    "crash_cost_outputs": [
+        ("never-overcome", [fail(), say("All done.")], "S4 S5", 1, {"known": facts(completion=0.25, kinds=[("missing", "lesion.nii.gz is missing", "patient_0004")])}),
+        ("overcome", [fail(), GOOD, LOOK, SUBMIT], "S4 S4 S5 S5", 0, {"known": facts()}),
+        ("nothing-lost", [GOOD, fail(code=BATCH), SUBMIT], "S4 S4 S5", 0, {"known": facts()}),
+    ],
+    "access_cost_outputs": [
+        ("weights-never-loaded", [fail(TRACE.format(line=3, error="OSError: net is not a local folder and is not a valid model identifier"), BATCH), say("I give up.")], "S4 S5", 1, {"known": facts(completion=0.0)}),
+        ("loaded-later", [fail(TRACE.format(line=3, error="OSError: x is not a valid model identifier"), BATCH), GOOD, SUBMIT], "S4 S4 S5", 0, {"known": facts()}),
+    ],
+    "missing_files": [
+        ("misnamed", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 1, {"known": MISNAMED}),
+        ("complete", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {"known": facts()}),
+        ("unknown", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {"known": None}),
+    ],
+    "malformed_files": [
+        ("header", [GOOD, SUBMIT], "S4 S5", 1, {"known": BROKEN}),
+        ("placeholders-are-no-form", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(format_valid=False, kinds=[("placeholder", "raw output is a placeholder", "q_0001")])}),
+        ("valid", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts()}),
+    ],
+    "report_says_incomplete": [
+        ("answer-names-missing", [GOOD, submit(complete=False, missing_files=["patient_0006/lesion.nii.gz"])], "S4 S5", 1, {}),
+        ("answer-complete", [GOOD, SUBMIT], "S4 S5", 0, {}),
+        ("files-speak-for-themselves", [GOOD, submit(complete=False)], "S4 S5", 0, {"known": facts()}),
+    ],
+    "ended_without_deliverable": [
+        ("gave-up", [fail(), say("Sorry, need more steps to process this request.")], "S4 S5", 1, {}),
+        ("wrote-outputs", [GOOD, say("Done.")], "S4 S5", 0, {}),
+        ("submitted", [fail(), SUBMIT], "S4 S5", 0, {}),
+    ],
+    "forbidden_training": [
+        ("ran", [say("Tune.", TRAIN, "0 loss 0.1"), GOOD, SUBMIT], "S3 S4 S5", 1, {}),
+        ("tried-again-after-the-block", [blocked(TRAIN), blocked(TRAIN)], "S3 S4", 1, {}),
+        ("blocked-once-and-dropped", [blocked(TRAIN), GOOD, SUBMIT], "S3 S4 S5", 0, {}),
+        ("training-allowed", [say("Tune.", TRAIN, "0 loss 0.1"), GOOD], "S3 S4", 0, {"brief": "Track: segmentation. Train a model if you like."}),
+        ("inference-in-train-mode-words", [say("Run.", LOAD + "net.eval()\n# no training here\n", "ok")], "S2", 0, {}),
+    ],
+    "repeated_violation": [
+        ("twice", [blocked("ls /data/private"), blocked("ls /data/private")], "S1 S1", 1, {}),
+        ("once", [blocked("ls /data/private"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
+    ],
+    "prescribed_model_not_used": [
+        ("another-weight-file", [say("Run.", BATCH.replace("net.pt", "other.pt"), GOOD_LOG), SUBMIT], "S4 S5", 1, {}),
+        ("the-prescribed-one", [GOOD, SUBMIT], "S4 S5", 0, {}),
+        ("loaded-by-a-module", [say("Module.", "open('/workspace/lib.py','w').write('''" + LOAD + "''')", ""), say("Run.", "from lib import net\n" + CASES + SAVE, GOOD_LOG)], "S2 S4", 0, {}),
+        ("nothing-prescribed", [say("Run.", BATCH.replace("net.pt", "other.pt"), GOOD_LOG)], "S4", 0, {"brief": "Track: segmentation. METHOD. Choose any model."}),
+    ],
+    "organ_without_lesion": [
+        ("organ-is-label-one-only", [say("Run.", LOAD + CASES + "    organ = (lab == 1)\n    nib.save(organ, '/workspace/agents_outputs/p/organ.nii.gz')\n", GOOD_LOG), SUBMIT], "S4 S5", 1, {"extra": "Write organ.nii.gz (whole kidney, tumour included) and lesion.nii.gz (tumour)."}),
+        ("union", [say("Run.", LOAD + CASES + "    organ = (lab > 0)\n    nib.save(organ, '/workspace/agents_outputs/p/organ.nii.gz')\n", GOOD_LOG), SUBMIT], "S4 S5", 0, {"extra": "Write organ.nii.gz (whole kidney, tumour included) and lesion.nii.gz (tumour)."}),
+        ("not-asked-for", [say("Run.", LOAD + CASES + "    organ = (lab == 1)\n    nib.save(organ, '/workspace/agents_outputs/p/organ.nii.gz')\n", GOOD_LOG)], "S4", 0, {}),
+    ],
+    "no_model_behind_answers": [
+        ("no-call", [say("Answer.", "json.dump(a, open('/workspace/agents_outputs/q_1/answer.json','w'))", "ok")], "S4", 1, {"track": "vqa", "task": "slake-task", "known": facts(model_call_found=False)}),
+        ("a-call", [say("Answer.", "json.dump(a, open('/workspace/agents_outputs/q_1/answer.json','w'))", "ok")], "S4", 0, {"track": "vqa", "task": "slake-task", "known": facts(model_call_found=True)}),
+        ("another-track", [GOOD], "S4", 0, {"known": facts(model_call_found=False)}),
+    ],
+    "invented_name": [
+        ("planned-and-absent", [fail(NO_PIP.replace("monai", "medsegzoo"), "pip install medsegzoo", language="bash"), GOOD, SUBMIT], "S2 S4 S5", 1, {"plan": "# Plan\nUse medsegzoo for inference.\n"}),
+        ("a-guess-outside-the-plan", [fail(NO_PIP.replace("monai", "medsegzoo"), "pip install medsegzoo", language="bash"), GOOD], "S2 S4", 0, {"plan": "# Plan\nUse net.pt.\n"}),
+    ],
+    "fabricated_results": [
+        ("random-results", [say("Make.", "import numpy as np\ndef generate_fake_results():\n    return np.random.rand(5)\n", "ok")], "S4", 1, {"brief": "Do not use synthetic or fake results."}),
+        ("no-such-rule", [say("Make.", "import numpy as np\ndef generate_fake_results():\n    return np.random.rand(5)\n", "ok")], "S4", 0, {}),
+        ("random-split", [say("Split.", "import numpy as np\nidx = np.random.permutation(10)\n", "ok")], "S2", 0, {"brief": "Do not use synthetic or fake results."}),
+    ],
+    "wrong_files_unnoticed": [
+        ("check-passed", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 1, {"known": MISNAMED}),
+        ("no-check", [GOOD, SUBMIT], "S4 S5", 1, {"known": BROKEN}),
+        ("said-so", [GOOD, LOOK, submit("Only 4 of 8 patients could be done, the rest is missing.")], "S4 S5 S5", 0, {"known": MISNAMED}),
+        ("nothing-missing-is-no-admission", [GOOD, LOOK, submit("Nothing is missing.")], "S4 S5 S5", 1, {"known": MISNAMED}),
+        ("cut-before-any-claim", [GOOD], "S4", 0, {"known": MISNAMED}),
+        ("good-files", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {"known": facts()}),
+    ],
+    "failed_batch_accepted": [
+        ("declared-done", [fail(), say("All set, segmentation is done!")], "S4 S5", 1, {}),
+        ("honest", [fail(), say("It could not finish; outputs are missing.")], "S4 S5", 0, {}),
+        ("run-again", [fail(), GOOD, say("Done.")], "S4 S4 S5", 0, {}),
+    ],
+    "nothing_checked": [
+        ("silent", [say("Run.", BATCH, "done"), submit("Saved and verified.")], "S4 S5", 1, {}),
+        ("log-with-values", [GOOD, SUBMIT], "S4 S5", 0, {}),
+        ("listed", [say("Run.", BATCH, "done"), say("List.", "ls /workspace/agents_outputs", "a\nb\n", language="bash"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("cut", [say("Run.", BATCH, "done")], "S4", 0, {}),
+    ],
+    "claim_without_check": [
+        ("claimed", [GOOD, submit("All masks are saved and verified.")], "S4 S5", 1, {}),
+        ("claimed-and-checked", [GOOD, LOOK, submit("All masks are saved and verified.")], "S4 S5 S5", 0, {}),
+        ("no-claim", [GOOD, submit("Masks are saved.")], "S4 S5", 0, {}),
+    ],
+    "promised_check_skipped": [
+        ("skipped", [GOOD, SUBMIT], "S4 S5", 1, {"plan": "- Verify 16 files: shape, affine.\n"}),
+        ("kept", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {"plan": "- Verify 16 files: shape, affine.\n"}),
+        ("not-promised", [GOOD, SUBMIT], "S4 S5", 0, {"plan": "- Run all cases.\n"}),
+    ],
+    "sign_ignored": [
+        ("zero-voxels", [say("Run.", BATCH, GOOD_LOG.replace("tumour 622", "tumour 0")), LOOK, SUBMIT], "S4 S5 S5", 1, {}),
+        ("zero-voxels-explained", [say("Run.", BATCH, GOOD_LOG.replace("tumour 622", "tumour 0")), say("Patient 6 has no tumour: the smoothed HU shows none.", CHECK, "ok\n" * 8), SUBMIT], "S4 S5 S5", 0, {}),
+        ("zero-voxels-then-fixed", [say("Run.", BATCH, GOOD_LOG.replace("tumour 622", "tumour 0")), GOOD, LOOK, SUBMIT], "S4 S4 S5 S5", 0, {}),
+        ("plain-counts", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {}),
+        ("fallback", [say("Run.", BATCH, GOOD_LOG + "\nmapped 3 fallback 5"), submit("A few have the default answer.")], "S4 S5", 1, {"known": facts()}),
+        ("no-fallback", [say("Run.", BATCH, GOOD_LOG + "\nmapped 8 fallback 0"), SUBMIT], "S4 S5", 0, {"known": facts()}),
+        ("nan", [say("Run.", BATCH, GOOD_LOG + "\nmean dice: nan"), SUBMIT], "S4 S5", 1, {}),
+        ("nan-count-zero", [say("Run.", BATCH, GOOD_LOG + "\nmean 3.2 nan=0"), SUBMIT], "S4 S5", 0, {}),
+        ("constant", [say("Run.", BATCH, "\n".join(f"entry {i} tokens 242" for i in range(1, 9))), SUBMIT], "S4 S5", 1, {}),
+        ("constant-shape", [say("Run.", BATCH, "\n".join(f"case_{i} shape 128 dtype 32 mean {i}.5" for i in range(1, 9))), SUBMIT], "S4 S5", 0, {}),
+        ("twins", [say("Run.", BATCH, "method alpha 0.8123 0.4417 0.1291\nmethod beta 0.8123 0.4417 0.1291"), SUBMIT], "S4 S5", 1, {}),
+        ("one-class", [say("Run.", BATCH, "{'TUM': 8}\n1\n2\n3"), SUBMIT], "S4 S5", 1, {"track": "classification", "task": "nct-crc-cls-task", "known": facts()}),
+        ("weights-not-loaded", [say("Run.", BATCH, "_IncompatibleKeys(missing_keys=['head.weight'], unexpected_keys=[])\n" + GOOD_LOG), SUBMIT], "S4 S5", 1, {}),
+        ("before-the-pilot", [say("Look.", "print(1)", "patient_0001 tumour 0\npatient_0002 tumour 9\npatient_0003 tumour 8"), GOOD, LOOK, SUBMIT], "S1 S4 S5 S5", 0, {}),
+    ],
+    "bad_content_delivered": [
+        ("placeholders", [GOOD, SUBMIT], "S4 S5", 1, {"known": facts(placeholder_rate=0.2)}),
+        ("few-placeholders", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(placeholder_rate=0.04)}),
+        ("identical", [GOOD, SUBMIT], "S4 S5", 1, {"known": facts(kinds=[("identical", "all outputs are the same", None)])}),
+        ("one-empty-case", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(kinds=[("empty", "no voxel", "patient_0003")])}),
+    ],
+    "input_convention_missed": [
+        ("scaling-left-out", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: `DnCNN()`; input HU / 1000, output in the same units", language="bash"), GOOD, LOOK, SUBMIT], "S1 S4 S5 S5", 1, {}),
+        ("scaled", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: `DnCNN()`; input HU / 1000, output in the same units", language="bash"), say("Run.", BATCH.replace("load(p)", "load(p) / 1000.0"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+        ("scaled-by-a-power", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: input HU / 1000", language="bash"), say("Run.", BATCH.replace("load(p)", "load(p) * 1e-3 / 1e3"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+        ("window", [say("Card.", "cat MODEL_CARDS.md", "| net.pt | HU clipped to [-160, 240], scaled to [0, 1] |", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 1, {}),
+        ("unit-range-images", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: `SmallCNN(4)`; RGB 64x64 in [0,1]", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 1, {}),
+        ("card-of-another-model", [say("Card.", "cat MODEL_CARDS.md", "`legacy.pt`: input HU / 1000", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
+    ],
+    "label_order_missed": [
+        ("swapped", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: output order ADI, LYM, STR, TUM.", language="bash"), say("Run.", BATCH + "L = ['ADI', 'STR', 'LYM', 'TUM']", GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
+        ("kept", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: output order ADI, LYM, STR, TUM.", language="bash"), say("Run.", BATCH + "L = ['ADI', 'LYM', 'STR', 'TUM']", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+        ("another-list", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: classes in the order rbc, wbc, platelets.", language="bash"), say("Run.", BATCH + "C = ['wbc', 'platelets']", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+    ],
+    "orientation_ignored": [
+        ("odd-case", [say("Headers.", "print(1)", "p1 (64, 64) ('R', 'A', 'S')\np2 (64, 64) ('R', 'A', 'S')\np3 (64, 64) ('L', 'A', 'S')"), GOOD, SUBMIT], "S2 S4 S5", 1, {}),
+        ("reoriented", [say("Headers.", "print(1)", "p1 RAS\np2 RAS\np3 LAS"), say("Run.", BATCH.replace("load(p)", "as_closest_canonical(load(p))"), GOOD_LOG), SUBMIT], "S2 S4 S5", 0, {}),
+        ("all-alike", [say("Headers.", "print(1)", "p1 RAS\np2 RAS\np3 RAS"), GOOD, SUBMIT], "S2 S4 S5", 0, {}),
+    ],
+    "defect_accepted": [
+        ("accepted", [say("Pilot.", LOAD + "print(net(x).max())", "0.1"), say("The tumour channel looks wrong, but the card says so. Run all.", BATCH, GOOD_LOG), SUBMIT], "S3 S4 S5", 1, {}),
+        ("accepted-but-files-opened", [say("Pilot.", LOAD + "print(net(x).max())", "0.1"), say("The tumour channel looks wrong, but the card says so. Run all.", BATCH, GOOD_LOG), LOOK, SUBMIT], "S3 S4 S5 S5", 0, {}),
+        ("nothing-odd", [say("Pilot.", LOAD + "print(net(x).max())", "0.9"), GOOD, SUBMIT], "S3 S4 S5", 0, {}),
+    ],
+    "near_zero_metric": [
+        ("near-zero", [GOOD, SUBMIT], "S4 S5", 1, {"known": facts(task_score=0.03)}),
+        ("fair", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(task_score=0.4)}),
+        ("invalid-files", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(task_score=0.0, format_valid=False)}),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "turns", "stages", "count", "options"),
+    [pytest.param(name, *row[1:], id=f"{name}-{row[0]}") for name, rows in TABLE.items() for row in rows],
+)
+def test_detectors(detect, name, turns, stages, count, options):
+    options = dict(options)
+    found = detect(name, turns, stages, options.pop("known", None), **options)
+    assert len(found) == count, found
+
+
+def test_every_detector_has_a_table_with_positives_and_near_misses():
+    names = {d.name for d in detectors("paper")}
+    assert names == set(TABLE)
+    for name, rows in TABLE.items():
+        assert any(row[3] for row in rows), name
+        assert any(not row[3] for row in rows), name
+
+
+def test_detectors_say_what_they_are():
+    for taxonomy in ("paper", "harness"):
+        found = detectors(taxonomy)
+        assert len({d.name for d in found}) == len(found)
+        for d in found:
+            assert d.doc, d.name
+            assert d.function.__module__.rpartition(".")[2] in MODULES
+    assert {d.independence for d in detectors("paper")} == {"from_trace", "from_files", "from_score"}
+
+
+def test_a_name_stands_once():
+    from ambjudge.error_codes.registry import detector
+
+    with pytest.raises(ValueError, match="there already"):
+        detector("missing_files", code="E5", stage="S5", independence="from_files")(lambda ctx: ())
