@@ -112,6 +112,8 @@ class TurnFeatures(Frozen):
     """Shapes, types, spacing or sizes of data or results are printed."""
     packages_outputs: bool = False
     watches_progress: bool = False
+    starts_background: bool = False
+    """A command is left running in the background."""
     imports_only: bool = False
     """The executed code does little more than import libraries."""
     prepares_folders: bool = False

@@ -215,7 +215,7 @@ def _setup(scene: Scene) -> Iterator[Reason]:
     if fact.loads_model and not fact.forward_pass and scene.place == "before":
         yield "loads_model", {"S2": 1.5}
     if fact.dummy_forward:
-        yield "dummy_forward", {"S2": 1.5}
+        yield "dummy_forward", {"S2": 2.5}
     if fact.module_only and scene.place == "before":
         looks = any(_LOOKING_SCRIPT.search(PurePosixPath(p).name) for p in fact.written_paths)
         yield "module_only", {"S1": 3.0, "S2": 1.5} if looks else {"S2": 4.0}
@@ -238,6 +238,8 @@ def _work(scene: Scene) -> Iterator[Reason]:
         return
     if fact.watches_progress and place != "before":
         yield "watches_progress", {"S4": 4.0}
+    if fact.starts_background and fact.runs_script:
+        yield "starts_background", {"S4": 2.5}  # nobody sends a single case to the background
     if place == "after":
         return
     if fact.writes_outputs:

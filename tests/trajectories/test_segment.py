@@ -1,0 +1,271 @@
+"""Segmentation: small stories turn by turn, properties, recorded runs, and runs made to be slow."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import STAGES, Run
+from ambjudge.trajectories.segment import segment
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDED = ROOT / "tests" / "data" / "recorded"
+EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA") or ROOT.parent / "shared" / "data" / "external")
+
+IDS = [f"case_{i:04d}" for i in range(1, 9)]
+HEAD = "import sys, glob, os, torch, numpy as np\nfrom nets import Net\nm = Net(); m.load_state_dict(torch.load('/data/public/models/w.pt')); m.eval()\n"
+FORWARD = (
+    "    a = np.load(f'/data/public/{c}/ldct.npy')\n    with torch.no_grad(): y = m(torch.from_numpy(a)).numpy()\n"
+)
+SAVE = "    np.save(f'/workspace/agents_outputs/{c}/enhanced.npy', y)\n"
+STATS = "    print(c, y.shape, y.min(), y.max(), y.mean())\n"
+EVERY = "for p in sorted(glob.glob('/data/public/case_*/ldct.npy')):\n    c = p.split('/')[-2]\n"
+
+LISTING = ("bash", "ls /data/public; cat /data/public/models/MODEL_CARDS.md", "\n".join(IDS))
+LOOK = (
+    "python",
+    "import numpy as np, glob\nfor p in glob.glob('/data/public/*/ldct.npy'):\n    a = np.load(p); print(a.shape, a.min())",
+    "",
+)
+PLAN = ("bash", "cat > /workspace/plan/plan.md <<'EOF'\n# Plan\n1. load\n2. pilot\n3. all\nEOF", "")
+ENVIRONMENT = ("bash", "nvidia-smi; python --version; pip list", "")
+INSTALL = ("bash", "pip install monai", "")
+LOAD = ("python", HEAD + "print(m)\nprint(m(torch.zeros(1, 1, 8, 8)).shape)", "")
+MODULE = (
+    "bash",
+    "cat > /workspace/run.py <<'EOF'\n"
+    + HEAD
+    + "def main():\n  for c in sys.argv[1:]:\n"
+    + FORWARD.replace("    ", "      ")
+    + SAVE.replace("    ", "      ")
+    + "if __name__ == '__main__':\n    main()\nEOF",
+    "",
+)
+PILOT = ("python", HEAD + "for c in ['case_0001']:\n" + FORWARD + STATS, "case_0001 (8, 8) 0 1 0.5")
+PILOT_SAVED = ("python", HEAD + "for c in ['case_0001']:\n" + FORWARD + SAVE + STATS, "case_0001 (8, 8) 0 1 0.5")
+PILOT_READ = (
+    "python",
+    "import numpy as np\ny = np.load('/workspace/agents_outputs/case_0001/enhanced.npy')\nprint(y.shape, y.min(), np.isfinite(y).all())",
+    "",
+)
+BATCH = ("python", HEAD + EVERY + FORWARD + SAVE + STATS, "\n".join(IDS))
+FAILED_BATCH = (*BATCH[:2], "", 1)
+RESUME = ("python", HEAD + "for c in ['case_0007', 'case_0008']:\n" + FORWARD + SAVE, "")
+PLAUSIBLE = ("python", HEAD + "for c in ['case_0003']:\n" + FORWARD + STATS, "")
+VERIFY = (
+    "python",
+    "import os, numpy as np\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/enhanced.npy'\n    assert os.path.exists(q)\n    print(c, np.load(q).shape)",
+    "",
+)
+LIST_OUT = ("bash", "ls /workspace/agents_outputs | wc -l", "8")
+SUBMIT = ("submit", "", "")
+CANDIDATES = ("python", HEAD + EVERY + FORWARD + "    print(c, y.mean())", "\n".join(IDS))
+COMMENT = "# S3: batch\n"
+
+
+def make_run(folder: Path, *turns: tuple | str, task: str | None = "ldct-denoising-task", text: str = "") -> Run:
+    """A run of (language, code, output[, exit code]) turns; strings are plain messages."""
+    messages: list[dict] = [{"role": "user", "content": "Denoise every case."}]
+    for i, turn in enumerate(turns):
+        if isinstance(turn, str):
+            messages.append({"role": "assistant", "content": turn})
+            continue
+        language, code, output, *exit_code = turn
+        name = "submit_results" if language == "submit" else "execute_code"
+        arguments = {} if language == "submit" else {"language": language, "code": code}
+        call = {"id": f"c{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        messages.append({"role": "assistant", "content": text, "tool_calls": [call]})
+        result = {"exit_code": exit_code[0] if exit_code else 0, "stdout": output, "stderr": ""}
+        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "conversation.json"
+    path.write_text(json.dumps({"task": task, "messages": messages}))
+    return load_run(path)
+
+
+STORIES = [
+    pytest.param([LISTING, LOOK, PLAN, ENVIRONMENT, LOAD, PILOT, BATCH, VERIFY, SUBMIT], "1 1 1 2 2 3 4 5 5", id="by the book"),
+    pytest.param([LISTING, BATCH, SUBMIT], "1 4 5", id="batch at once"),
+    pytest.param([LISTING, PLAN, INSTALL, MODULE, ("bash", "python /workspace/run.py case_0001", ""), ("bash", "python /workspace/run.py $(ls /data/public)", ""), SUBMIT], "1 1 2 2 3 4 5", id="module, then pilot, then all by the shell"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT_SAVED, PILOT_READ, BATCH, LIST_OUT, SUBMIT], "1 1 2 3 3 4 5 5", id="a pilot's output read back is validation"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, FAILED_BATCH, FAILED_BATCH, BATCH, VERIFY, SUBMIT], "1 1 2 3 4 4 4 5 5", id="failed attempts count for what they attempt"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, RESUME, VERIFY, SUBMIT], "1 1 2 3 4 4 5 5", id="missing cases run again"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, PLAUSIBLE, VERIFY, SUBMIT], "1 1 2 3 4 5 5 5", id="a look after the batch without a re-run is hand-over"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, VERIFY, BATCH, VERIFY, SUBMIT], "1 1 2 3 4 4 4 5 5", id="a check that leads to a re-run is inference"),
+    pytest.param([LISTING, PLAN, LOAD, CANDIDATES, BATCH, SUBMIT], "1 1 2 3 4 5", id="candidates on all cases without output are validation"),
+    pytest.param([LISTING, PLAN, LOAD, PLAN, PILOT, BATCH, SUBMIT], "1 1 2 1 3 4 5", id="a plan revised after setup is planning"),
+    pytest.param([LISTING, PLAN, INSTALL, INSTALL, LOAD, INSTALL, LOAD], "1 1 2 2 2 2 2", id="died in setup"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, "All eight cases are denoised."], "1 1 2 3 4 5", id="closing message"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, (BATCH[0], COMMENT + BATCH[1], BATCH[2]), VERIFY, SUBMIT], "1 1 2 3 4 5 5", id="a comment does not override what the code does"),
+    pytest.param([LISTING, PLAN, ("python", "# S2: open the case\n" + LOOK[1], ""), PILOT, BATCH, SUBMIT], "1 1 2 3 4 5", id="data after the plan are looked at for the model"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, ("bash", "nohup python /workspace/all.py > all.log 2>&1 &", ""), BATCH, ("bash", "sleep 60; tail -n 3 /workspace/all.log", ""), SUBMIT], "1 1 2 3 4 4 4 5", id="watching progress"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "stages"), STORIES)
+def test_stories(tmp_path: Path, turns: list, stages: str) -> None:
+    found = segment(make_run(tmp_path, *turns), explain=True)
+    told = [[f"{s.name}:{s.stage}{s.weight:+.1f}" for s in reasons] for reasons in found.signals]
+    assert " ".join(stage[1] for stage in found.turn_stages) == stages, told
+
+
+TODO = {"content": "do it", "status": "pending", "activeForm": "doing"}
+
+
+def claude_turn(name: str, **arguments: object) -> dict:
+    return {"type": "function", "id": name, "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def test_other_agents_tools(tmp_path: Path) -> None:
+    """To-do lists are planning, even between other work; the finished list after the main run closes it."""
+    calls = [
+        claude_turn("TodoWrite", todos=[TODO]),
+        claude_turn("Read", file_path="/app/README.md"),
+        claude_turn("Write", file_path="/app/train.py", content="import torch\nloss.backward()\nopt.step()\n"),
+        claude_turn("TodoWrite", todos=[TODO]),
+        claude_turn("Write", file_path="/app/net.py", content="import torch\nclass Net: pass\n"),
+        claude_turn("Bash", command="pip install torch"),
+        claude_turn("Bash", command="python train.py"),
+        claude_turn("Bash", command="ls -la /app/model"),
+        claude_turn("TodoWrite", todos=[{**TODO, "status": "completed"}]),
+    ]
+    messages: list[dict] = [{"role": "user", "content": "Train a model."}]
+    for call in calls:
+        messages += [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "ok"},
+        ]
+    messages.append({"role": "assistant", "content": "The model is trained."})
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps({"messages": messages}))
+    stages = segment(load_run(path)).turn_stages
+    assert " ".join(s[1] for s in stages) == "1 1 2 1 2 2 4 5 5 5"
+
+
+def _gold(name: str, folder: Path = RECORDED / "labels" / "gold") -> dict[str, str]:
+    return json.loads((folder / f"{name}.json").read_text())["stages"]
+
+
+def _f1(pairs: list[tuple[str, str]]) -> float:
+    values = []
+    for stage in STAGES:
+        n, m = sum(g == stage for g, _ in pairs), sum(p == stage for _, p in pairs)
+        if n:
+            values.append(2 * sum(g == p == stage for g, p in pairs) / (n + m))
+    return sum(values) / len(values)
+
+
+def test_recorded_runs_agree_with_reference_labels() -> None:
+    """Development data, so well above what unseen runs must reach (accuracy 0.85, macro F1 0.80)."""
+    pairs = []
+    for folder in sorted((RECORDED / "runs").iterdir()):
+        gold = _gold(folder.name)
+        pairs += [(gold[str(i)], stage) for i, stage in enumerate(segment(load_run(folder)).turn_stages, 1)]
+    assert sum(g == p for g, p in pairs) / len(pairs) >= 0.95
+    assert _f1(pairs) >= 0.93
+
+
+def test_recorded_runs_without_words_and_comments(tmp_path: Path) -> None:
+    """The code alone must carry the segmentation: messages emptied, stage comments taken out."""
+    pairs = []
+    for folder in sorted((RECORDED / "runs").iterdir()):
+        run = load_run(folder)
+        turns = []
+        for turn in run.turns:
+            actions = tuple(
+                a.model_copy(update={"code": "\n".join(x for x in a.code.split("\n") if not x.startswith("# S"))})
+                for a in turn.actions
+            )
+            turns.append(turn.model_copy(update={"text": "." if turn.text else "", "actions": actions}))
+        gold = _gold(folder.name)
+        stages = segment(run.model_copy(update={"turns": tuple(turns)})).turn_stages
+        pairs += [(gold[str(i)], stage) for i, stage in enumerate(stages, 1)]
+    assert sum(g == p for g, p in pairs) / len(pairs) >= 0.88
+
+
+def test_public_runs_of_other_agents() -> None:
+    labels = EXTERNAL.parent / "external_labels"
+    if not (EXTERNAL.is_dir() and labels.is_dir()):
+        pytest.skip(f"NO PUBLIC RUNS at {EXTERNAL}: set AMBJUDGE_EXTERNAL_DATA to check other agents' runs")
+    pairs = []
+    for path in sorted(labels.glob("*/*.json")):
+        gold = _gold(path.stem, path.parent)
+        stages = segment(load_run(EXTERNAL / path.parent.name / path.stem)).turn_stages
+        pairs += [(gold[str(i)], stage) for i, stage in enumerate(stages, 1)]
+    assert sum(g == p for g, p in pairs) / len(pairs) >= 0.75
+
+
+TURNS = st.lists(
+    st.sampled_from([LISTING, LOOK, PLAN, ENVIRONMENT, INSTALL, LOAD, MODULE, PILOT, PILOT_SAVED, BATCH, FAILED_BATCH, VERIFY, SUBMIT, "Now what?"]),
+    min_size=1, max_size=12,
+)  # fmt: skip
+
+
+@given(turns=TURNS)
+@settings(max_examples=60, deadline=None)
+def test_properties(turns: list, tmp_path_factory: pytest.TempPathFactory) -> None:
+    run = make_run(tmp_path_factory.mktemp("run"), *turns)
+    found = segment(run, explain=True)
+    n = len(run.turns)
+    assert len(found.turn_stages) == len(found.confidence) == len(found.signals) == n
+    assert set(found.turn_stages) <= set(STAGES)
+    assert all(0 < c <= 1 for c in found.confidence)
+    covered = [i for s in found.segments for i in range(s.first_turn, s.last_turn + 1)]
+    assert covered == list(range(1, n + 1))
+    assert all(found.turn_stages[i - 1] == s.stage for s in found.segments for i in (s.first_turn, s.last_turn))
+    assert all(a.stage != b.stage for a, b in zip(found.segments, found.segments[1:], strict=False))
+    assert found == segment(run, explain=True)
+    assert segment(run).turn_stages == found.turn_stages
+    assert segment(run).signals == ()
+
+
+def test_reasons_are_named_and_quoted(tmp_path: Path) -> None:
+    found = segment(make_run(tmp_path, LISTING, PLAN, INSTALL, BATCH, SUBMIT), explain=True)
+    reasons = {s.name: s for s in found.signals[2]}
+    assert reasons["installs_packages"].stage == "S2"
+    assert reasons["installs_packages"].quote == "pip install monai"
+    assert any(s.name == "full_run" and s.stage == "S4" for s in found.signals[3])
+
+
+def test_every_reason_quotes_its_own_turn() -> None:
+    for folder in sorted((RECORDED / "runs").iterdir())[:4]:
+        run = load_run(folder)
+        for turn, reasons in zip(run.turns, segment(run, explain=True).signals, strict=True):
+            assert all(s.weight > 0 and s.stage in STAGES for s in reasons)
+            assert len(reasons) == len({(s.name, s.stage) for s in reasons})
+            for s in (s for s in reasons if s.name in ("installs_packages", "says_S3", "checks_environment")):
+                assert s.quote in f"{turn.code}\n{turn.text}"
+
+
+def test_run_without_turns_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps([{"role": "user", "content": "brief"}]))
+    found = segment(load_run(path), explain=True)
+    assert (found.turn_stages, found.segments, found.confidence) == ((), (), ())
+
+
+def test_a_thousand_turns_take_well_under_a_second(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    run = make_run(tmp_path, *(rng.choice([LOOK, PLAN, INSTALL, MODULE, PILOT, BATCH, VERIFY]) for _ in range(1_000)))
+    start = time.perf_counter()
+    assert len(segment(run).turn_stages) == 1_000
+    assert time.perf_counter() - start < 3  # about 0.6 s alone; the bound allows for a busy machine
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["plan " * 400_000, "a" * 2_000_000, "# S1 " * 300_000, "all " * 500_000],
+    ids=["plan", "line", "comments", "all"],
+)
+def test_hostile_text_stays_fast(tmp_path: Path, text: str) -> None:
+    run = make_run(tmp_path, ("python", text, text), ("bash", f"echo {text}", text), text=text)
+    start = time.perf_counter()
+    assert len(segment(run).turn_stages) == 2
+    assert time.perf_counter() - start < 3
