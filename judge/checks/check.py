@@ -97,9 +97,9 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
 
 
 def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found | None:
-    root = run.outputs.root
-    if root is None:
+    if run.outputs.root is None:
         return None
+    root = run.folder  # links may stay within the run, as for the loader
     expected = expected_cases(run, _delivered(run, track, root), public, track in _COUNTS_VALID)
     if expected.source is None:
         # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.

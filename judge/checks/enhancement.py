@@ -34,15 +34,15 @@ def check(submission: Submission) -> TrackCheck:
         expected = work.public.array_shape(case) if work.public is not None else None
         if expected is not None and not rescaled and array.shape != expected and array.ndim == 2:
             facts.append(Fact("shape", f"{NAME} has shape {array.shape}, the input {expected}", case, NAME))
-        if array.dtype.kind not in "fiub" or array.size == 0:
+        if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim != 2:
             return facts
         if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif array.min() == array.max():
             facts.append(Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME, fatal=False))
-        elif source is not None and work.public is not None and array.shape == expected and array.dtype.kind == "f":
+        elif source is not None and array.shape == expected and array.dtype.kind == "f":
             try:
-                if bool(np.array_equal(array, npy_array(source, work.public.root))):
+                if bool(np.array_equal(array, npy_array(source, source.parent))):
                     facts.append(Fact("unchanged", f"{NAME} equals its input", case, NAME, fatal=False))
             except Refused:
                 pass  # the reference is the user's own file: nothing to say about the run

@@ -14,7 +14,7 @@ FactKind = Literal[
     "missing",  # the required file is not there
     "misnamed",  # another name stands in its place
     "misplaced",  # the right file lies somewhere else
-    "link",  # a link that leaves the output folder; not followed
+    "link",  # a link that leaves the run; not followed
     "unreadable",  # not the format that its name promises, cut, too large, or refused
     "encoding",  # not UTF-8
     "schema",  # a field, key or column is missing or has the wrong type

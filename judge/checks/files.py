@@ -1,4 +1,4 @@
-"""Opening delivered files that nobody vouches for: size limits first, no pickles, no links that leave the folder.
+"""Opening delivered files that nobody vouches for: size limits first, no pickles, no links that leave it.
 
 Each reader returns the value or raises `Refused` with the kind of fact and one line of why.
 """
@@ -40,7 +40,7 @@ def guard(path: Path, root: Path) -> int:
     try:
         resolved = path.resolve(strict=True)
         if not resolved.is_relative_to(root.resolve()):
-            raise Refused("link", "is a link that leaves the output folder; not followed")
+            raise Refused("link", "is a link that leaves the run; not followed")
         status = resolved.stat()
     except (OSError, RuntimeError) as error:
         raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None

@@ -42,7 +42,7 @@ class PublicInputs:
         """Header of the case's reference volume: ct.nii.gz, else its first .nii.gz; None when there is none."""
         path = self._first(case, ("ct.nii.gz",), (".nii.gz", ".nii"))
         try:
-            return None if path is None else volume_head(path, self.root)
+            return None if path is None else volume_head(path, path.parent)
         except Refused:
             return None
 
@@ -50,7 +50,7 @@ class PublicInputs:
         """Shape of the case's .npy input."""
         path = self.array_path(case)
         try:
-            return None if path is None else npy_head(path, self.root).shape
+            return None if path is None else npy_head(path, path.parent).shape
         except Refused:
             return None
 
@@ -61,7 +61,7 @@ class PublicInputs:
         """(width, height) of the case's image."""
         path = self._first(case, ("image.png",), _IMAGE_SUFFIXES)
         try:
-            return None if path is None else image_size(path, self.root)
+            return None if path is None else image_size(path, path.parent)
         except Refused:
             return None
 
@@ -69,7 +69,7 @@ class PublicInputs:
         """question.json of a vqa case."""
         path = self._first(case, ("question.json",), ())
         try:
-            value = None if path is None else read_json(path, self.root)
+            value = None if path is None else read_json(path, path.parent)
         except Refused:
             return None
         return value if isinstance(value, dict) else None
@@ -80,11 +80,11 @@ class PublicInputs:
             return None
         for name in names:
             if (folder / name).is_file():
-                return folder / name
+                return (folder / name).resolve()  # the user's own links are followed
         if not suffixes:
             return None
         return next(
-            (p for p in sorted(folder.iterdir()) if p.name.lower().endswith(suffixes) and p.name not in _OUTPUT_LIKE and p.is_file()),
+            (p.resolve() for p in sorted(folder.iterdir()) if p.name.lower().endswith(suffixes) and p.name not in _OUTPUT_LIKE and p.is_file()),
             None,
         )  # fmt: skip
 
@@ -106,7 +106,7 @@ def find_public(public: Path, task: str | None) -> PublicInputs | None:
 
 
 def _task_names(task: str | None) -> list[str]:
-    if not task or task.startswith(".") or "/" in task or "\\" in task:
+    if not task or len(task) > 200 or task.startswith(".") or not task.isprintable() or "/" in task or "\\" in task:
         return []
     short = task.removesuffix("-task")
     return list(dict.fromkeys((task, f"{short}-task", f"{short}-seg-task", short)))

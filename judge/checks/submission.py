@@ -20,7 +20,7 @@ Inspect = Callable[["Submission", str, Path], list[Fact]]
 
 @dataclass(frozen=True)
 class Submission:
-    """What a track's checker works on: the files below `root`, the cases to look at, and the public inputs if given."""
+    """What a track's checker works on: the delivered files, which must lie below `root`, the cases to look at, and the public inputs if given."""
 
     run: Run
     root: Path

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.checks.public import find_public
 from ambjudge.judge.scorecard import Policy
 from ambjudge.trajectories.load import load_run
 from PIL import Image
@@ -273,7 +274,7 @@ def test_large_volumes_are_read_in_slabs(tmp_path):
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_links_are_followed_only_inside_the_output_folder(kidney, tmp_path, inside):
+def test_links_are_followed_only_inside_the_run(kidney, tmp_path, inside):
     path = kidney.outputs / "patient_02" / "lesion.nii.gz"
     target = kidney.outputs / "patient_01" / "lesion.nii.gz"
     if not inside:
@@ -282,7 +283,7 @@ def test_links_are_followed_only_inside_the_output_folder(kidney, tmp_path, insi
     path.unlink()
     os.symlink(target, path)
     found = kidney.check(DICE)
-    assert ("link" in kinds(found)) is not inside
+    assert bool(kinds(found) & {"link", "missing"}) is not inside
     assert found.s4_checks.completion == (1.0 if inside else 0.5)
 
 
@@ -615,6 +616,25 @@ def test_public_must_be_a_folder(kidney, tmp_path):
     (tmp_path / "other" / "some-task" / "case_1").mkdir(parents=True)
     found = check_outputs(load_run(kidney.run), public=tmp_path / "other")
     assert any("no public inputs" in line for line in found.warnings)
+
+
+def test_public_inputs_may_be_links(kidney, tmp_path):
+    real = kidney.public / kidney.task / "patient_02" / "ct.nii.gz"
+    real.rename(tmp_path / "store.nii.gz")
+    os.symlink(tmp_path / "store.nii.gz", real)
+    nifti(kidney.out("patient_02", "lesion.nii.gz"), np.zeros((3, 3, 3), np.uint8))
+    assert "shape" in kinds(kidney.check(DICE))
+
+
+@pytest.mark.parametrize("task", ["../private", "a\0b", "x" * 5000, ".", "C:\\x"])
+def test_task_names_do_not_lead_out_of_the_public_folder(tmp_path, task):
+    (tmp_path / "private" / "case_1").mkdir(parents=True)
+    (tmp_path / "private" / "case_1" / "ct.nii.gz").write_bytes(b"x")
+    (tmp_path / "public" / "case_2").mkdir(parents=True)
+    (tmp_path / "public" / "case_2" / "ct.nii.gz").write_bytes(b"x")
+    found = find_public(tmp_path / "public", task)
+    assert found is not None
+    assert found.cases == ("case_2",)
 
 
 def test_public_may_hold_the_cases_directly(kidney):
