@@ -35,7 +35,7 @@ from .scorecard import (
     StageUse,
 )
 from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
-from .tagging import fire
+from .tagging import diagnose
 
 JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 
@@ -145,7 +145,7 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
         scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
     total = aggregate(scores, bounds, rubric.weights, task, policy.missing)
     judge_codes = tuple(code for reply in replies.values() for code in reply.codes)
-    codes, primary, failures = fire(run, ready.segmentation, check, judge_codes)
+    diagnosis = diagnose(run, ready.segmentation, check, judge_codes)
     stages = {
         stage: StageResult(
             score=scores[stage],
@@ -157,7 +157,7 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
             if stage in JUDGED
             else "deterministic",
             bounds=bounds[stage],
-            failure=failures.get(stage),
+            failure=diagnosis.failures.get(stage),
             criteria=results.get(stage, ()),
             checks={"S4": check.s4_checks, "S5": check.s5_checks}.get(stage),
             **_cap(caps.get(stage, ())),
@@ -182,14 +182,15 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
         task_from=task_from,
         overall=total.overall,
         overall_bounds=total.overall_bounds,
-        codes=codes,
-        primary_failure=primary,
+        codes=diagnosis.codes,
+        primary_failure=diagnosis.primary_failure,
+        episodes=diagnosis.episodes,
         segments=ready.segmentation.segments,
         turn_stages=ready.segmentation.turn_stages,
         resources=_resources(run),
         stage_use={stage: StageUse(**cost.model_dump()) for stage, cost in costs.items()},
         status=_status(run),
-        contradictions=find_contradictions(run, ready.segmentation, results, check),
+        contradictions=(*find_contradictions(run, ready.segmentation, results, check), *diagnosis.conflicts),
         warnings=_warnings(ready, replies),
     )  # fmt: skip
 

@@ -192,6 +192,19 @@ class Contradiction(Part):
     turns: tuple[int, ...] = ()
 
 
+class EpisodeInfo(Part):
+    """A step that failed: what went wrong, its attempts, and the turn at which it worked (None: it never did)."""
+
+    cause: str
+    kind: str
+    stage: Stage
+    environment: bool
+    first_turn: int
+    turns: tuple[int, ...]
+    attempts: int
+    resolved_at: int | None = None
+
+
 class ScoreCard(Part):
     """Everything that judging one run yields; see interface.md for the JSON contract."""
 
@@ -211,6 +224,8 @@ class ScoreCard(Part):
     overall_bounds: tuple[Percent, Percent]
     codes: tuple[FiredCode, ...] = ()
     primary_failure: str | None = None
+    episodes: tuple[EpisodeInfo, ...] = ()
+    """Failed steps of the run, in order of their first turn."""
     segments: tuple[Segment, ...] = ()
     turn_stages: tuple[Stage, ...] = ()
     stage_use: dict[Stage, StageUse] = Field(default_factory=dict)

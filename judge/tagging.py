@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ..error_codes.fired import Fired, context, fired_in, primary_failure, stage_failures
+from ..error_codes.merge import conflicts, merge
 from ..error_codes.output_facts import output_facts
 from ..trajectories.models import Run, Segmentation, Stage
 from .checks import OutputCheck
-from .scorecard import CodeTaxonomy, FiredCode
+from .scorecard import Contradiction, EpisodeInfo, FiredCode
 
 
-def fire(
-    run: Run, segmentation: Segmentation, check: OutputCheck, proposed: Sequence[FiredCode] = ()
-) -> tuple[tuple[FiredCode, ...], str | None, dict[Stage, str]]:
-    """(paper codes with the judge's, primary failure `S#:E#`, harness code a failed stage)."""
-    codes = detect(run, segmentation, check, "paper")
-    steps = detect(run, segmentation, check, "harness")
-    return (*map(_card_code, codes), *proposed), primary_failure(steps), stage_failures(steps)
+@dataclass(frozen=True)
+class Diagnosis:
+    """What went wrong in a run. `codes` are of the paper's taxonomy, `steps` of the harness's (one a failed stage)."""
+
+    codes: tuple[FiredCode, ...]
+    steps: tuple[FiredCode, ...]
+    primary_failure: str | None
+    failures: Mapping[Stage, str]
+    """Stage -> harness code."""
+    episodes: tuple[EpisodeInfo, ...]
+    conflicts: tuple[Contradiction, ...]
+    """Where the judge's tags and a detector's facts disagree."""
 
 
-def detect(run: Run, segmentation: Segmentation, check: OutputCheck, taxonomy: CodeTaxonomy) -> tuple[Fired, ...]:
-    """What the detectors find, in one taxonomy."""
-    return fired_in(context(run, segmentation, output_facts(check), taxonomy))
+def diagnose(run: Run, segmentation: Segmentation, check: OutputCheck, proposed: Sequence[FiredCode] = ()) -> Diagnosis:
+    """Detectors of both taxonomies, merged with the codes that a judge proposed (`error_codes.merge` says how)."""
+    facts = output_facts(check)
+    ctx = context(run, segmentation, facts)
+    found = fired_in(ctx)
+    steps = fired_in(context(run, segmentation, facts, "harness"))
+    tags = [Fired(**code.model_dump()) for code in proposed]
+    return Diagnosis(
+        codes=tuple(map(_card_code, merge(found, tags))),
+        steps=tuple(map(_card_code, steps)),
+        primary_failure=primary_failure(steps),
+        failures=stage_failures(steps),
+        episodes=tuple(EpisodeInfo(**episode.model_dump()) for episode in ctx.episodes),
+        # A judge that proposed nothing may not have been asked: only its words can disagree.
+        conflicts=tuple(
+            Contradiction(criterion=c.code, fact=f"{c.what} ({c.between[0]}, {c.between[1]})", turns=c.turns)
+            for c in conflicts(found, tags, judged=bool(tags))
+        ),
+    )
 
 
 def _card_code(code: Fired) -> FiredCode:
