@@ -36,7 +36,7 @@ def share_shown(run: Run, index: int, prompt: str) -> float:
     turn = run.turn(index)
     lines = [sanitize(x).strip() for text in (turn.text, turn.code, turn.output) for x in text.split("\n")]
     lines = [x for x in lines if x]
-    there = set(x.strip() for x in prompt.split("\n"))
+    there = {x.strip() for x in prompt.split("\n")}
     total = sum(map(len, lines))
     return sum(len(x) for x in lines if x in there) / total if total else 1.0
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ..sanitize import replaced, sanitize, sanitize_line
 from ..trajectories.models import STAGE_NAMES, Run, Segmentation, Stage
 from .relevance import RELEVANT, relevance
-from .render import Part, fold, parts, shrink
+from .render import Part, cut, fold, parts, shrink
 
 PACKING = "1"
 """Version of the packing; part of a judge's parameters, as other bytes give other verdicts anyway."""
@@ -87,6 +87,8 @@ def pack(run: Run, segmentation: Segmentation, stage: Stage, *, budget_chars: in
     if len(segmentation.turn_stages) != len(run.turns):
         raise ValueError(f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}")
     facts = _facts(run, segmentation, budget_chars // 10)
+    brief = cut(sanitize(run.brief.strip()), budget_chars // (10 if stage == "S1" else 20))
+    facts += f"\n[brief]\n{brief}" if brief else ""
     scores = relevance(run, segmentation, stage)
     content = {
         turn.index: tuple(Part(p.kind, p.heading, fold(p.body, similar=False)) for p in parts(turn))

@@ -7,6 +7,7 @@ the prompt is found again in the turn.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,7 +60,7 @@ def _output(action: Action, which: str) -> Part:
     seen = action.observation
     if seen is None:
         return Part("output", f"result{which}: none was recorded", "")
-    facts = [seen.kind]
+    facts: list[str] = [seen.kind]
     if seen.exit_code is not None:
         facts.append(f"exit code {seen.exit_code}")
     if action.exec_time_s is not None:
@@ -89,10 +90,10 @@ def fold(text: str, *, similar: bool) -> str:
     return "\n".join(kept)
 
 
-def _run_end(lines: list[str], start: int, form: object) -> int:
-    key = form(lines[start]) if callable(form) else None
+def _run_end(lines: list[str], start: int, form: Callable[[str], str]) -> int:
+    key = form(lines[start])
     end = start + 1
-    while end < len(lines) and callable(form) and form(lines[end]) == key:
+    while end < len(lines) and form(lines[end]) == key:
         end += 1
     return end
 

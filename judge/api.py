@@ -1,0 +1,384 @@
+"""A judge behind any model that litellm reaches: one structured call a stage, at most one repair, failures kept apart.
+
+    judge = ApiJudge("openai/gpt-5.4-mini")
+    reply = await judge.judge(request)
+
+Outcomes of a call become verdicts in `replies`; what can go wrong on the way becomes `unscored` with its reason:
+cut by length `truncated`, refused `refused`, no usable JSON `unparsable`, provider down `judge_error`. JudgeError is
+raised only when no call can succeed (credentials, unknown model, rejected request, nobody listening).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from ..errors import ConfigError, JudgeError
+from ..rubrics.model import Criterion
+from ..trajectories.models import STAGE_NAMES, Run, Segmentation, Stage
+from . import prompts
+from .base import StageReply, StageRequest, Usage
+from .evidence import DEFAULT_BUDGET, MIN_BUDGET, PACKING, EvidencePack, estimate_tokens, pack
+from .prices import Price, effective_api_base, price_of
+from .quotes import QuoteIndex
+from .replies import (
+    NOT_APPLICABLE,
+    Parsed,
+    describe_omissions,
+    parse_reply,
+    reply_schema,
+    to_codes,
+    to_results,
+    unscored,
+)
+from .scorecard import CriterionResult, UnscoredReason
+from .transport import CallFailed, Completion, Retry, complete, litellm
+
+Form = Literal["schema", "json", "prompt"]
+"""How the form of a reply is asked for: by JSON Schema, by JSON mode, or by the prompt alone."""
+_WEAKER: dict[Form, Form] = {"schema": "json", "json": "prompt"}
+_REFUSED = ("content_filter", "refusal", "safety")
+_PACKS_KEPT = 16
+
+
+class Breaker:
+    """Stops calling a provider that failed `after` times in a row; after `rest_s` seconds one call tries again."""
+
+    def __init__(self, after: int = 5, rest_s: float = 60.0) -> None:
+        self.after, self.rest_s = after, rest_s
+        self._failures = 0
+        self._opened = 0.0
+
+    @property
+    def open(self) -> bool:
+        return self._failures >= self.after and time.monotonic() - self._opened < self.rest_s
+
+    def record(self, ok: bool) -> None:
+        self._failures = 0 if ok else self._failures + 1
+        self._opened = 0.0 if ok else time.monotonic()
+
+
+class ApiJudge:
+    """A `Judge` (see base.py) over litellm.
+
+    model: as litellm names it; with `api_base` and no provider in the name, an OpenAI-compatible server is meant.
+    temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of evidence a call. timeout: seconds a try.
+    seed: sent when given, plus the sample's number. api_key: only when not from the provider's variable; never shown.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        api_base: str | None = None,
+        *,
+        temperature: float = 0.0,
+        max_tokens: int = 8_192,
+        evidence_budget: int = DEFAULT_BUDGET,
+        timeout: float = 120.0,
+        seed: int | None = None,
+        api_key: str | None = None,
+        retry: Retry | None = None,
+        breaker: Breaker | None = None,
+        prices: Mapping[str, Price] | None = None,
+    ) -> None:
+        if not model.strip():
+            raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
+        if not 0 <= temperature <= 2:
+            raise ConfigError(f"temperature {temperature} is outside 0-2", "use 0 for the most repeatable verdicts")
+        if evidence_budget < MIN_BUDGET:
+            raise ConfigError(f"evidence budget {evidence_budget} is below {MIN_BUDGET} characters", f"the default is {DEFAULT_BUDGET}")  # fmt: skip
+        if max_tokens < 1 or timeout <= 0:
+            raise ConfigError("max_tokens and timeout must be above 0", "leave them out for the defaults")
+        self._model = model
+        self._api_base = effective_api_base(model, api_base)
+        self._target = f"openai/{model}" if api_base is not None and "/" not in model else model
+        self._temperature, self._max_tokens, self._timeout, self._seed = temperature, max_tokens, timeout, seed
+        self._budget = evidence_budget
+        self._api_key = api_key
+        self._retry = retry or Retry()
+        self._breaker = breaker or Breaker()
+        self._price = price_of(model, api_base, None if prices is None else dict(prices))
+        self._form: Form | None = None
+        self._dropped: set[str] = set()
+        self._reached = False
+        self._packs: OrderedDict[tuple[object, ...], EvidencePack] = OrderedDict()
+        self._indexes: OrderedDict[str, QuoteIndex] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def prompt_sha256(self) -> str | None:
+        return prompts.prompt_sha256()
+
+    @property
+    def price(self) -> Price | None:
+        """List price of the model where it is served from; None when unknown."""
+        return self._price
+
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        return {
+            "temperature": self._temperature,
+            "max_tokens": self._max_tokens,
+            "seed": self._seed,
+            "api_base": _without_credentials(self._api_base),
+            "evidence_budget": self._budget,
+            "packing": PACKING,
+        }
+
+    def evidence(self, request: StageRequest) -> EvidencePack:
+        """The evidence of a request, kept for a few requests as keys, estimates and calls all ask for it."""
+        return self._pack(request.run, request.segmentation, request.stage)
+
+    def _pack(self, run: Run, segmentation: Segmentation, stage: Stage) -> EvidencePack:
+        key = (run.content_sha256, segmentation.turn_stages, stage)
+        if key not in self._packs:
+            self._packs[key] = pack(run, segmentation, stage, budget_chars=self._budget)
+            while len(self._packs) > _PACKS_KEPT:
+                self._packs.popitem(last=False)
+        return self._packs[key]
+
+    def _quotes(self, run: Run) -> QuoteIndex:
+        if run.content_sha256 not in self._indexes:
+            self._indexes[run.content_sha256] = QuoteIndex(run)
+            while len(self._indexes) > _PACKS_KEPT:
+                self._indexes.popitem(last=False)
+        return self._indexes[run.content_sha256]
+
+    def evidence_sha256(self, request: StageRequest) -> str:
+        return self.evidence(request).sha256
+
+    def messages(self, request: StageRequest) -> list[dict[str, str]]:
+        """The two messages of the first call."""
+        evidence = self.evidence(request)
+        slots = {
+            "nonce": evidence.nonce,
+            "stage": request.stage,
+            "stage_name": STAGE_NAMES[request.stage],
+            "evidence": evidence.text,
+            "criteria": "\n\n".join(_describe(c) for c in request.criteria),
+            "ids": ", ".join(c.id for c in request.criteria),
+            "first_id": request.criteria[0].id,
+            "example": f"{request.criteria[0].values[0]:g}",
+            "na_note": f', or the string "{NOT_APPLICABLE}" where that is offered'
+            if any(c.conditional for c in request.criteria)
+            else "",
+        }
+        return [
+            {"role": "system", "content": prompts.fill("system", slots)},
+            {"role": "user", "content": prompts.fill("stage", slots)},
+        ]
+
+    def estimate(self, request: StageRequest) -> Usage:
+        """What a call would take, on the high side for input: for dry runs and budgets. No call is made."""
+        tokens_in = sum(estimate_tokens(m["content"]) for m in self.messages(request))
+        tokens_out = min(self._max_tokens, 150 * len(request.criteria) + 50)
+        cost = self._price.cost(tokens_in, tokens_out) if self._price else None
+        return Usage(calls=1, input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost)
+
+    async def judge(self, request: StageRequest) -> StageReply:
+        """Verdicts on `request.criteria`; JudgeError when this judge cannot work at all."""
+        if not request.criteria:
+            return StageReply(results=())
+        evidence = self.evidence(request)
+        messages = self.messages(request)
+        usage, raw = Usage(), []
+        warnings = [f"{self.name}, {request.stage}: {describe_omissions(evidence)}"] if evidence.truncated else []
+        best: Parsed | None = None
+        lost: tuple[UnscoredReason, str] = ("unparsable", "")
+        for _ in range(2):
+            try:
+                answer, spent = await self._call(messages, request)
+            except _Stopped as stopped:
+                usage += stopped.usage
+                lost = (stopped.reason, stopped.message)
+                break
+            usage += spent
+            raw.append(answer.text or answer.refusal or "")
+            if (end := _ended_badly(answer)) is not None:
+                lost = end
+                break
+            parsed = parse_reply(answer.text, request.criteria)
+            best = parsed if best is None else _merge(best, parsed)
+            if not best.problems:
+                break
+            lost = ("unparsable", best.problem)
+            messages = [
+                *messages,
+                {"role": "assistant", "content": answer.text or "(empty)"},
+                {"role": "user", "content": prompts.fill("repair", {"problem": best.problem})},
+            ]
+        if best is None:
+            results = unscored(request.criteria, *lost)
+        else:
+            results = to_results(best, request.criteria, evidence, self._quotes(request.run))
+            results = tuple(_with_reason(r, lost) for r in results)
+            warnings += [f"{self.name}, {request.stage}: {text}" for text in (*best.ignored, *_citations(results))]
+        if self._dropped:
+            warnings.append(f"{self.name}: does not take {', '.join(sorted(self._dropped))}; its defaults were used")
+        # A reply cut by its length limit may be whole next time; evidence left out will be left out again.
+        cut = lost[0] == "truncated"
+        transient = {r.id for r in results if r.status == "unscored" and (r.reason == "unparsable" or cut)}
+        return StageReply(
+            results=results, usage=usage, warnings=tuple(warnings), raw=tuple(raw), transient=frozenset(transient),
+            codes=to_codes(best, request.stage, request.run, self.name) if best else (),
+        )  # fmt: skip
+
+    async def _call(self, messages: list[dict[str, str]], request: StageRequest) -> tuple[Completion, Usage]:
+        """One completion, with the request's form weakened step by step when the provider does not take it."""
+        if self._breaker.open:
+            raise _Stopped(
+                "judge_error", "the provider failed repeatedly and is left alone for a while; run again later"
+            )
+        while True:
+            used = (self._form, frozenset(self._dropped))
+            options = self._options(request)
+            try:
+                answer, calls = await complete(self._target, messages, options, self._retry, self._key())
+            except CallFailed as failed:
+                if failed.kind == "parameter" and self._weaken(failed.message, used):
+                    continue
+                if failed.kind == "parameter":
+                    raise JudgeError(f"{self.name}: the provider rejected the request: {failed.message}", "check the model's name and parameters") from None  # fmt: skip
+                if failed.kind == "unreachable" and not self._reached:
+                    raise JudgeError(f"{self.name}: {failed.message}", "check --api-base and the network") from None
+                if failed.kind in ("provider", "unreachable"):
+                    self._breaker.record(ok=False)
+                reason: UnscoredReason = "refused" if failed.kind == "policy" else "judge_error"
+                raise _Stopped(reason, failed.message) from None
+            self._breaker.record(ok=True)
+            self._reached = True
+            cost = self._price.cost(answer.input_tokens, answer.output_tokens) if self._price else None
+            return answer, Usage(calls, answer.input_tokens, answer.output_tokens, cost)
+
+    def _options(self, request: StageRequest) -> dict[str, Any]:
+        if self._form is None:
+            self._form = _first_form(self._target)
+        options: dict[str, Any] = {
+            "timeout": self._timeout,
+            "temperature": self._temperature,
+            "max_tokens": self._max_tokens,
+        }
+        if self._api_base is not None:
+            options["api_base"] = self._api_base
+        if self._seed is not None or request.sample:
+            options["seed"] = (self._seed or 0) + request.sample
+        if self._form == "schema":
+            schema = {"name": "verdicts", "strict": True, "schema": reply_schema(request.criteria)}
+            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif self._form == "json":
+            options["response_format"] = {"type": "json_object"}
+        return {k: v for k, v in options.items() if k not in self._dropped}
+
+    def _weaken(self, message: str, used: tuple[Form | None, frozenset[str]]) -> bool:
+        """Ask for less next time; False when there is nothing left to drop. Remembered for all later calls.
+
+        `used` is what the rejected call asked for: a call beside it may have weakened the request already.
+        """
+        if used != (self._form, frozenset(self._dropped)):
+            return True
+        text = message.lower()
+        for name in ("temperature", "seed", "max_tokens"):
+            if name in text and name not in self._dropped:
+                self._dropped.add(name)
+                return True
+        if self._form in _WEAKER:
+            self._form = _WEAKER[self._form]
+            return True
+        return False
+
+    def _key(self) -> str | None:
+        """A stand-in for a local server that wants no key; else whatever litellm finds in the environment."""
+        import os
+
+        if self._api_key is None and self._api_base is not None and self._target.startswith("openai/"):
+            return os.environ.get("OPENAI_API_KEY") or "none"
+        return self._api_key
+
+
+class _Stopped(Exception):
+    """No answer came; the criteria are unscored for this reason."""
+
+    def __init__(self, reason: UnscoredReason, message: str) -> None:
+        super().__init__(message)
+        self.reason, self.message = reason, message
+        # A failed request was still a call; what it cost is not known to be anything.
+        self.usage = Usage()
+
+
+def _describe(criterion: Criterion) -> str:
+    lines = [f"{criterion.id} ({criterion.title})", criterion.text.strip()]
+    lines += [f"  value {level.value:g}: {level.text.strip()}" for level in criterion.scale]
+    if criterion.conditional is not None:
+        lines.append(f'  value "{NOT_APPLICABLE}": unless {criterion.conditional.strip()}')
+    return "\n".join(lines)
+
+
+def _ended_badly(answer: Completion) -> tuple[UnscoredReason, str] | None:
+    """Looked at before the text: a reply that was cut or refused may still hold something that parses."""
+    if answer.refusal is not None or answer.finish in _REFUSED:
+        return "refused", (answer.refusal or f"finish reason {answer.finish}")[:200]
+    if answer.finish == "length":
+        return "truncated", "the reply reached its token limit; raise max_tokens"
+    return None
+
+
+def _merge(first: Parsed, second: Parsed) -> Parsed:
+    """What was usable at first stays; the repair fills in only what was missing."""
+    stated = {**second.stated, **first.stated}
+    problems = {name: what for name, what in second.problems.items() if name not in stated}
+    return Parsed(stated, problems, first.codes or second.codes, second.ignored)
+
+
+def _with_reason(result: CriterionResult, lost: tuple[UnscoredReason, str]) -> CriterionResult:
+    """An unparsable criterion whose repair was cut, refused or failed says so."""
+    if result.reason != "unparsable" or lost[0] == "unparsable":
+        return result
+    return result.model_copy(update={"detail": f"{result.detail}; repair: {lost[1]}"[:300]})
+
+
+def _citations(results: tuple[CriterionResult, ...]) -> list[str]:
+    """How many of the judge's quotes stand where it says, when not all do."""
+    checks = [e.check for r in results for e in r.evidence]
+    good = checks.count("verified")
+    if good == len(checks):
+        return []
+    return [
+        f"{good} of {len(checks)} quotes verified, {checks.count('moved')} moved, {checks.count('not_found')} not found"
+    ]
+
+
+def citation_validity(results: tuple[CriterionResult, ...]) -> float | None:
+    """Share of quotes that stand in the turn they are cited from, in [0, 1]; None without quotes."""
+    checks = [e.check for r in results for e in r.evidence]
+    return checks.count("verified") / len(checks) if checks else None
+
+
+def _first_form(target: str) -> Form:
+    """By JSON Schema where the model is known to take it or is unknown (local servers mostly do), else JSON mode."""
+    module = litellm()
+    try:
+        if module.supports_response_schema(model=target):
+            return "schema"
+        if "response_format" not in (module.get_supported_openai_params(model=target) or ()):
+            return "prompt"
+        return "json" if target.removeprefix("openai/") in module.model_cost else "schema"
+    except Exception:  # litellm raises many types for names it does not know
+        return "schema"
+
+
+def _without_credentials(url: str | None) -> str | None:
+    """The address as it may be stored: without user, password, query and fragment."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,0 +1,96 @@
+"""What a call costs, from a table of list prices that ships with the package. An unknown price is None, never a guess.
+
+`prices.json` maps model names to USD per million input and output tokens with source and date. Prices hold at the
+provider's own address only: the same model name behind another `api_base` costs whatever its owner asks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import ConfigError
+
+_OWN_HOSTS = (
+    "api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "api.deepseek.com", "api.mistral.ai",
+    "api.x.ai", "api.z.ai", "api.minimax.io", "api.moonshot.ai", "api.groq.com",
+)  # fmt: skip
+_PREFIXES = ("openai/", "anthropic/")
+_BASE_VARIABLES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE")}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Price:
+    """USD per million tokens, with where and when (ISO date) the price was read."""
+
+    input: float
+    output: float
+    source: str
+    date: str
+
+    def cost(self, input_tokens: int | None, output_tokens: int | None) -> float | None:
+        """USD of a call; None when its tokens are unknown."""
+        if input_tokens is None or output_tokens is None:
+            return None
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+def price_of(model: str, api_base: str | None = None, table: dict[str, Price] | None = None) -> Price | None:
+    """The price of a model as litellm names it, or None when it is unknown or served from elsewhere."""
+    base = effective_api_base(model, api_base)
+    if base is not None and (urlsplit(base).hostname or "") not in _OWN_HOSTS:
+        return None
+    known = builtin_prices() if table is None else table
+    for prefix in ("", *_PREFIXES):
+        if model.startswith(prefix) and (found := known.get(model[len(prefix) :])) is not None:
+            return found
+    return None
+
+
+def effective_api_base(model: str, api_base: str | None) -> str | None:
+    """The address that will be called: the given one, or the one the environment sets for the model's provider."""
+    if api_base is not None:
+        return api_base
+    provider = "anthropic" if model.startswith(("anthropic/", "claude")) else "openai" if "/" not in model or model.startswith("openai/") else ""  # fmt: skip
+    return next((os.environ[name] for name in _BASE_VARIABLES.get(provider, ()) if os.environ.get(name)), None)
+
+
+@cache
+def builtin_prices() -> dict[str, Price]:
+    """The table that ships with the package."""
+    return _table(json.loads(files(__package__).joinpath("prices.json").read_text(encoding="utf-8")), "prices.json")
+
+
+def load_prices(path: str | Path) -> dict[str, Price]:
+    """A table of the user's own, in the form of prices.json. ConfigError when it cannot be read as one."""
+    try:
+        return _table(json.loads(Path(path).read_text(encoding="utf-8")), str(path))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: no price table: {error}", "see prices.json of the package for the form") from None
+
+
+def _table(data: Any, where: str) -> dict[str, Price]:
+    models = data.get("models") if isinstance(data, dict) else None
+    if not isinstance(models, dict):
+        raise ConfigError(f"{where}: no object `models`", "see prices.json of the package for the form")
+    found = {}
+    for name, entry in models.items():
+        read, written = (_dollars(entry, key) for key in ("input", "output"))
+        if read is None or written is None:
+            raise ConfigError(
+                f"{where}: {name}: input and output must be USD per million tokens", "two numbers of at least 0"
+            )
+        found[name] = Price(read, written, str(entry.get("source", "")), str(entry.get("date") or data.get("date", "")))
+    return found
+
+
+def _dollars(entry: Any, key: str) -> float | None:
+    value = entry.get(key) if isinstance(entry, dict) else None
+    return float(value) if type(value) in (int, float) and math.isfinite(value) and value >= 0 else None

@@ -1,0 +1,231 @@
+"""One chat completion through litellm: quiet, without its retries and without its prices; errors sorted by what helps.
+
+litellm (1.83 or later) is imported on first use, with the environment that keeps it from opening sockets or reading
+.env files. What it returns for missing data is undone here: usage of 0 and 0 is an absent usage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import logging
+import os
+import random
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..errors import JudgeError
+from ..sanitize import sanitize_line
+
+log = logging.getLogger(__name__)
+
+_KEY_LIKE = re.compile(r"(?i)\b(?:sk|pk|gsk|xai|key|AIza)[-_][\w-]{6,}|AIza[\w-]{20,}|bearer\s+\S+|(?<=key=)\S+|(?<=//)[^/@\s]+@")  # fmt: skip
+_RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often and how long one call is tried. Waits are drawn from [0, min(longest_s, first_s * 2^n)] (full jitter)."""
+
+    attempts: int = 5
+    total_s: float = 240.0
+    first_s: float = 1.0
+    longest_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One answer. Tokens are None when the provider did not count them."""
+
+    text: str | None
+    finish: str
+    refusal: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+class CallFailed(Exception):
+    """A call that gave no answer. `kind` says what to make of it; `message` is one line without secrets."""
+
+    def __init__(
+        self, kind: Literal["provider", "parameter", "context", "policy", "unreachable"], message: str
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+def litellm() -> Any:
+    """The module, imported and silenced once."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    try:
+        import litellm as module
+    except ImportError as error:
+        raise JudgeError(f"litellm cannot be imported: {error}", "pip install litellm, or use --judge heuristic") from None  # fmt: skip
+    module.suppress_debug_info = True
+    module.telemetry = False
+    module.drop_params = False
+    # aiohttp sessions of litellm outlive the event loop they belong to; httpx clients do no harm there.
+    module.disable_aiohttp_transport = True
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return module
+
+
+def redact(text: str, *secrets: str | None) -> str:
+    """One line of at most 200 characters, without anything that looks like a key and without the given secrets."""
+    known = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN", "_SECRET")) and len(v) >= 6]
+    for secret in sorted((s for s in (*secrets, *known) if s), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return sanitize_line(_KEY_LIKE.sub("***", " ".join(text.split())))[:200]
+
+
+async def complete(
+    model: str,
+    messages: Sequence[Mapping[str, str]],
+    options: Mapping[str, Any],
+    retry: Retry,
+    api_key: str | None = None,
+) -> tuple[Completion, int]:
+    """The completion and how many requests it took. Raises CallFailed, or JudgeError when no call can succeed.
+
+    `options` go to litellm as they are (timeout, api_base, temperature, response_format, ...).
+    """
+    import tenacity
+
+    module = litellm()
+    attempts = 0
+    try:
+        async for attempt in tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(retry.attempts),
+            wait=lambda state: _wait(state, retry),
+            retry=tenacity.retry_if_exception(lambda error: _status(error) in _RETRIED and not _hopeless(error)),
+            before_sleep=_say,
+            reraise=True,
+        ):
+            with attempt:
+                attempts += 1
+                left = retry.total_s - (attempt.retry_state.seconds_since_start or 0.0)
+                answer = await asyncio.wait_for(
+                    module.acompletion(
+                        model=model, messages=list(messages), max_retries=0, num_retries=0, api_key=api_key, **options
+                    ),
+                    max(1.0, left),
+                )
+                return _completion(answer), attempts
+    except asyncio.CancelledError:
+        raise
+    except _GaveUp as error:
+        raise _sort(error.cause, model, options, api_key) from None
+    except Exception as error:
+        raise _sort(error, model, options, api_key) from None
+    raise AssertionError("unreachable")
+
+
+class _GaveUp(Exception):
+    """The provider wants a longer wait than there is time for."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _wait(state: Any, retry: Retry) -> float:
+    error = state.outcome.exception()
+    spent = state.seconds_since_start or 0.0
+    asked = retry_after(getattr(error, "litellm_response_headers", None) or getattr(getattr(error, "response", None), "headers", None))  # fmt: skip
+    jitter = random.uniform(0, min(retry.longest_s, retry.first_s * 2 ** (state.attempt_number - 1)))
+    wait = jitter if asked is None else asked + min(jitter, 1.0)
+    if spent + wait > retry.total_s:
+        raise _GaveUp(error)
+    return wait
+
+
+def _say(state: Any) -> None:
+    error = state.outcome.exception()
+    log.info("call failed (%s), next try in %.1f s", _status(error), state.next_action.sleep)
+
+
+def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> float | None:
+    """Seconds that `Retry-After` asks for (a number, or an HTTP date), at least 0; None when absent or unreadable."""
+    value = next((v for k, v in (headers or {}).items() if k.lower() == "retry-after"), None)
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+        return max(0.0, seconds) if seconds == seconds and seconds != float("inf") else None
+    except ValueError:
+        pass
+    try:
+        when = email.utils.parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, when.timestamp() - (time.time() if now is None else now))
+
+
+def _status(error: BaseException | None) -> int | None:
+    if isinstance(error, TimeoutError):
+        return 408
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _hopeless(error: BaseException) -> bool:
+    """Errors that carry a passing status but will not pass: no money, no key."""
+    text = str(error).lower()
+    return "insufficient_quota" in text or "exceeded your current quota" in text or _no_key(text)
+
+
+def _no_key(text: str) -> bool:
+    return bool(re.search(r"api[_ ]?key.{0,80}(?:must be set|not set|missing|required|not provided)|missing credentials", text, re.S))  # fmt: skip
+
+
+def _sort(error: BaseException, model: str, options: Mapping[str, Any], api_key: str | None) -> Exception:
+    """What a failed call means: JudgeError (nothing will work), or CallFailed with its kind."""
+    status, text = _status(error), str(error)
+    name, lower = type(error).__name__, text.lower()
+    said = redact(re.sub(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout): ", "", text), api_key)
+    if name == "ContextWindowExceededError" or "context_length" in lower or "maximum context length" in lower:
+        return CallFailed("context", f"the evidence does not fit the model: {said}")
+    if name == "ContentPolicyViolationError" or "content_policy" in lower or "content_filter" in lower:
+        return CallFailed("policy", f"refused by the provider: {said}")
+    if status in (401, 403) or _no_key(lower) or name == "AuthenticationError":
+        return JudgeError(f"{model}: the provider refused the credentials ({status or 'no key'})", "set the provider's usual API key variable, such as OPENAI_API_KEY")  # fmt: skip
+    if status == 402 or _hopeless(error):
+        return JudgeError(f"{model}: the account's quota is used up", "check the provider's billing, or use another judge")  # fmt: skip
+    if status in (400, 422) and _parameter(lower):
+        return CallFailed("parameter", said)
+    if status == 404:
+        return JudgeError(f"{model}: the provider does not know this model or address: {said}", "check the model's name and --api-base")  # fmt: skip
+    if status in (400, 405, 413, 422):
+        return JudgeError(f"{model}: the provider rejected the request ({status}): {said}", "check the model's name and parameters")  # fmt: skip
+    refused = name == "APIConnectionError" or "connection error" in lower or "connect" in lower
+    if refused and status in (500, None):
+        return CallFailed("unreachable", f"cannot connect: {said}")
+    return CallFailed("provider", f"provider failed ({status or name}): {said}")
+
+
+def _parameter(text: str) -> bool:
+    return any(word in text for word in ("response_format", "json_schema", "json_object", "temperature", "seed", "max_tokens", "structured"))  # fmt: skip
+
+
+def _completion(answer: Any) -> Completion:
+    """What the provider said. Raises litellm-like errors for none of it: an answer without choices has text None."""
+    choice = answer.choices[0] if getattr(answer, "choices", None) else None
+    message = getattr(choice, "message", None)
+    extra = getattr(message, "provider_specific_fields", None) or {}
+    content = getattr(message, "content", None)
+    usage = getattr(answer, "usage", None)
+    given, made = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    counted = isinstance(given, int) and isinstance(made, int) and given > 0
+    return Completion(
+        text=content if isinstance(content, str) else None,
+        finish=str(getattr(choice, "finish_reason", None) or "stop") if choice is not None else "none",
+        refusal=extra.get("refusal") if isinstance(extra.get("refusal"), str) else None,
+        input_tokens=given if counted else None,
+        output_tokens=made if counted else None,
+    )
