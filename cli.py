@@ -128,3 +128,7 @@ def _complain(text: str, code: int) -> int:
 
     print(sanitize(text), file=sys.stderr)  # noqa: T201
     return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""The commands as a user runs them: output, JSON contract, exit codes, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ambjudge.cli import COMMANDS, run
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+RECORDED = ROOT / "tests" / "data" / "recorded"
+
+
+@pytest.fixture
+def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Run a command line; (exit code, stdout, stderr). In an empty folder, so that no settings or store are found."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: str | Path) -> tuple[int, str, str]:
+        code = run([str(a) for a in args])
+        seen = capsys.readouterr()
+        return code, seen.out, seen.err
+
+    return call
+
+
+def lines(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def schema() -> dict:
+    return json.loads((files("ambjudge.judge") / "scorecard.schema.json").read_text("utf-8"))
+
+
+# score
+
+
+def test_score_one_run_shows_scores_reasons_and_codes(out) -> None:
+    code, text, err = out("score", EXAMPLES / "codes")
+    assert (code, err) == (0, "")
+    assert "kidney-seg-task" in text
+    assert "S4 Inference   0.19" in text
+    assert "completion 0.38 (3 of 8 cases), format invalid, from the files" in text
+    assert "Overall 38.91" in text
+    for fired in ("E3", "E4", "E5"):
+        assert f"  {fired}  S" in text
+    assert "patient_00000004: lesion.nii.gz is missing" in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("examples/codes", id="run folder"),
+        pytest.param("examples/codes/process/conversation.json", id="conversation file"),
+        pytest.param("examples/codes/process", id="process folder"),
+    ],
+)
+def test_score_json_is_one_object_that_obeys_the_schema(out, path: str) -> None:
+    code, text, _ = out("score", ROOT / path, "--json")
+    assert code == 0
+    (card,) = lines(text)
+    jsonschema.validate(card, schema())
+    assert card["schema"] == "ambjudge.scorecard/1"
+    assert card["run"]["id"] == "codes"
+    assert card["overall"] == 38.91
+    assert card["stages"]["S4"]["checks"]["source"] == "files"
+    assert len(card["turn_stages"]) == card["run"]["turns"] == 7
+
+
+def test_score_of_a_tree_gives_one_line_a_run_and_equals_the_harness(out) -> None:
+    """S4, S5, Task and the Overall that follows are what the harness wrote into each run's report."""
+    code, text, err = out("score", RECORDED / "runs", "--json")
+    assert code == 0
+    assert "15 scored" in err
+    cards = {c["run"]["id"]: c for c in lines(text)}
+    assert len(cards) == 15
+    for name, card in cards.items():
+        jsonschema.validate(card, schema())
+        report = json.loads((RECORDED / "runs" / name / "detail_report.json").read_text())
+        steps = report["agentic_score"]["step_scores"]
+        assert card["stages"]["S4"]["score"] == pytest.approx(steps["s4"], abs=1e-4), name
+        assert card["stages"]["S5"]["score"] == pytest.approx(steps["s5"], abs=1e-4), name
+        task = (report.get("task_score") or report.get("clinical_score"))["score"]
+        assert card["task"] == pytest.approx(task, abs=1e-4), name
+        weights = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
+        agentic = sum(w * card["stages"][s]["score"] for s, w in weights.items())
+        assert card["overall"] == pytest.approx(100 * (0.5 * agentic + 0.5 * task), abs=0.02), name
+
+
+def test_score_disqualified_run_is_zero_by_policy_but_shows_what_was_done(out) -> None:
+    _, text, _ = out("score", EXAMPLES / "disqualified", "--json")
+    (card,) = lines(text)
+    assert card["overall"] == 0
+    assert {s["method"] for s in card["stages"].values()} == {"policy"}
+    assert card["status"] == {**card["status"], "disqualified": True, "ended": "breach", "violations": 2}
+    assert card["policy"]["breach"] == "zero-all"
+    assert any(c["value"] == 1 for c in card["stages"]["S1"]["criteria"])
+    assert card["resources"]["cost_usd"] == 0.1312
+    _, text, _ = out("score", EXAMPLES / "disqualified", "--json", "--breach", "from-stage")
+    (later,) = lines(text)
+    assert later["stages"]["S1"]["score"] == 1
+    assert later["stages"]["S4"]["score"] == 0
+    assert later["overall"] > 0
+
+
+def test_one_bad_run_never_stops_the_others(out, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "clean", tmp_path / "runs" / "good")
+    (tmp_path / "runs" / "bad").mkdir()
+    (tmp_path / "runs" / "bad" / "conversation.json").write_text('{"messages": [', encoding="utf-8")
+    code, text, err = out("score", tmp_path / "runs", "--json")
+    assert code == 1
+    assert [c["run"]["id"] for c in lines(text)] == ["good"]
+    assert "bad/conversation.json" in err
+    assert "not JSON" in err
+    assert "1 scored, 1 could not be read" in err
+
+
+def test_out_writes_the_same_lines(out, tmp_path: Path) -> None:
+    _, text, _ = out("score", EXAMPLES, "--json", "--out", tmp_path / "new" / "cards.jsonl")
+    assert (tmp_path / "new" / "cards.jsonl").read_text("utf-8") == text
+
+
+# Errors: one line on stderr, nothing on stdout
+
+
+def _write(folder: Path, data: bytes) -> Path:
+    path = folder / "conversation.json"
+    path.write_bytes(data)
+    return path
+
+
+BAD = [
+    pytest.param(b"", "is empty", id="empty"),
+    pytest.param(b"hello", "is not JSON", id="not JSON"),
+    pytest.param(b"[" * 200_000, "is nested more than", id="deep nesting"),
+    pytest.param(b'{"messages": [{"role": "user", "content": "caf\xe9"}]}', "is not UTF-8", id="latin-1"),
+    pytest.param(b"NaN", "expected an object with `messages`", id="NaN"),
+    pytest.param(b"1" * 5_000, "expected an object with `messages`", id="huge number"),
+    pytest.param(b'{"conversation": []}', "expected an object with `messages`", id="other object"),
+    pytest.param(b"[1, 2, 3]", "without `role`", id="list of numbers"),
+    pytest.param(b"[]", "no messages", id="no messages"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BAD)
+@pytest.mark.parametrize("command", ["score", "segment", "codes"])
+def test_unreadable_input_is_one_line_and_exit_2(out, tmp_path: Path, data: bytes, message: str, command: str) -> None:
+    code, text, err = out(command, _write(tmp_path, data))
+    assert code == 2
+    assert text == ""
+    first = err.splitlines()
+    assert len(first) == 1
+    assert first[0].startswith("ambjudge: error: ")
+    assert "conversation.json" in first[0]
+    assert message in first[0]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        pytest.param(["score", "nowhere.json"], 2, "no such file or folder", id="missing file"),
+        pytest.param(["score", "."], 2, "holds no conversation.json", id="folder without runs"),
+        pytest.param(["score"], 2, "Missing argument", id="no argument"),
+        pytest.param(["scor"], 2, "did you mean 'score'", id="misspelt command"),
+        pytest.param(["score", ".", "--tier", "gold"], 2, "'gold' is not one of", id="bad choice"),
+        pytest.param(["score", ".", "--track", "gold"], 2, "no track 'gold'", id="bad track"),
+        pytest.param(["score", ".", "--rubric", "segmentatio"], 2, "did you mean segmentation", id="bad rubric"),
+        pytest.param(["score", ".", "--judge", "local:nowhere"], 3, "no such file or folder", id="missing model"),
+        pytest.param(["score", ".", "--public", "nowhere"], 2, "no such folder", id="missing public folder"),
+        pytest.param(["--config", "no.toml", "score", "."], 2, "no.toml: no such file", id="missing config"),
+        pytest.param(["verify", "nowhere.json"], 2, "no such file", id="verify missing file"),
+        pytest.param(["rubric", "show", "vqaa"], 2, "did you mean vqa", id="rubric misspelt"),
+    ],
+)
+def test_bad_usage(out, args: list[str], code: int, message: str) -> None:
+    got, text, err = out(*args)
+    assert got == code
+    assert text == ""
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_settings_come_from_file_then_environment_then_flags(
+    out, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_folder = tmp_path / "runs" / "r"
+    shutil.copytree(EXAMPLES / "codes", run_folder)
+    (tmp_path / "ambjudge.toml").write_text('missing = "zero"\nrubric = "workflow"\n', encoding="utf-8")
+    card = lines(out("score", run_folder, "--json")[1])[0]
+    assert (card["policy"]["missing"], card["rubric"]["id"]) == ("zero", "workflow")
+    monkeypatch.setenv("AMBJUDGE_RUBRIC", "detection")
+    assert lines(out("score", run_folder, "--json")[1])[0]["rubric"]["id"] == "detection"
+    assert lines(out("score", run_folder, "--json", "--rubric", "segmentation")[1])[0]["rubric"]["id"] == "segmentation"
+    (tmp_path / "ambjudge.toml").write_text('mising = "zero"\n', encoding="utf-8")
+    code, _, err = out("score", run_folder)
+    assert code == 2
+    assert "did you mean missing?" in err
+
+
+# segment, codes, verify, rubric, doctor
+
+
+def test_segment_json(out) -> None:
+    code, text, _ = out("segment", EXAMPLES / "codes", "--json")
+    (data,) = lines(text)
+    assert code == 0
+    assert data["schema"] == "ambjudge.segments/1"
+    assert data["turn_stages"] == ["S1", "S1", "S2", "S3", "S4", "S4", "S5"]
+    assert data["segments"][0] == {"stage": "S1", "first_turn": 1, "last_turn": 2}
+    assert data["stages"]["S4"] == {"turns": 2, "calls": 2, "failed_calls": 2, "exec_time_s": pytest.approx(33.8)}
+
+
+def test_segment_why_names_signals_for_every_turn(out) -> None:
+    _, text, _ = out("segment", EXAMPLES / "codes", "--why", "--json")
+    (data,) = lines(text)
+    assert all(turn for turn in data["signals"])
+    assert len(data["confidence"]) == 7
+
+
+def test_codes_of_the_three_examples(out) -> None:
+    code, text, _ = out("codes", EXAMPLES, "--json")
+    assert code == 0
+    found = {d["run"]["id"]: {c["code"] for c in d["codes"]} for d in lines(text)}
+    assert found == {"clean": set(), "codes": {"E3", "E4", "E5"}, "disqualified": {"E1"}}
+    _, text, _ = out("codes", EXAMPLES / "codes", "--taxonomy", "harness", "--plan")
+    assert "primary failure S4:E" in text
+    assert "Plan: what it promised" in text
+
+
+def test_verify_accepts_own_cards_and_finds_a_changed_number(out, tmp_path: Path) -> None:
+    _, text, _ = out("score", EXAMPLES, "--json", "--out", tmp_path / "cards.jsonl")
+    assert out("verify", tmp_path / "cards.jsonl")[0] == 0
+    cards = lines(text)
+    cards[1]["overall"] += 1
+    cards[0]["stages"]["S1"]["criteria"][0]["value"] = 0
+    (tmp_path / "changed.jsonl").write_text("\n".join(json.dumps(c) for c in cards), encoding="utf-8")
+    code, text, err = out("verify", tmp_path / "changed.jsonl")
+    assert code == 1
+    assert "overall: stated 39.9100, recomputed 38.9" in text
+    assert "stages.S1.score" in text
+    assert "1 of 3 scorecards add up" in err
+
+
+def test_rubric_commands(out, tmp_path: Path) -> None:
+    code, text, _ = out("rubric", "list", "--json")
+    assert code == 0
+    names = [r["id"] for r in json.loads(text)]
+    assert len(names) == 9
+    for name in names:
+        assert out("rubric", "show", name)[0] == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(out("rubric", "schema")[1]))
+    source = (files("ambjudge.rubrics") / "vqa.yaml").read_text("utf-8")
+    own = tmp_path / "own.yaml"
+    own.write_text(source, encoding="utf-8")
+    assert out("rubric", "validate", own)[0] == 0
+    own.write_text(source.replace("weight: 0.25", "weight: -1"), encoding="utf-8")
+    code, text, _ = out("rubric", "validate", own)
+    assert code == 1
+    assert f"{own}:" in text
+
+
+def test_doctor_reports_without_showing_keys(out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
+    code, text, err = out("doctor")
+    assert code == 0
+    assert "OpenAI" in text
+    assert "sk-secret" not in text + err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_a_screen_and_has_an_example(out, name: str) -> None:
+    code, text, _ = out(name, "--help")
+    assert code == 0
+    assert len(text.splitlines()) <= 50
+    assert "xample" in text
+
+
+# Processes
+
+
+def test_closed_pipe_is_quiet() -> None:
+    command = f"{sys.executable} -m ambjudge.cli rubric show report_generation | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, cwd=ROOT.parent
+    )
+    assert done.stderr == ""
+
+
+def test_control_characters_of_a_transcript_never_reach_the_terminal(out, tmp_path: Path) -> None:
+    payload = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e[red]"
+    messages = [
+        {"role": "user", "content": f"brief {payload}"},
+        {"role": "assistant", "content": f"closing {payload}"},
+    ]
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps({"task": f"t{payload}", "agent": payload, "messages": messages}), encoding="utf-8")
+    for args in (["score", path], ["segment", path, "--why"], ["codes", path, "--plan"]):
+        _, text, err = out(*args)
+        assert not set(text + err) & set("\x1b\x07\x9b\u202e")
+
+
+def test_shipped_schema_is_the_models() -> None:
+    from ambjudge.judge.scorecard import ScoreCard
+
+    made = ScoreCard.model_json_schema(by_alias=True, mode="serialization")
+    assert {k: v for k, v in schema().items() if k not in ("$schema", "$id")} == made
