@@ -63,7 +63,7 @@ def _steps(ctx: CodeContext, resource: bool) -> Iterable[Finding]:
         end = "" if episode.resolved else " and was not overcome"
         # A step that was never overcome is the cause of what its files lack, so it goes before their format.
         sure = 0.92 if lost and not episode.resolved else 0.75
-        yield Finding(episode.turns, f"The step failed {times}{end}: {short(episode.cause)}", sure, episode.stage)
+        yield Finding(episode.turns, f"The step failed {times}{end} ({short(episode.cause)}).", sure, episode.stage)
 
 
 @detector("output_format_invalid", code="E5", stage="S4", independence="from_files", taxonomy="harness")

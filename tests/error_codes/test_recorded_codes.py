@@ -1,0 +1,93 @@
+"""Codes on real runs: gold codes of the recorded runs, and what must hold for any run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from ambjudge.error_codes.fired import context, fired, fired_in, primary_failure
+from ambjudge.error_codes.output_facts import output_facts
+from ambjudge.errors import AmbjudgeError
+from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.scorecard import FiredCode
+from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.trajectories.segment import segment
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+GOLD = {
+    p.stem: json.loads(p.read_text(encoding="utf-8"))["codes"]
+    for p in sorted((RECORDED / "labels" / "gold").glob("*.json"))
+}
+EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"))
+
+
+def codes_of(name, taxonomy="paper"):
+    run = load_run(RECORDED / "runs" / name)
+    facts = output_facts(check_outputs(run, public=RECORDED / "public"))
+    return run, fired(run, segment(run), facts, taxonomy)
+
+
+def assert_sound(run, codes):
+    for code in codes:
+        assert code.turns, code
+        assert all(1 <= turn <= len(run.turns) for turn in code.turns)
+        assert code.why.endswith(".")
+        assert "\n" not in code.why
+        assert FiredCode(**code.model_dump()).code == code.code
+
+
+@pytest.mark.parametrize("name", list(GOLD))
+def test_gold_codes_of_recorded_runs(name):
+    run, codes = codes_of(name)
+    assert_sound(run, codes)
+    assert {c.code for c in codes if c.independence != "from_score"} == set(GOLD[name])
+
+
+@pytest.mark.parametrize("name", [name for name, codes in GOLD.items() if codes])
+def test_turns_meet_the_gold_turns(name):
+    _, codes = codes_of(name)
+    for code, gold in GOLD[name].items():
+        turns = {t for c in codes if c.code == code for t in c.turns}
+        assert turns & set(gold["turns"]), f"{code}: {sorted(turns)} against {gold['turns']}"
+
+
+@pytest.mark.parametrize(
+    ("name", "primary"),
+    [
+        ("kidney-lite-01", None),
+        ("kidney-lite-02", "S4:E4"),
+        ("bccd-std-01", "S4:E5"),
+        ("vqa-std-02", None),
+        ("crc-std-01", "S4:E5"),
+    ],
+)
+def test_harness_primary_failure(name, primary):
+    run, codes = codes_of(name, "harness")
+    assert_sound(run, codes)
+    assert len({c.stage for c in codes}) == len(codes)
+    assert primary_failure(codes) == primary
+
+
+def test_a_run_without_turns_fires_nothing(tmp_path):
+    (tmp_path / "conversation.json").write_text('[{"role": "user", "content": "Begin."}]')
+    run = load_run(tmp_path / "conversation.json")
+    assert fired(run, segment(run)) == ()
+
+
+def test_every_code_of_external_runs_names_turns():
+    if not EXTERNAL.is_dir():
+        pytest.skip("external runs are not here (set AMBJUDGE_EXTERNAL_DATA): soundness on foreign runs is NOT checked")
+    seen = 0
+    for folder in ("codetracer_tb", "mlrbench", "bioagent", "autokaggle"):
+        for run in iter_runs(EXTERNAL / folder):
+            if isinstance(run, AmbjudgeError):
+                continue
+            ctx = context(run, segment(run))
+            assert_sound(run, fired_in(ctx))
+            for episode in ctx.episodes:
+                assert episode.attempts >= len(episode.turns) >= 1
+                assert episode.resolved_at is None or episode.resolved_at >= episode.turns[-1]
+            seen += 1
+    assert seen > 50
