@@ -9,7 +9,7 @@ from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
 from .view import Finding, View, met, unmet
 
 NO_PLAN = "No plan.md came with the run and no succeeded execution wrote one."
-_STEP = re.compile(r"^\s*(?:[-*+]|\(?\d{1,2}[.):])\s+\S|^\s*\|.*\|", re.MULTILINE)
+_STEP = re.compile(r"^[ \t]{0,12}(?:[-*+]|\(?\d{1,2}[.):])[ \t]+\S|^[ \t]{0,12}\|.*\|", re.MULTILINE)
 _ARROW = re.compile(r"->|→|=>|⇒")
 _INPUT = re.compile(
     r"input|load|read|clip|scal|normali[sz]|resampl|resiz|reorient|/ ?255|/ ?1000|preprocess|\bHU\b|RGB|grayscale|tokeni[sz]|manifest|crop|patch|slices?",
@@ -20,7 +20,7 @@ _COMPUTE = re.compile(
     re.IGNORECASE,
 )
 _OUTPUT = re.compile(
-    r"outputs?\b|\bsaved?\b|\bwrit(?:e|ten)\b|export|\w+\.(?:json|csv|npy|txt|nii(?:\.gz)?)\b|agents?_outputs",
+    r"outputs?\b|\bsaved?\b|\bwrit(?:e|ten)\b|export|\w\.(?:json|csv|npy|txt|nii(?:\.gz)?)\b|agents?_outputs",
     re.IGNORECASE,
 )
 _LESION = re.compile(
@@ -62,7 +62,7 @@ _SMOKE = re.compile(
     re.IGNORECASE,
 )
 _SCHEMA = re.compile(
-    r"[\"'](?:question|options|choices|question_id|image_files?|answer_type|answer)[\"']\s*:|^\s*(?:question|options)\b",
+    r"[\"'](?:question|options|choices|question_id|image_files?|answer_type|answer)[\"']\s*:|^[ \t]*(?:question|options)\b",
     re.IGNORECASE,
 )
 _BOX_DRAWN = re.compile(
@@ -270,7 +270,7 @@ def compared(view: View, wanted: int) -> Finding:
     """Whether the plan (or a document beside it) describes at least `wanted` candidates."""
     found = candidates(view.notes)
     if len(found) >= wanted:
-        quotes = [view.plan_quote(re.escape(item.strip()[:80])) for item in found[:3]]
+        quotes = [view.notes_quote(item) for item in found[:3]]
         return met(view, f"{len(found)} candidates are described in the plan.", *quotes)
     if not view.notes:
         return unmet(f"No plan or document in which {wanted} candidates could be compared.")
@@ -418,9 +418,7 @@ def methods_researched(view: View) -> Finding:
     """S1b of the shared workflow: at least two methods weighed or tried before the choice."""
     found = candidates(view.notes)
     if len(found) >= 2:
-        return met(
-            view, f"{len(found)} methods are weighed in the plan.", view.plan_quote(re.escape(found[0].strip()[:80]))
-        )
+        return met(view, f"{len(found)} methods are weighed in the plan.", view.notes_quote(found[0]))
     for step in view.before:
         if step.facts.compares_candidates:
             return met(view, "Variants were tried before the choice.", view.any_line(step.turn, "text code out"))

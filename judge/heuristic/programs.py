@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from ...trajectories.code_parts import Part, script_runs, split
@@ -17,9 +18,10 @@ from ...trajectories.models import Action, Run, Turn
 
 MAX_TEXT = 200_000
 """Characters of a turn's code, and of its output, that the rules read."""
-MAX_LINE = 4_000
+MAX_LINE = 2_000
 
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*|(?<=[\s;])#[ \t][^\n]*", re.MULTILINE)
+_SHOWS = re.compile(r"\b(?:print|display|logging\.\w+|logger\.\w+|log|info)\(|\bassert\b|\becho\b|\bprintf\b")
 _MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
 _IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
 
@@ -40,7 +42,7 @@ class Step:
     """`code` of every action, failed ones included."""
     out: str
 
-    @property
+    @cached_property
     def shown(self) -> str:
         """The parts of the code that print, assert or log something."""
         return shown(self.code)
@@ -55,14 +57,16 @@ def steps(run: Run, facts: tuple[TurnFeatures, ...], failed: frozenset[tuple[int
 def shown(code: str) -> str:
     """Arguments of print, logging and display calls, assert statements and echo lines, one a line."""
     found: list[str] = []
-    for match in re.finditer(
-        r"\b(?:print|display|logging\.\w+|logger\.\w+|log|info)\(|\bassert\b|\becho\b|\bprintf\b", code
-    ):
+    end = 0
+    for match in _SHOWS.finditer(code):
+        if match.start() < end:
+            continue  # inside the last one
         if match.group().endswith("("):
-            found.append(code[match.end() : _closing(code, match.end())])
+            end = _closing(code, match.end())
         else:
-            end = code.find("\n", match.end())
-            found.append(code[match.end() : end if end >= 0 else len(code)])
+            line = code.find("\n", match.end())
+            end = line if line >= 0 else len(code)
+        found.append(code[match.end() : end])
     return "\n".join(found)
 
 

@@ -13,7 +13,7 @@ from .validate import pilots
 from .view import FORWARD, LOADS, SAVES, Finding, Pattern, View, met, unmet
 
 _ENTRY = re.compile(
-    r"\b[\w/-]+\.(?:py|sh)\b|\bpython3? -m [\w.]+|\b\w+\.(?:generate|predict|forward|infer|run)\b(?:\(\w*\))?|\bfrom_pretrained\b|\bpipeline\(|\b[a-z]\w*_\w+\(\w*\)",
+    r"\b[\w/-]{1,80}\.(?:py|sh)\b|\bpython3? -m [\w.]+|\b\w+\.(?:generate|predict|forward|infer|run)\b(?:\(\w*\))?|\bfrom_pretrained\b|\bpipeline\(|\b[a-z][a-z0-9]{0,20}_\w{1,40}\(\w{0,40}\)",
     re.IGNORECASE,
 )
 _STUDY = re.compile(
@@ -28,7 +28,7 @@ _ONE_IMAGE = re.compile(
     r"\b(?:only|just)\b[^\n.]{0,20}\b(?:first|one|frontal|single)\b[^\n.]{0,10}\b(?:image|view)|\bfirst image\b|frontal (?:image|view) only",
     re.IGNORECASE,
 )
-_PATH = re.compile(r"[\w./<>{}$*\[\]-]*[/}>]report\.txt")
+_PATH = re.compile(r"[\w./<>{}$*\[\]-]{0,120}[/}>]report\.txt")
 _PILOT = re.compile(
     r"\bpilot|\bsmoke|dry[- ]run|\b(?:first|one|single|1|two|2|few|three|3) (?:case|study|studies|cases)\b[^\n]{0,60}\b(?:before|first|then|test|check)|\btest\b[^\n]{0,30}\b(?:one|first|single) (?:case|study)",
     re.IGNORECASE,
@@ -58,7 +58,7 @@ _REPORT_WORDS = re.compile(
 )
 _IMAGES_CHECKED = re.compile(r"exist|len\(|is_file|isfile|open|size|shape|count|missing|n_images", re.IGNORECASE)
 _ALL_USED = re.compile(
-    r"assert[^\n]*len\([^\n]*==[^\n]*len\(|\b(?:used|loaded|processed|encoded|fed)\b[^\n]{0,30}\b(\d+)\s*(?:/|of)\s*\1\b|\b(\d+)\s*(?:/|of)\s*\2\s+(?:images|views)|\ball \d+ (?:manifest )?images (?:used|loaded|fed)|images? used:? ?\d+ (?:of|/|expected|listed|manifest)|n_images\D{1,4}\d+\D{1,12}used\D{1,4}\d+|used_images",
+    r"assert[^\n]{0,120}len\([^\n]{0,80}==[^\n]{0,120}len\(|\b(?:used|loaded|processed|encoded|fed)\b[^\n]{0,30}\b(\d+)\s*(?:/|of)\s*\1\b|\b(\d+)\s*(?:/|of)\s*\2\s+(?:images|views)|\ball \d+ (?:manifest )?images (?:used|loaded|fed)|images? used:? ?\d+ (?:of|/|expected|listed|manifest)|n_images\D{1,4}\d+\D{1,12}used\D{1,4}\d+|used_images",
     re.IGNORECASE,
 )
 _STAND_IN = re.compile(r"\b(?:mock|dummy|placeholder|stub|fake|template)\w*\b", re.IGNORECASE)
@@ -364,7 +364,7 @@ def images_used(view: View) -> Finding:
         if (
             _ALL_USED.search(step.out)
             or _ALL_USED.search(step.shown)
-            or re.search(r"assert len\([^\n]*images", step.code)
+            or re.search(r"assert len\([^\n]{0,120}images", step.code)
         ):
             return met(
                 view,

@@ -46,7 +46,7 @@ _IN_OUTPUT: dict[str, re.Pattern[str]] = {
 }  # fmt: skip
 _BOX_WORDS = re.compile(r"\bbox(?:es)?\b|bbox|xyxy|\bx1\b|xmin|Rectangle\(|\bdetect\w*\(", re.IGNORECASE)
 _BOX_VALUES = re.compile(
-    r"[\[(]\s*(?:-?\d+(?:\.\d*)?\s*,?\s+|-?\d+(?:\.\d*)?,\s*){3,}-?\d|['\"]?(?:x1|xmin)['\"]?\s*[:=]\s*-?\d|bbox\D{0,12}\d+\D{1,3}\d+\D{1,3}\d+\D{1,3}\d+"
+    r"[\[(]\s*-?\d+(?:\.\d*)?(?:[,\s]\s{0,4}-?\d+(?:\.\d*)?){3,}|['\"]?(?:x1|xmin)['\"]?\s*[:=]\s*-?\d|bbox\D{0,12}\d+\D{1,3}\d+\D{1,3}\d+\D{1,3}\d+"
 )
 _INPUT_SIDE = re.compile(r"\b(?:input|in|ldct|low-?dose|noisy|before|orig\w*|raw|lr)\b", re.IGNORECASE)
 _SAVED = re.compile(r"['\"/]([\w.-]{2,60}\.(?:npy|npz|json|csv|nii\.gz|nii|png|pkl|pt|txt))['\"\s)]")
@@ -55,7 +55,9 @@ _CASE_READ = re.compile(
     r"nib(?:abel)?\.load\(|Image\.open\(|imread\(|np\.load\(|dcmread\(|ReadImage\(|json\.load|read_\w+\(|load\w*\(|/data/|prompt|question",
     re.IGNORECASE,
 )
-_RAW_NAME = re.compile(r"(\w+) ?= ?[\w.]*?(?:generate|answer|chat|predict|create|infer|ask|run|decode)\w*\(")
+_RAW_NAME = re.compile(
+    r"\b(\w{1,40}) ?= ?[\w.]{0,60}?(?:generate|answer|chat|predict|create|infer|ask|run|decode)\w*\("
+)
 _RAW_SHOWN = re.compile(
     r"\.(?:generate|chat|predict|answer|decode)\(|\b(?:raw\w*|resp\w*|outputs?|reply|generated|sentence|completion)\b",
     re.IGNORECASE,

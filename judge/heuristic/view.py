@@ -195,6 +195,14 @@ class View:
                         return found
         return None
 
+    def notes_quote(self, words: str) -> Evidence | None:
+        """Evidence that these words stand in the plan, or in another document or message before the full run."""
+        pattern = re.escape(words.strip()[:80])
+        found = self.plan_quote(pattern)
+        for turn in self.run.turns[: self.boundary - 1]:
+            found = found or self.quote(turn.index, pattern, where="code text")
+        return found
+
     @cached_property
     def plan_turns(self) -> tuple[int, ...]:
         """Turns whose code speaks of plan.md, those that write it first."""
@@ -224,7 +232,7 @@ class View:
         return None
 
 
-MAX_SCAN = 4_000
+MAX_SCAN = 2_000
 
 
 def _cuts(line: str, at: int) -> list[str]:
