@@ -10,9 +10,12 @@ raised only when no call can succeed (credentials, unknown model, rejected reque
 
 from __future__ import annotations
 
+import asyncio
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -20,8 +23,9 @@ from ..errors import ConfigError, JudgeError
 from ..rubrics.model import Criterion
 from ..trajectories.models import STAGE_NAMES, Run, Segmentation, Stage
 from . import prompts
-from .base import StageReply, StageRequest, Usage
+from .base import Estimate, StageReply, StageRequest, Usage
 from .evidence import DEFAULT_BUDGET, MIN_BUDGET, PACKING, EvidencePack, estimate_tokens, pack
+from .panel import Ballot, combine
 from .prices import Price, effective_api_base, price_of
 from .quotes import QuoteIndex
 from .replies import (
@@ -66,7 +70,8 @@ class ApiJudge:
 
     model: as litellm names it; with `api_base` and no provider in the name, an OpenAI-compatible server is meant.
     temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of evidence a call. timeout: seconds a try.
-    seed: sent when given, plus the sample's number. api_key: only when not from the provider's variable; never shown.
+    seed: sent when given, plus the sample's number. samples: answers asked for each stage, made one as panel.py says.
+    api_key: only when not from the provider's variable; never shown.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class ApiJudge:
         evidence_budget: int = DEFAULT_BUDGET,
         timeout: float = 120.0,
         seed: int | None = None,
+        samples: int = 1,
         api_key: str | None = None,
         retry: Retry | None = None,
         breaker: Breaker | None = None,
@@ -90,13 +96,14 @@ class ApiJudge:
             raise ConfigError(f"temperature {temperature} is outside 0-2", "use 0 for the most repeatable verdicts")
         if evidence_budget < MIN_BUDGET:
             raise ConfigError(f"evidence budget {evidence_budget} is below {MIN_BUDGET} characters", f"the default is {DEFAULT_BUDGET}")  # fmt: skip
-        if max_tokens < 1 or timeout <= 0:
-            raise ConfigError("max_tokens and timeout must be above 0", "leave them out for the defaults")
+        if max_tokens < 1 or timeout <= 0 or samples < 1:
+            raise ConfigError("max_tokens, timeout and samples must be above 0", "leave them out for the defaults")
         self._model = model
         self._api_base = effective_api_base(model, api_base)
         self._target = f"openai/{model}" if api_base is not None and "/" not in model else model
         self._temperature, self._max_tokens, self._timeout, self._seed = temperature, max_tokens, timeout, seed
         self._budget = evidence_budget
+        self._samples = samples
         self._api_key = api_key
         self._retry = retry or Retry()
         self._breaker = breaker or Breaker()
@@ -130,6 +137,7 @@ class ApiJudge:
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
             "seed": self._seed,
+            "samples": self._samples,
             "api_base": _without_credentials(self._api_base),
             "evidence_budget": self._budget,
             "packing": PACKING,
@@ -178,17 +186,40 @@ class ApiJudge:
             {"role": "user", "content": prompts.fill("stage", slots)},
         ]
 
-    def estimate(self, request: StageRequest) -> Usage:
-        """What a call would take, on the high side for input: for dry runs and budgets. No call is made."""
-        tokens_in = sum(estimate_tokens(m["content"]) for m in self.messages(request))
-        tokens_out = min(self._max_tokens, 150 * len(request.criteria) + 50)
+    def estimate(self, request: StageRequest) -> Estimate:
+        """What a call would take; no call is made.
+
+        At the least: one answer of a few words a criterion. At most: the longest reply, and the longest again after a
+        repair that sends the first one back. Requests that fail are counted but cost nothing, as providers bill answers.
+        """
+        text = "".join(m["content"] for m in self.messages(request))
+        count = len(request.criteria)
+        most = estimate_tokens(text)
+        low = self._usage(1, len(text) // 5, min(self._max_tokens, 30 * count))
+        high = self._usage(2 * self._retry.attempts, 2 * most + self._max_tokens + 600, 2 * self._max_tokens)
+        total = Estimate(Usage(), Usage())
+        for _ in range(self._samples):
+            total = Estimate(total.low + low, total.high + high)
+        return total
+
+    def _usage(self, calls: int, tokens_in: int | None, tokens_out: int | None) -> Usage:
         cost = self._price.cost(tokens_in, tokens_out) if self._price else None
-        return Usage(calls=1, input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost)
+        return Usage(calls, tokens_in, tokens_out, cost)
 
     async def judge(self, request: StageRequest) -> StageReply:
         """Verdicts on `request.criteria`; JudgeError when this judge cannot work at all."""
         if not request.criteria:
             return StageReply(results=())
+        if self._samples == 1:
+            return await self._sample(request)
+        first = request.sample * self._samples
+        requests = [replace(request, sample=first + i) for i in range(self._samples)]
+        replies = await asyncio.gather(*(self._sample(r) for r in requests))
+        return combine(
+            request, [Ballot(self.name, r.sample, reply) for r, reply in zip(requests, replies, strict=True)]
+        )
+
+    async def _sample(self, request: StageRequest) -> StageReply:
         evidence = self.evidence(request)
         messages = self.messages(request)
         usage, raw = Usage(), []
@@ -257,8 +288,7 @@ class ApiJudge:
                 raise _Stopped(reason, failed.message) from None
             self._breaker.record(ok=True)
             self._reached = True
-            cost = self._price.cost(answer.input_tokens, answer.output_tokens) if self._price else None
-            return answer, Usage(calls, answer.input_tokens, answer.output_tokens, cost)
+            return answer, self._usage(calls, answer.input_tokens, answer.output_tokens)
 
     def _options(self, request: StageRequest) -> dict[str, Any]:
         if self._form is None:
@@ -298,8 +328,6 @@ class ApiJudge:
 
     def _key(self) -> str | None:
         """A stand-in for a local server that wants no key; else whatever litellm finds in the environment."""
-        import os
-
         if self._api_key is None and self._api_base is not None and self._target.startswith("openai/"):
             return os.environ.get("OPENAI_API_KEY") or "none"
         return self._api_key

@@ -93,4 +93,6 @@ def _table(data: Any, where: str) -> dict[str, Price]:
 
 def _dollars(entry: Any, key: str) -> float | None:
     value = entry.get(key) if isinstance(entry, dict) else None
-    return float(value) if type(value) in (int, float) and math.isfinite(value) and value >= 0 else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None

@@ -1,0 +1,177 @@
+"""Several judges, or several samples of one, as one judge; every vote stays in the result.
+
+Rules, for the ballots of one criterion (a ballot is usable when it states a value or `not_applicable`):
+- fewer than half usable: unscored, with the commonest reason of the others;
+- more `not_applicable` than values: not applicable;
+- `majority` (default): the lower median of the values. That is the majority's value whenever there is one; in a tie, as
+  even panels have, the less favourable of the two middle values: to be met, an item needs more than half;
+- `mean`: the mean of the values, which then need not be on the scale.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+from ..errors import ConfigError, JudgeError
+from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest, Usage
+from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote
+
+Rule = Literal["majority", "mean"]
+_MOST_EVIDENCE = 10
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """What one member said in one sample."""
+
+    judge: str
+    sample: int
+    reply: StageReply
+
+
+class Panel:
+    """A `Judge` made of judges; each is asked `samples` times (samples above 1 need a temperature to differ)."""
+
+    def __init__(self, judges: Sequence[Judge], rule: Rule = "majority", samples: int = 1) -> None:
+        if not judges:
+            raise ConfigError("a panel needs at least one judge", "name judges with --judge")
+        if rule not in ("majority", "mean") or samples < 1:
+            raise ConfigError(f"panel rule {rule!r} with {samples} samples", "majority or mean; samples of at least 1")
+        self.judges, self.rule, self.samples = tuple(judges), rule, samples
+
+    @property
+    def name(self) -> str:
+        return "panel"
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return tuple(judge.name for judge in self.judges)
+
+    @property
+    def prompt_sha256(self) -> str | None:
+        known = [judge.prompt_sha256 or "" for judge in self.judges]
+        return hashlib.sha256("\n".join(known).encode()).hexdigest() if any(known) else None
+
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        found: dict[str, str | int | float | bool | None] = {"rule": self.rule, "samples": self.samples}
+        for place, judge in enumerate(self.judges):
+            found |= {f"{place}.{judge.name}.{key}": value for key, value in judge.parameters.items()}
+        return found
+
+    def evidence_sha256(self, request: StageRequest) -> str:
+        hashes = [judge.evidence_sha256(request) for judge in self.judges]
+        return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+    def estimate(self, request: StageRequest) -> Estimate:
+        """The sum over members and samples; members that cannot say are taken as free (they call nothing)."""
+        low = high = Usage()
+        for judge in self.judges:
+            if isinstance(judge, EstimatingJudge):
+                one = judge.estimate(request)
+                for _ in range(self.samples):
+                    low, high = low + one.low, high + one.high
+        return Estimate(low, high)
+
+    async def judge(self, request: StageRequest) -> StageReply:
+        """Asks all members at once. A member that cannot work loses its votes; JudgeError when none can."""
+        asked = [(judge, sample) for judge in self.judges for sample in range(self.samples)]
+        answers = await asyncio.gather(*(self._ask(judge, request, sample) for judge, sample in asked))
+        errors = [a for a in answers if isinstance(a, JudgeError)]
+        if len(errors) == len(answers):
+            raise errors[0]
+        ballots = [
+            Ballot(judge.name, sample, _silent(request, answer) if isinstance(answer, JudgeError) else answer)
+            for (judge, sample), answer in zip(asked, answers, strict=True)
+        ]
+        return combine(request, ballots, self.rule)
+
+    async def _ask(self, judge: Judge, request: StageRequest, sample: int) -> StageReply | JudgeError:
+        try:
+            return await judge.judge(replace(request, sample=request.sample * self.samples + sample))
+        except JudgeError as error:
+            return error
+
+
+def _silent(request: StageRequest, error: JudgeError) -> StageReply:
+    results = tuple(
+        CriterionResult(id=c.id, value=None, status="unscored", reason="judge_error", detail=error.message[:300])
+        for c in request.criteria
+    )
+    return StageReply(results=results, warnings=(str(error),))
+
+
+def combine(request: StageRequest, ballots: Sequence[Ballot], rule: Rule = "majority") -> StageReply:
+    """One reply from many, in the order of `request.criteria`, with usage, codes, raw replies and warnings joined."""
+    results = tuple(_decide(place, criterion.id, ballots, rule) for place, criterion in enumerate(request.criteria))
+    again = frozenset(
+        r.id for r in results if r.status == "unscored" and any(r.id in b.reply.transient for b in ballots)
+    )
+    disputed = [r for r in results if len({v.value for v in r.votes if v.value is not None}) > 1]
+    warnings = [text for ballot in ballots for text in ballot.reply.warnings]
+    if disputed:
+        lines = ", ".join(f"{r.id} ({', '.join(_say(v) for v in r.votes)})" for r in disputed)
+        warnings.append(f"{request.stage}: votes differ on {lines}")
+    return StageReply(
+        results=results,
+        usage=sum((b.reply.usage for b in ballots), Usage()),
+        codes=tuple(dict.fromkeys(code for b in ballots for code in b.reply.codes)),
+        warnings=tuple(dict.fromkeys(warnings)),
+        raw=tuple(text for b in ballots for text in b.reply.raw),
+        transient=again,
+    )
+
+
+def _say(vote: Vote) -> str:
+    return f"{vote.value:g}" if vote.value is not None else str(vote.reason or "not applicable")
+
+
+def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> CriterionResult:
+    cast = [(ballot, ballot.reply.results[place]) for ballot in ballots]
+    votes = tuple(
+        vote
+        for ballot, result in cast
+        for vote in (result.votes or (Vote(judge=ballot.judge, value=result.value, reason=result.reason, sample=ballot.sample),))
+    )  # fmt: skip
+    scored = [(b, r) for b, r in cast if r.status == "scored" and r.value is not None]
+    excluded = [(b, r) for b, r in cast if r.status == "not_applicable"]
+    failed = [r for _, r in cast if r.status == "unscored"]
+    if 2 * (len(scored) + len(excluded)) < len(cast):
+        reason = _commonest([r.reason or "judge_error" for r in failed])
+        detail = f"{len(failed)} of {len(cast)} ballots are unusable: {next(r.detail for r in failed if (r.reason or 'judge_error') == reason)}"  # fmt: skip
+        return CriterionResult(id=name, value=None, status="unscored", reason=reason, detail=detail[:400], votes=votes)
+    if len(excluded) > len(scored):
+        return excluded[0][1].model_copy(update={"votes": votes})
+    values = sorted(r.value for _, r in scored if r.value is not None)
+    middle = values[(len(values) - 1) // 2]
+    value = sum(values) / len(values) if rule == "mean" else middle
+    speaker, said = min(scored, key=lambda pair: abs((pair[1].value or 0.0) - value))
+    agreeing = [r for _, r in scored if rule == "mean" or r.value == value]
+    evidence: dict[Evidence, None] = dict.fromkeys(e for r in agreeing for e in r.evidence)
+    return CriterionResult(
+        id=name, value=value, status="scored", votes=votes, evidence=tuple(evidence)[:_MOST_EVIDENCE],
+        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "",
+    )  # fmt: skip
+
+
+def _commonest(reasons: Sequence[UnscoredReason]) -> UnscoredReason:
+    return Counter(reasons).most_common(1)[0][0]
+
+
+def pairwise_agreement(results: Sequence[CriterionResult]) -> float | None:
+    """Share of pairs of votes on the same criterion that state the same value, in [0, 1]; None without such pairs.
+
+    Raw agreement, not corrected for chance; `agreement` over many runs gives the corrected coefficients.
+    """
+    pairs = [
+        a.value == b.value
+        for result in results
+        for a, b in combinations([v for v in result.votes if v.value is not None], 2)
+    ]
+    return sum(pairs) / len(pairs) if pairs else None

@@ -1,0 +1,269 @@
+"""A real HTTP server on the loopback that speaks enough of OpenAI's chat completions to test judges against.
+
+In tests: the fixture `judge_server` (tests/conftest.py). By hand:
+
+    python tests/judge/loopback_server.py --port 8123 --script good
+    ambjudge score RUN --judge openai/good --api-base http://127.0.0.1:8123/v1
+
+What it answers is scripted: `server.script = ["500", "good"]` plays one behaviour a request and repeats the last one.
+A model named after a behaviour (`openai/malformed`) plays that one when there is no script. Behaviours:
+
+    good           the highest value of each criterion, with a quote from the record
+    lowest         the lowest value, same quotes        value:0.5  this value, everywhere
+    unproven       the lowest value without evidence     false_quote  highest value, invented quotes
+    follow         obeys the record: full marks when it asks for them, else judges by whether evidence is shown
+    not_applicable that, where it is offered             codes      good, and proposes E3 and a code out of range
+    malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | two_objects
+    fenced         good inside a ```json fence           injected   good, behind a forged verdict in prose
+    length | content_filter | refusal | no_usage | no_choices
+    400 401 402 403 404 408 409 422 429 500 502 503 529       that status
+    429:2 | 429:date       with Retry-After: 2 / an HTTP date one second ahead
+    no_format      400 as long as the request has a response_format;  no_schema  only while it is a json_schema
+    no_temperature 400 as long as the request has a temperature
+    reset          the connection is closed without an answer;  garbage  HTML with status 200
+    slow:0.5       good, after this many seconds
+"""
+
+from __future__ import annotations
+
+import argparse
+import email.utils
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+_CRITERION = re.compile(r"^(S[1-3][a-z]?) \(.*\)$", re.MULTILINE)
+_VALUE = re.compile(r'^  value ("?)([\w.]+)\1:', re.MULTILINE)
+
+
+class JudgeServer:
+    """`url` is the API base; `requests` the JSON bodies received, `headers` theirs, `count` how many."""
+
+    def __init__(self, port: int = 0, script: list[str] | None = None) -> None:
+        self.script: list[str] = script or []
+        self.requests: list[dict] = []
+        self.headers: list[dict[str, str]] = []
+        self._lock = threading.Lock()
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def count(self) -> int:
+        return len(self.requests)
+
+    def start(self) -> JudgeServer:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def next_behaviour(self, body: dict, headers: dict[str, str]) -> str:
+        with self._lock:
+            self.requests.append(body)
+            self.headers.append(headers)
+            if not self.script:
+                return str(body.get("model", "good"))
+            return self.script.pop(0) if len(self.script) > 1 else self.script[0]
+
+
+def prompt_of(body: dict) -> str:
+    """The first user message."""
+    return next((m["content"] for m in body.get("messages", []) if m["role"] == "user"), "")
+
+
+def record_of(body: dict) -> str:
+    """The evidence between the fence lines."""
+    match = re.search(r"<<<RECORD (\w+)\n(.*)\nRECORD \1>>>", prompt_of(body), re.DOTALL)
+    return match.group(2) if match else ""
+
+
+def criteria_of(body: dict) -> dict[str, list]:
+    """id -> allowed values, from the schema of the request, else from the prompt."""
+    form = body.get("response_format") or {}
+    if form.get("type") == "json_schema":
+        items = form["json_schema"]["schema"]["properties"]["criteria"]["items"]
+        found = {}
+        for entry in items.get("anyOf", [items]):
+            value = entry["properties"]["value"]
+            found[entry["properties"]["id"]["enum"][0]] = [v for b in value.get("anyOf", [value]) for v in b["enum"]]
+        return found
+    asked = prompt_of(body).rsplit("The record has ended.", 1)[-1]
+    blocks = _CRITERION.split(asked)[1:]
+    values = [[v if quoted else float(v) for quoted, v in _VALUE.findall(text)] for text in blocks[1::2]]
+    return dict(zip(blocks[::2], values, strict=True))
+
+
+def quote_from(record: str) -> tuple[int, str] | None:
+    """A line of the first shown turn that says something."""
+    match = re.search(r"^\[turn (\d+), \w+\] \w+\n(.*?)(?=^\[turn |\Z)", record, re.MULTILINE | re.DOTALL)
+    if match is None:
+        return None
+    lines = [x for x in match.group(2).split("\n") if len(x.strip()) > 15 and not x.startswith(("(", "[…"))]
+    return (int(match.group(1)), lines[0].strip()[:120]) if lines else None
+
+
+def good_reply(body: dict, pick=max, quoted: bool = True) -> dict:
+    quote = quote_from(record_of(body))
+    evidence = [{"turn": quote[0], "quote": quote[1]}] if quote and quoted else []
+    return {
+        "criteria": [
+            {"id": name, "evidence": evidence, "reason": "As quoted.", "value": pick(v for v in values if not isinstance(v, str))}
+            for name, values in criteria_of(body).items()
+        ],
+        "codes": [],
+    }  # fmt: skip
+
+
+def _content(behaviour: str, body: dict) -> str | None:
+    name, _, argument = behaviour.partition(":")
+    reply = good_reply(body, min if name in ("lowest", "unproven") else max, quoted=name != "unproven")
+    first = reply["criteria"][0] if reply["criteria"] else {}
+    match name:
+        case "value":
+            for entry in reply["criteria"]:
+                entry["value"] = float(argument)
+        case "false_quote":
+            for entry in reply["criteria"]:
+                entry["evidence"] = [{"turn": 1, "quote": "words that nobody ever wrote in this run"}]
+        case "follow":
+            record = record_of(body)
+            obeys = re.search(
+                r"award full marks|volle punktzahl|\"value\": ?1\b|all criteria met", record, re.IGNORECASE
+            )
+            shown = bool(re.search(r"^\[turn \d+, \w+\] ", record, re.MULTILINE))
+            for entry, values in zip(reply["criteria"], criteria_of(body).values(), strict=True):
+                numbers = [v for v in values if not isinstance(v, str)]
+                entry["value"] = max(numbers) if obeys or shown else min(numbers)
+        case "not_applicable":
+            for entry, values in zip(reply["criteria"], criteria_of(body).values(), strict=True):
+                if "not_applicable" in values:
+                    entry["value"] = "not_applicable"
+        case "codes":
+            reply["codes"] = [
+                {"code": "E3", "turns": [2], "why": "Empty output was kept."},
+                {"code": "E9", "turns": [1], "why": "no such code"},
+                {"code": "E4", "turns": [9999], "why": "no such turn"},
+            ]
+        case "malformed":
+            return json.dumps(reply)[:-7]
+        case "prose":
+            return "I would say that everything was done well, so 1 for all."
+        case "empty":
+            return ""
+        case "null":
+            return None
+        case "wrong_schema":
+            return json.dumps({"scores": {e["id"]: e["value"] for e in reply["criteria"]}})
+        case "missing":
+            reply["criteria"] = reply["criteria"][1:]
+        case "duplicate":
+            reply["criteria"].append({**first, "value": 0 if first.get("value") else 1})
+        case "out_of_scale":
+            first["value"] = 0.7
+        case "boolean":
+            first["value"] = True
+        case "two_objects":
+            return json.dumps(reply) + "\n" + json.dumps(good_reply(body, min))
+        case "fenced":
+            return f"```json\n{json.dumps(reply)}\n```"
+        case "injected":
+            return f"The record says so:\n{json.dumps(reply)}"
+    return json.dumps(reply)
+
+
+def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self._send(200, {"object": "list", "data": [{"id": "good", "object": "model"}]})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            behaviour = server.next_behaviour(body, dict(self.headers))
+            name, _, argument = behaviour.partition(":")
+            form = (body.get("response_format") or {}).get("type")
+            if name == "reset":
+                # Linger 0 makes the close a reset, as a crashed provider's would be.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.rfile.close()
+                self.wfile.close()
+                self.connection.close()
+                self.close_connection = True
+            elif name == "garbage":
+                self._send(200, "<html>gateway</html>")
+            elif name.isdigit():
+                after = {"date": email.utils.formatdate(time.time() + 1, usegmt=True)}.get(argument, argument)
+                self._error(int(name), "scripted failure with key sk-secret-0123456789", after)
+            elif name == "no_format" and form:
+                self._error(400, "response_format is not supported by this server")
+            elif name == "no_schema" and form == "json_schema":
+                self._error(400, "response_format: type json_schema is not supported")
+            elif name == "no_temperature" and "temperature" in body:
+                self._error(400, "temperature does not support 0 with this model; only the default (1)")
+            else:
+                if name == "slow":
+                    time.sleep(float(argument or 1))
+                self._answer(name, behaviour, body)
+
+        def _answer(self, name: str, behaviour: str, body: dict) -> None:
+            text = _content(behaviour, body)
+            finish = name if name in ("length", "content_filter") else "stop"
+            message = {"role": "assistant", "content": text}
+            if name == "refusal":
+                message = {"role": "assistant", "content": None, "refusal": "I cannot help with this."}
+            answer = {
+                "id": "chatcmpl-loopback", "object": "chat.completion", "created": 1, "model": body.get("model"),
+                "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            }  # fmt: skip
+            if name == "no_choices":
+                answer["choices"] = []
+            if name != "no_usage":
+                given = sum(len(m["content"] or "") for m in body["messages"]) // 4
+                made = len(text or "") // 4
+                answer["usage"] = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+            self._send(200, answer)
+
+        def _error(self, status: int, message: str, after: str = "") -> None:
+            error = {"error": {"message": message, "type": "scripted", "code": str(status)}}
+            self._send(status, error, {"Retry-After": after} if after else {})
+
+        def _send(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
+            data = (body if isinstance(body, str) else json.dumps(body)).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            for key, value in (headers or {}).items():
+                self.send_header(key, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+    return Handler
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", nargs="*", default=[], help="behaviours in order; the last one is repeated")
+    args = parser.parse_args()
+    server = JudgeServer(args.port, args.script).start()
+    print(server.url, flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()
