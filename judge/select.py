@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..errors import JudgeError
 from .base import Judge
@@ -46,5 +47,9 @@ def _one(name: str, options: JudgeOptions) -> Judge:
         return LocalJudge(name.removeprefix("local:"))
     from .api import ApiJudge
 
-    given = {"api_base": options.api_base, "temperature": options.temperature, "timeout": options.timeout}
-    return ApiJudge(name, samples=options.samples, **{k: v for k, v in given.items() if v is not None})
+    make: Callable[..., ApiJudge] = partial(ApiJudge, name, options.api_base)
+    if options.temperature is not None:
+        make = partial(make, temperature=options.temperature)
+    if options.timeout is not None:
+        make = partial(make, timeout=options.timeout)
+    return make()
