@@ -56,9 +56,8 @@ def decode(data: bytes, path: Path) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         where = f"byte {error.start} (0x{data[error.start]:02x})"
-        raise InputError(
-            f"is not {encoding.removesuffix('-sig').upper()} text at {where}", "save it as UTF-8", path
-        ) from None
+        hint = "UTF-16 without a byte-order mark? Save it as UTF-8" if b"\0" in data[:64] else "save it as UTF-8"
+        raise InputError(f"is not {encoding.removesuffix('-sig').upper()} text at {where}", hint, path) from None
 
 
 def is_file(path: Path) -> bool:

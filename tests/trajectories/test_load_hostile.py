@@ -1,0 +1,212 @@
+"""Files that nobody vouches for: each gives a run with warnings or one line that names the file, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from ambjudge.errors import InputError
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
+GOOD = json.dumps(
+    {"messages": [{"role": "user", "content": "task ü"}, {"role": "assistant", "content": "done"}]}, ensure_ascii=False
+)
+
+
+def head(value: str) -> bytes:
+    return (
+        f'{{"task": "x", "n": {value}, "messages": [{{"role": "assistant", "content": "a", "n": {value}}}]}}'
+    ).encode()
+
+
+LOADS = {
+    "utf-8 with mark": GOOD.encode("utf-8-sig"),
+    "utf-16 with mark": GOOD.encode("utf-16"),
+    "utf-32 with mark": GOOD.encode("utf-32"),
+    "number too large": head("1e999"),
+    "integer of 5,000 digits": head("9" * 5000),
+    "NaN": head("NaN"),
+    "minus infinity": head("-Infinity"),
+    "half surrogate in text": b'[{"role": "user", "content": "\\ud800"}, {"role": "assistant", "content": "a\\udfffb", "name": "\\ud801"}]',
+    "half surrogate in a key": b'{"\\ud800": 1, "messages": [{"role": "assistant", "content": "a"}]}',
+    "half surrogate in an identity": b'{"task": "\\ud800", "agent": "\\udc00", "messages": [{"role": "assistant", "content": "a"}]}',
+    "escaped NUL": b'[{"role": "assistant", "content": "a\\u0000b"}]',
+    "one message of many": b'[1, null, "x", [], {"role": "assistant", "content": "a"}]',
+    "role missing in one": b'[{"content": "a"}, {"role": "assistant", "content": "a"}]',
+    "content number": b'[{"role": "assistant", "content": 5}]',
+    "content object": b'[{"role": "assistant", "content": {"a": {"b": 1}}}]',
+    "tool_calls object": b'[{"role": "assistant", "tool_calls": {"a": 1}}]',
+    "arguments number": b'[{"role": "assistant", "tool_calls": [{"function": {"name": "bash", "arguments": 1}}]}]',
+    "duplicate keys": b'{"messages": 3, "messages": [{"role": "assistant", "content": "a"}]}',
+    "only a brief": b'[{"role": "user", "content": "a"}]',
+    "identity of other types": b'{"task": 5, "tier": [], "agent": {}, "model": true, "repeat": "x", "track": 3, "system_prompt": [1], "messages": [{"role": "assistant", "content": "a"}]}',
+    "repeat beyond any count": b'{"repeat": 1e300, "messages": [{"role": "assistant", "content": "a"}]}',
+    "5 MB in one line": json.dumps([{"role": "assistant", "content": "x" * 5_000_000}]).encode(),
+    "arguments nested deep": json.dumps([{"role": "assistant", "tool_calls": [{"function": {"name": "bash", "arguments": '{"a":' * 500 + "1" + "}" * 500}}]}]).encode(),
+    "answer nested deep": json.dumps([{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "submit", "arguments": "{}"}}]},
+                                      {"role": "tool", "tool_call_id": "1", "content": '{"a":' * 150 + "1" + "}" * 150}]).encode(),
+}  # fmt: skip
+REFUSED = {
+    "empty": (b"", "is empty"),
+    "white space": (b" \n\t ", "is empty"),
+    "not JSON": (b"hello", "is not JSON"),
+    "cut": (GOOD.encode()[:60], "is not JSON"),
+    "two values": (b"[] []", "is not JSON"),
+    "utf-16 without mark": (GOOD.encode("utf-16-le"), "UTF-16 without a byte-order mark"),
+    "latin-1": (GOOD.encode("latin-1"), "is not UTF-8 text at byte"),
+    "utf-16, cut": (GOOD.encode("utf-16")[:-1], "is not UTF-16 text"),
+    "NUL bytes": (b"\0" * 100, "NUL"),
+    "raw surrogate": (b'["\xed\xa0\x80"]', "is not UTF-8"),
+    "nested lists": (b"[" * 100_000, "nested more than"),
+    "nested objects": (b'{"a":' * 100_000, "nested more than"),
+    "nested and closed": (b"[" * 5000 + b"]" * 5000, "nested more than"),
+    "null": (b"null", "is null"),
+    "number": (b"5", "is int"),
+    "text": (b'"x"', "is str"),
+    "list of numbers": (b"[1, 2]", "is a list of int"),
+    "empty list": (b"[]", "holds no messages"),
+    "empty object": (b"{}", "keys (none)"),
+    "other object": (b'{"a": 1}', "keys a"),
+    "messages null": (b'{"messages": null}', "`messages` that is NoneType"),
+    "messages object": (b'{"messages": {"0": {}}}', "`messages` that is dict"),
+    "messages empty": (b'{"messages": []}', "holds no messages"),
+    "no roles": (b'{"messages": [{"content": "a"}]}', "without any `role`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_odd_files_that_load(name, tmp_path):
+    file = tmp_path / "conversation.json"
+    file.write_bytes(LOADS[name])
+    run = load_run(file)
+    assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_files_that_are_refused(name, tmp_path):
+    data, words = REFUSED[name]
+    file = tmp_path / "conversation.json"
+    file.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        load_run(file)
+    message = str(caught.value)
+    assert message.startswith(f"{file}: ")
+    assert words in message
+    assert "\n" not in message
+    assert len(message) < len(str(file)) + 250
+
+
+PATHS = ["missing", "empty", "a\0b", "x" * 5000, "folder/conversation.json"]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_paths_without_a_run(name, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "folder/conversation.json").mkdir(parents=True)
+    with pytest.raises(InputError) as caught:
+        load_run(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_link_to_nowhere(tmp_path):
+    (tmp_path / "conversation.json").symlink_to("nowhere")
+    with pytest.raises(InputError):
+        load_run(tmp_path)
+
+
+NAMES = ["kidney-lite-04", "vqa-lite-01", "ldct-lite-02"]
+
+
+@lru_cache
+def original(name: str) -> str:
+    return (RECORDED / name / "process/conversation.json").read_text(encoding="utf-8")
+
+
+def places(value, path=()):
+    yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from places(value[key], (*path, key))
+    elif isinstance(value, list):
+        for index in range(len(value)):
+            yield from places(value[index], (*path, index))
+
+
+@lru_cache
+def all_places(name: str):
+    return list(places(json.loads(original(name))))[1:]
+
+
+ANYTHING = st.sampled_from([None, True, -1, 0, 10**40, 1e308, "", "x", "\ud800", "S1", [], {}, [None], [[]], {"a": {}}, {"role": 1}, "[" * 200, '{"exit_code": []}', {"text": 3},
+                            [{"type": "tool_use"}, {"type": "tool_result", "content": [1]}, {"type": "text"}]])  # fmt: skip
+
+
+def loads_or_says_why(folder: Path, data: bytes) -> None:
+    file = folder / "conversation.json"
+    file.write_bytes(data)
+    try:
+        run = load_run(file)
+    except InputError as error:
+        message = str(error)
+    else:
+        message = f"{file}: {len(run.model_dump_json())}"
+    assert message.startswith(str(file))
+    assert "\n" not in message
+
+
+@settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.data())
+def test_damaged_values(tmp_path, data):
+    name = data.draw(st.sampled_from(NAMES))
+    value = copy.deepcopy(json.loads(original(name)))
+    spots = all_places(name)
+    for _ in range(data.draw(st.integers(1, 6))):
+        path = spots[data.draw(st.integers(0, len(spots) - 1))]
+        target = value
+        try:
+            for step in path[:-1]:
+                target = target[step]
+            if data.draw(st.booleans()):
+                del target[path[-1]]
+            else:
+                target[path[-1]] = data.draw(ANYTHING)
+        except (KeyError, IndexError, TypeError):
+            continue  # An earlier damage took this place away.
+    loads_or_says_why(tmp_path, json.dumps(value).encode())
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(
+    st.sampled_from(NAMES),
+    st.lists(st.tuples(st.floats(0, 0.9999), st.integers(0, 255)), min_size=1, max_size=4),
+    st.floats(0.5, 1),
+)
+def test_damaged_bytes(tmp_path, name, flips, kept):
+    data = bytearray(original(name).encode())
+    for where, byte in flips:
+        data[int(where * len(data))] = byte
+    loads_or_says_why(tmp_path, bytes(data[: int(kept * len(data))] if kept < 0.75 else data))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+    st.sampled_from(["role", "content", "messages", "tool_calls", "function", "arguments", "type", "text", "id", "task", "turn", "result", "score", "step_scores", "metrics"]), inner, max_size=5), max_leaves=20))  # fmt: skip
+def test_any_side_files(tmp_path, value):
+    text = json.dumps(value)
+    for name in ("agent_summary.json", "detail_report.json", "trace.jsonl", "tool_calls.jsonl"):
+        (tmp_path / name).write_text(text)
+    loads_or_says_why(tmp_path, GOOD.encode())
+    loads_or_says_why(tmp_path, text.encode())
