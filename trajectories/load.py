@@ -72,6 +72,7 @@ def _load(path: Path) -> Run:
     folder = run_folder(path)
     digest = hashlib.sha256(data)
     side = _SideFiles(folder, warnings, digest)
+    side.use_events(head.get("trace_events"))
     turns = side.apply(builder.turns(), head.get("code_executions"), warnings)
     if not turns:
         warnings.append("no assistant message: the run has no turns")
@@ -147,6 +148,11 @@ class _SideFiles:
         self.report_data = self._object(path, warnings, digest)
         if path is not None and self.report_data is not None:
             self.report = parse_report(self.report_data, path, warnings)
+
+    def use_events(self, events: Any) -> None:
+        """Take the events that the conversation itself carries, when no trace.jsonl came with it."""
+        if not self.trace and isinstance(events, list):
+            self.trace = [event for event in events if isinstance(event, dict)]
 
     def _lines(self, path: Path, target: list[dict[str, Any]], warnings: list[str], digest: Any) -> None:
         broken = 0

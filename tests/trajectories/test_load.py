@@ -318,3 +318,12 @@ def test_a_folder_of_runs_is_no_run(tmp_path):
     write(tmp_path / "b", [USER, CLOSING])
     with pytest.raises(InputError, match="more than one run"):
         load_run(tmp_path)
+
+
+def test_events_of_the_conversation_stand_in_for_a_lost_trace(tmp_path):
+    events = [{"type": "violation_warning", "turn": 1}, breach(), 3, {"type": "api_call", "turn": 1, "input_tokens": 5}]
+    run = load(tmp_path, {"messages": [USER, call(), answer(), CLOSING], "trace_events": events})
+    assert (run.status.ended, run.status.breach_turn, run.resources.input_tokens) == ("breach", 2, 5)
+    trace = {"process/trace.jsonl": [{"type": "api_call", "turn": 1, "input_tokens": 6}]}
+    run = load(tmp_path, {"messages": [USER, call(), answer(), CLOSING], "trace_events": events}, **trace)
+    assert (run.status.ended, run.resources.input_tokens) == ("stopped", 6)
