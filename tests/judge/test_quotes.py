@@ -1,0 +1,114 @@
+"""A quote is verified where it stands, moved when it stands elsewhere, and never found by resemblance."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from ambjudge.judge.quotes import QuoteIndex, check_quote, normalise
+from ambjudge.trajectories.load import load_run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+CODE = 'print("a\\tb")\nx = {"key": "caf\u00e9"}\nif x:\n    run(x)'
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quotes")
+    call = {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": CODE})}
+    result = {"exit_code": 0, "stdout": "loss  0.25\nall keys\n   matched ...", "stderr": "warning: slow"}
+    submit = {"name": "submit_results", "arguments": json.dumps({"note": "line1\nline2"})}
+    messages = [
+        {"role": "user", "content": "brief only words"},
+        {"role": "assistant", "content": "First I “look” at it.", "reasoning": "because of doubt",
+         "tool_calls": [{"id": "1", "type": "function", "function": call}]},
+        {"role": "tool", "tool_call_id": "1", "content": json.dumps(result)},
+        {"role": "assistant", "content": "loss 0.25 again", "tool_calls": [{"id": "2", "type": "function", "function": submit}]},
+        {"role": "tool", "tool_call_id": "2", "content": "{}"},
+        {"role": "assistant", "content": "The end."},
+    ]  # fmt: skip
+    path = folder / "conversation.json"
+    path.write_text(json.dumps({"messages": messages}), encoding="utf-8")
+    (folder / "plan").mkdir()
+    (folder / "plan" / "plan.md").write_text("# Plan\nuse the model", encoding="utf-8")
+    return load_run(path)
+
+
+@pytest.mark.parametrize(
+    ("turn", "quote", "check", "found"),
+    [
+        pytest.param(1, "First I “look” at it.", "verified", None, id="text"),
+        pytest.param(1, "because of doubt", "verified", None, id="reasoning"),
+        pytest.param(1, 'x = {"key": "café"}', "verified", None, id="code"),
+        pytest.param(1, 'x = {\\"key\\": \\"caf\\u00e9\\"}', "verified", None, id="json-escapes"),
+        pytest.param(1, "x = {\"key\": \"cafe\u0301\"}", "verified", None, id="decomposed-accent"),
+        pytest.param(1, "loss 0.25 all keys matched", "verified", None, id="white-space-collapsed"),
+        pytest.param(1, "loss 0.25\\nall keys", "verified", None, id="escaped-newline"),
+        pytest.param(1, "warning: slow", "verified", None, id="stderr"),
+        pytest.param(1, "loss ... matched", "verified", None, id="ellipsis"),
+        pytest.param(1, "loss … keys", "verified", None, id="one-character-ellipsis"),
+        pytest.param(1, "... all keys ...", "verified", None, id="ellipsis-around"),
+        pytest.param(1, "matched ...", "verified", None, id="literal-ellipsis"),
+        pytest.param(2, "submit_results", "verified", None, id="tool-name"),
+        pytest.param(2, "line1 line2", "verified", None, id="arguments"),
+        pytest.param(0, "use the model", "verified", None, id="plan"),
+        pytest.param(2, "use the model", "moved", 0, id="plan-cited-as-turn"),
+        pytest.param(3, "warning: slow", "moved", 1, id="other-turn"),
+        pytest.param(3, "loss 0.25", "moved", 2, id="nearest-other-turn"),
+        pytest.param(99, "The end.", "moved", 3, id="turn-that-is-not-there"),
+        pytest.param(-5, "The end.", "moved", 3, id="negative-turn"),
+        pytest.param(1, "matched ... loss", "not_found", None, id="ellipsis-in-wrong-order"),
+        pytest.param(1, "loss ... nothing", "not_found", None, id="ellipsis-part-missing"),
+        pytest.param(1, 'First I "look" at it.', "not_found", None, id="typographic-quotes-differ"),
+        pytest.param(1, "first i “look” at it.", "not_found", None, id="case-differs"),
+        pytest.param(1, "loss 0.26", "not_found", None, id="another-number"),
+        pytest.param(1, "at it. because of", "not_found", None, id="not-across-text-and-reasoning"),
+        pytest.param(1, "brief only words", "not_found", None, id="brief-is-no-turn"),
+        pytest.param(1, "", "not_found", None, id="empty"),
+        pytest.param(1, " \n\\n ", "not_found", None, id="blank"),
+        pytest.param(1, "...", "not_found", None, id="only-ellipsis"),
+        pytest.param(1, "{", "not_found", None, id="only-punctuation"),
+        pytest.param(1, "\x00", "not_found", None, id="nul"),
+    ],
+)  # fmt: skip
+def test_where_a_quote_stands(run, turn, quote, check, found):
+    evidence = check_quote(run, turn, quote)
+    assert (evidence.check, evidence.found_turn) == (check, found)
+    assert (evidence.turn, evidence.quote) == (turn, quote)
+
+
+@given(st.text(), st.text())
+@settings(max_examples=80, deadline=None)
+def test_any_text_is_checked_without_an_error(run, quote, more):
+    QuoteIndex(run).check(1, quote + more)
+    assert normalise(normalise(quote)) == normalise(normalise(normalise(quote)))
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_every_slice_of_a_turn_with_words_is_verified(run, data):
+    output = run.turn(1).output
+    start = data.draw(st.integers(0, len(output) - 1))
+    quote = output[start : data.draw(st.integers(start + 1, len(output)))]
+    wanted = "verified" if any(c.isalnum() for c in quote) else "not_found"
+    assert QuoteIndex(run).check(1, quote).check == wanted
+
+
+def test_ten_megabytes_are_searched_in_seconds(tmp_path: Path):
+    block = "value \\u00e9 0.125\\n" * 600
+    messages = []
+    for number in range(1000):
+        messages += [
+            {"role": "assistant", "content": f"turn {number} {block}"},
+            {"role": "user", "content": "go on"},
+        ]
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    run = load_run(path)
+    started = time.monotonic()
+    index = QuoteIndex(run)
+    assert index.check(5, "turn 900 value é").found_turn == 901
+    for _ in range(20):
+        assert index.check(500, "never said anywhere ... value").check == "not_found"
+    assert time.monotonic() - started < 10
