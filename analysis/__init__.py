@@ -67,7 +67,46 @@ _WHERE = {
     "write_frame": "frames",
 }
 
-__all__ = sorted(_WHERE)
+__all__ = [
+    "TABLES",
+    "Cohort",
+    "Estimate",
+    "agreement",
+    "all_tables",
+    "circularity",
+    "cliff",
+    "code_effects",
+    "code_prevalence",
+    "cohort",
+    "corrected_code_effects",
+    "corrected_leaderboard",
+    "cost_score",
+    "criteria",
+    "decompose_effects",
+    "failure_rates",
+    "frame",
+    "judged_mean",
+    "label_plan",
+    "leaderboard",
+    "leave_one_out",
+    "pairwise",
+    "placebo",
+    "power",
+    "rank_sets",
+    "read_frame",
+    "read_labels",
+    "recovery",
+    "robustness",
+    "selfcheck",
+    "simulate",
+    "stage_profile",
+    "stage_use",
+    "tier_contrast",
+    "validate_scores",
+    "variance_components",
+    "wide",
+    "write_frame",
+]
 
 
 def __getattr__(name: str) -> Any:

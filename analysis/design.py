@@ -29,7 +29,9 @@ def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataF
         counts = out.group_by("judge").len().sort(["len", "judge"], descending=[True, False], nulls_last=True)
         chosen = counts["judge"][0]
         out = out.filter(pl.col("judge").eq_missing(pl.lit(chosen)))
-        notes.append(f"only the scorecards of judge {chosen} are used; {table.height - out.height} of others are left out")
+        notes.append(
+            f"only the scorecards of judge {chosen} are used; {table.height - out.height} of others are left out"
+        )
     before = out.height
     if before:
         out = out.unique(subset=["run_id", "judge"], keep="last", maintain_order=True)
@@ -163,7 +165,11 @@ def overall_parts(table: pl.DataFrame) -> Floats:
     zero = (table["missing_policy"].fill_null("renormalize") == "zero").to_numpy()
     total = np.where(zero, 1.0, (weights * scored).sum(1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = 50 * np.where(scored, weights * np.where(scored, stages, 0.0), 0.0) / np.where(total > 0, total, 1.0)[:, None]
+        parts = (
+            50
+            * np.where(scored, weights * np.where(scored, stages, 0.0), 0.0)
+            / np.where(total > 0, total, 1.0)[:, None]
+        )
     task = 50 * np.nan_to_num(table["task_score"].to_numpy().astype(np.float64))
     overall = table["overall"].to_numpy().astype(np.float64)
     other = overall - parts.sum(1) - task

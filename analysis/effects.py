@@ -16,7 +16,14 @@ import polars as pl
 from .design import PARTS, Design, design, overall_parts
 from .estimate import Bools, Estimate, Floats, Ints, Population, estimate, holm, t_quantile, tidy
 from .frames import CODES
-from .jackknife import cross_products, delete_one_regression, demean, group_sums, independent_columns, jackknife_variance
+from .jackknife import (
+    cross_products,
+    delete_one_regression,
+    demean,
+    group_sums,
+    independent_columns,
+    jackknife_variance,
+)
 
 MIN_FIRED, MIN_CELLS = 50, 20
 """Below either, an effect is printed but called uninformative."""
@@ -96,7 +103,9 @@ def marginal_effects(
             ame[code] += g * mean[other]
             ame_deleted[:, code] += g_deleted * mean_deleted[:, other, None]
     iid_t, df = _iid_t(x, y[:, 0], kept[:k], n - n_cells)
-    return Marginal(ame, ame_deleted, kept[:k], tuple(pair for at, pair in enumerate(chosen) if kept[k + at]), iid_t, df)
+    return Marginal(
+        ame, ame_deleted, kept[:k], tuple(pair for at, pair in enumerate(chosen) if kept[k + at]), iid_t, df
+    )
 
 
 def _iid_t(x: Floats, y: Floats, kept: Bools, free: int) -> tuple[Floats, int]:
@@ -197,7 +206,9 @@ def effects_of(d: Design, *, pairs: bool = True, circular: Sequence[str] = ()) -
         fits["same"] = marginal_effects(codes, d.y[:, None], d.cell, d.cell, pairs=pairs)
     rows: list[tuple[dict[str, Any], Estimate]] = []
     for population, fit in fits.items():
-        block = [_effect_row(d, fit, k, population, refused[k], int(varying[k]), pairs) for k in range(len(d.code_names))]
+        block = [
+            _effect_row(d, fit, k, population, refused[k], int(varying[k]), pairs) for k in range(len(d.code_names))
+        ]
         adjusted = holm([est.p if key["status"] == "ok" else None for key, est in block])
         for (key, _), p in zip(block, adjusted, strict=True):
             key["p_holm"] = p
@@ -209,8 +220,16 @@ def _effect_row(
     d: Design, fit: Marginal | None, k: int, population: Population, refused: str | None, varying: int, pairs: bool
 ) -> tuple[dict[str, Any], Estimate]:
     name, fired = d.code_names[k], int(d.codes[:, k].sum())
-    key: dict[str, Any] = {"code": name, "outcome": d.outcome, "status": "refused", "fired": fired, "cells_varying": varying}
-    method = f"cell fixed effects{' + pairs' if pairs else ''}, jackknife over {'tasks' if population == 'new' else 'cells'}"
+    key: dict[str, Any] = {
+        "code": name,
+        "outcome": d.outcome,
+        "status": "refused",
+        "fired": fired,
+        "cells_varying": varying,
+    }
+    method = (
+        f"cell fixed effects{' + pairs' if pairs else ''}, jackknife over {'tasks' if population == 'new' else 'cells'}"
+    )
     label = f"AME of {name} on {d.outcome}, within agent x task x tier"
     if refused is None and (fit is None or not fit.identified[k]):
         refused = f"{name} varies in one task only, or never apart from other codes"
@@ -224,7 +243,9 @@ def _effect_row(
     if fit.n_clusters < 2:
         se, reason = float("nan"), "one task only: nothing says how the effect varies between tasks"
     elif fit.n_clusters < 10:
-        warnings.append(f"{fit.n_clusters} {'tasks' if population == 'new' else 'cells'}: intervals of so few are rough")
+        warnings.append(
+            f"{fit.n_clusters} {'tasks' if population == 'new' else 'cells'}: intervals of so few are rough"
+        )
     if df >= 1 and np.isfinite(se):
         key["mde80"] = (t_quantile(0.975, df) + t_quantile(0.8, df)) * se
     if not informative:
@@ -235,9 +256,22 @@ def _effect_row(
         deleted = fit.deleted[:, k, 0]
         key |= {"loo_min": float(deleted.min()), "loo_max": float(deleted.max())}
         key["loo_task"] = d.tasks[int(np.abs(deleted - value).argmax())]
-    key["halo_note"] = "judge and tags may share a judge: see the parts" if d.outcome in ("overall", "agentic", "S1", "S2", "S3") else None
+    key["halo_note"] = (
+        "judge and tags may share a judge: see the parts"
+        if d.outcome in ("overall", "agentic", "S1", "S2", "S3")
+        else None
+    )
     return key, estimate(
-        label, population, value, se, df, n=d.n, n_clusters=fit.n_clusters, method=method, reason=reason, warnings=warnings
+        label,
+        population,
+        value,
+        se,
+        df,
+        n=d.n,
+        n_clusters=fit.n_clusters,
+        method=method,
+        reason=reason,
+        warnings=warnings,
     )
 
 
@@ -256,7 +290,9 @@ PART_NOTES = {
 }
 
 
-def decompose_effects(table: pl.DataFrame, *, pairs: bool = True, source: str = "any", prepare: bool = True) -> pl.DataFrame:
+def decompose_effects(
+    table: pl.DataFrame, *, pairs: bool = True, source: str = "any", prepare: bool = True
+) -> pl.DataFrame:
     """Each code's effect on Overall, split exactly into S1..S5, Task and other (points), new tasks.
 
     OLS is linear in the outcome, so the parts add up to the total. No mediation is claimed.

@@ -34,10 +34,10 @@ RUN_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT, "path": _TEXT, "sha256": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT, "track": _TEXT,
     "tier": _TEXT, "repeat": _WHOLE, "judge": _TEXT, "rubric": _TEXT, "rubric_version": _TEXT,
     "missing_policy": _TEXT, "breach_policy": _TEXT,
-    **{s: _REAL for s in STAGES}, **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
+    **dict.fromkeys(STAGES, _REAL), **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
     "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
     "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL,
-    **{c: _FLAG for c in CODES}, **{f"{c}_{source}": _FLAG for c in CODES for source in CODE_SOURCES},
+    **dict.fromkeys(CODES, _FLAG), **{f"{c}_{source}": _FLAG for c in CODES for source in CODE_SOURCES},
     "n_codes": _WHOLE, "code_pairs": _WHOLE, "primary_failure": _TEXT,
     "completion": _REAL, "format_valid": _FLAG, "has_valid_results": _FLAG,
     "turns": _WHOLE, "calls": _WHOLE, "failed_calls": _WHOLE, "wall_time_s": _REAL, "input_tokens": _WHOLE,
@@ -110,7 +110,10 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         return [getattr(stages[s], name) if s in stages else None for s in STAGES]
 
     counted = [card.stage_use.get(s) for s in STAGES]
-    turns = [card.turn_stages.count(s) if card.turn_stages else (u.turns if u else None) for s, u in zip(STAGES, counted, strict=True)]
+    turns = [
+        card.turn_stages.count(s) if card.turn_stages else (u.turns if u else None)
+        for s, u in zip(STAGES, counted, strict=True)
+    ]
     return (
         run.id, run.path, run.sha256, run.agent, run.model, run.task, run.track, run.tier, run.repeat, card.judge.name,
         card.rubric.id, card.rubric.version, card.policy.missing, card.policy.breach,
@@ -167,7 +170,16 @@ def cohort(source: Any) -> Cohort:
                 )
         for code in card.codes:
             builders[2].add(
-                (card.run.id, card.judge.name, code.taxonomy, code.code, code.stage, code.by, code.independence, code.confidence)
+                (
+                    card.run.id,
+                    card.judge.name,
+                    code.taxonomy,
+                    code.code,
+                    code.stage,
+                    code.by,
+                    code.independence,
+                    code.confidence,
+                )
             )
     criteria_table = builders[1].frame()
     runs = _free_means(builders[0].frame(), criteria_table)
@@ -209,7 +221,9 @@ def conform(table: pl.DataFrame) -> pl.DataFrame:
             *(name for name in table.columns if name not in schema),
         )
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"a column holds values of another kind: {str(error).splitlines()[0]}", "export it again") from error
+        raise InputError(
+            f"a column holds values of another kind: {str(error).splitlines()[0]}", "export it again"
+        ) from error
 
 
 def read_frame(path: Path) -> pl.DataFrame:
@@ -309,7 +323,11 @@ def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
         yield item
         return
     try:
-        yield ScoreCard.model_validate_json(item) if isinstance(item, bytes) else ScoreCard.model_validate_json(json.dumps(item))
+        yield (
+            ScoreCard.model_validate_json(item)
+            if isinstance(item, bytes)
+            else ScoreCard.model_validate_json(json.dumps(item))
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])

@@ -218,7 +218,9 @@ def settings_of(preset: str = "paper", **switches: Any) -> Settings:
         raise ConfigError(f"unknown switch {min(unknown)!r}", f"choose from {', '.join(Settings.__dataclass_fields__)}")
     out = replace(PRESETS[preset], **switches)
     if min(out.n_agents, out.n_tasks, out.n_tracks, out.n_rep, len(out.tiers)) < 1 or out.n_tracks > len(TRACK_NAMES):
-        raise ConfigError("a cohort needs at least one agent, task, tier and repeat, and 1 to 7 tracks", "change the sizes")
+        raise ConfigError(
+            "a cohort needs at least one agent, task, tier and repeat, and 1 to 7 tracks", "change the sizes"
+        )
     return out
 
 
@@ -236,7 +238,9 @@ def simulate(preset: str = "paper", *, seed: int = 0, settings: Settings | None 
     hard = s.task_sd * rng.standard_normal(T)
     cell = s.cell_sd * rng.standard_normal((A, T, V))
     hinted = np.array([0.0 if name == "lite" else 1.0 for name in s.tiers])
-    eta = ability[agent] - hard[task] - tracks[task % s.n_tracks] + cell[agent, task, tier] - s.tier_shift * hinted[tier]
+    eta = (
+        ability[agent] - hard[task] - tracks[task % s.n_tracks] + cell[agent, task, tier] - s.tier_shift * hinted[tier]
+    )
     slopes = np.exp(s.slope_sd * rng.standard_normal((T, 5)) - s.slope_sd**2 / 2)
     luck = rng.standard_normal(n)
     draws = rng.random((n, 5))
@@ -289,7 +293,9 @@ def sample_truth(sim: Simulation) -> dict[str, Any]:
     return out
 
 
-def truth(settings: Settings | None = None, *, n_tasks: int = 2000, n_rep: int = 2, seed: int = 12345) -> dict[str, Any]:
+def truth(
+    settings: Settings | None = None, *, n_tasks: int = 2000, n_rep: int = 2, seed: int = 12345
+) -> dict[str, Any]:
     """Effects in the population of tasks (many tasks drawn); additive mode is exact up to the sampling of multipliers."""
     s = settings or Settings()
     if s.additive:
@@ -343,7 +349,12 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
     data |= {"judge": np.full(n, "simulated"), "missing_policy": np.full(n, "renormalize")}
     if not s.additive:
         data |= {f"S{i + 1}": stages[:, i] for i in range(5)}
-        data |= {"agentic": agentic, "task_score": out.task, "completion": out.completion, "format_valid": out.format_valid}
+        data |= {
+            "agentic": agentic,
+            "task_score": out.task,
+            "completion": out.completion,
+            "format_valid": out.format_valid,
+        }
         data |= {"completed": out.completed, "submitted": np.ones(n, dtype=bool)}
         credited = 3 if "lite" in s.tiers else 6
         data |= {"S1_free": s1[:, :credited].mean(1), "S2_free": s2.mean(1), "S3_free": s3}
