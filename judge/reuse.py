@@ -97,7 +97,18 @@ class StoredJudge:
         What the inner judge says is in the store before this returns, so a crash later loses nothing. Codes are those
         of the newest call behind these verdicts.
         """
+        return await self._judge(request, *await asyncio.to_thread(self._before, request))
+
+    async def ask(self, request: StageRequest) -> StageReply:
+        """The same for a request that a plan found stale: only verdicts made for this very run meanwhile (by another
+        process) are reused, so that a plan's number of calls is what is called. Of two verdicts under one key, because
+        two runs show the same evidence, the first stands.
+        """
         reference, known = await asyncio.to_thread(self._before, request)
+        own = {id: verdict for id, verdict in known.found.items() if verdict.run_ref == reference}
+        return await self._judge(request, reference, Lookup(known.keys, own))
+
+    async def _judge(self, request: StageRequest, reference: int, known: Lookup) -> StageReply:
         missing = known.missing(request.criteria)
         if not missing:
             codes = await asyncio.to_thread(self._codes, known)

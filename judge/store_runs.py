@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from ..trajectories.models import Run, Stage
+from ..trajectories.models import Run, Stage, Tier, Track
 from . import store_schema as schema
 from .store_base import CHUNK, StorePart, clean_row, now
 
@@ -27,8 +27,8 @@ class StoredRun:
     agent: str | None
     model: str | None
     task: str | None
-    track: str | None
-    tier: str | None
+    track: Track | None
+    tier: Tier | None
     repeat: int | None
     turns: int
     format: str

@@ -37,6 +37,8 @@ from .store_base import StorePart, clean_row, now, to_json
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
 """Reasons that say nothing about the run, whatever the judge: another attempt may succeed."""
 
+_VERDICTS = sa.select(schema.verdicts, schema.calls.c.run_ref).join(schema.calls)
+
 
 @dataclass(frozen=True)
 class StoredVerdict:
@@ -46,6 +48,8 @@ class StoredVerdict:
     stage: Stage
     result: CriterionResult
     call_id: str
+    run_ref: int
+    """The run that it was judged for; others that show the same evidence share it."""
     created_at: str
 
 
@@ -78,7 +82,7 @@ class VerdictTables(StorePart):
 
     def known(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
         """The verdicts under these keys, by key; keys without one are left out."""
-        rows = self._in_chunks(sa.select(schema.verdicts), schema.verdicts.c.key, keys)
+        rows = self._in_chunks(_VERDICTS, schema.verdicts.c.key, keys)
         return {row.key: self._verdict(row) for row in rows}
 
     def add_reply(
@@ -109,7 +113,7 @@ class VerdictTables(StorePart):
             if failed:
                 connection.execute(schema.attempts.insert(), [clean_row(row) for row in failed])
             wanted = [row["key"] for row in final]
-            rows = connection.execute(sa.select(schema.verdicts).where(schema.verdicts.c.key.in_(wanted))).fetchall()
+            rows = connection.execute(_VERDICTS.where(schema.verdicts.c.key.in_(wanted))).fetchall()
         standing = {row.key: self._verdict(row).result for row in rows}
         return tuple(standing.get(k.sha256, r) for k, r in zip(keys, reply.results, strict=True))
 
@@ -118,7 +122,7 @@ class VerdictTables(StorePart):
     ) -> Iterator[StoredVerdict]:
         """Verdicts in the order they were stored, read `chunk` at a time, so that memory stays flat."""
         table = schema.verdicts
-        query = sa.select(table).order_by(table.c.seq).limit(chunk)
+        query = _VERDICTS.order_by(table.c.seq).limit(chunk)
         if judge is not None:
             query = query.where(table.c.judge == judge)
         if criterion_sha256 is not None:
@@ -235,7 +239,7 @@ class VerdictTables(StorePart):
                 f"{self.where}: verdict {row.key[:12]} cannot be read: {' '.join(str(error).split())[:120]}",
                 "restore a copy of the store",
             ) from error
-        return StoredVerdict(_key(row), row.stage, result, row.call_id, row.created_at)
+        return StoredVerdict(_key(row), row.stage, result, row.call_id, row.run_ref, row.created_at)
 
 
 def _key_row(key: VerdictKey, stage: Stage) -> dict[str, Any]:

@@ -1,0 +1,335 @@
+"""What is stale, why, and what mending it would take: planned without a single call, then executed exactly.
+
+`plan` compares, for every run, stage and criterion, the key of the verdict that would be made now with the verdicts in
+the store. A verdict is stale when its key is missing; the closest stored verdict says why (criterion, evidence,
+prompt, judge, parameters). Weights, tiers' credits and requirements are in no key: editing them stales nothing.
+
+Unchanged runs are not read: their files' stamps and the store's evidence index stand for them (`verify=True` reads all).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ..errors import AmbjudgeError, InputError
+from ..rubrics.load import rubric_for
+from ..rubrics.model import Criterion, Rubric
+from ..trajectories.load import load_conversation
+from ..trajectories.models import Run, Stage, Tier, Track
+from ..trajectories.segment import segment
+from . import stamps
+from .base import Estimate, EstimatingJudge, Judge, StageRequest, Usage
+from .keys import JudgeIdentity, KeyMaker, evidence_context, identity
+from .reuse import makers, note_run, whole_stage
+from .scoring import split_criteria
+from .store import History, Store
+
+StaleReason = Literal["new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"]
+"""new: never judged; failed: every attempt failed; the others: the part of the key that changed."""
+
+JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
+
+_CHUNK = 500
+_TRUSTED_CALLS = 20
+"""From so many past calls on, their lowest and highest use stand for a run that need not be read."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which rubric judges a run, and the track and tier where the files do not say (as for `score`)."""
+
+    rubric: Rubric | None = None
+    track: Track | None = None
+    tier: Tier | None = None
+
+    def rubric_of(self, track: Track | None, task: str | None) -> Rubric:
+        return self.rubric or rubric_for(track, task)
+
+    def apply(self, run: Run) -> Run:
+        """The run with the named track and tier where it has none."""
+        return run.model_copy(update={"track": run.track or self.track, "tier": run.tier or self.tier})
+
+
+@dataclass(frozen=True)
+class StageNeed:
+    """One call to make: the stale criteria of one stage of one run, each with its reasons."""
+
+    path: Path
+    run_id: str
+    rubric_id: str
+    stage: Stage
+    reasons: Mapping[str, tuple[StaleReason, ...]]
+
+
+@dataclass(frozen=True)
+class RejudgePlan:
+    """What would be judged. `current` verdicts stand; `read` of the `runs` had to be read to know that."""
+
+    judge: JudgeIdentity
+    scope: Scope
+    needs: tuple[StageNeed, ...]
+    runs: int
+    read: int
+    current: int
+    errors: tuple[tuple[Path, AmbjudgeError], ...]
+    estimate: Estimate
+    """What the calls would use, at the least and at the most."""
+
+    @property
+    def calls(self) -> int:
+        """Stage requests, one call each unless a reply needs a retry or repair."""
+        return len(self.needs)
+
+    @property
+    def stale(self) -> int:
+        """Verdicts to make."""
+        return sum(len(need.reasons) for need in self.needs)
+
+    def by_criterion(self) -> dict[tuple[str, str], Counter[str]]:
+        """Stale verdicts by (rubric id, criterion id), counted by reason; several changed parts are joined by `+`."""
+        found: dict[tuple[str, str], Counter[str]] = {}
+        for need in self.needs:
+            for criterion, reasons in need.reasons.items():
+                found.setdefault((need.rubric_id, criterion), Counter())["+".join(reasons)] += 1
+        return dict(sorted(found.items()))
+
+
+@dataclass
+class _Facts:
+    """What planning must know of one run."""
+
+    path: Path
+    id: str
+    content_sha256: str
+    track: Track | None
+    tier: Tier | None
+    rubric: Rubric
+    evidence: dict[Stage, str]
+    run: Run | None = None
+
+
+@dataclass
+class _Totals:
+    needs: list[StageNeed] = field(default_factory=list)
+    errors: list[tuple[Path, AmbjudgeError]] = field(default_factory=list)
+    runs: int = 0
+    read: int = 0
+    current: int = 0
+    low: Usage = field(default_factory=Usage)
+    high: Usage = field(default_factory=Usage)
+
+
+def plan(
+    store: Store, paths: Iterable[Path], judge: Judge, scope: Scope | None = None, *,
+    verify: bool = False, on_progress: Callable[[int], None] | None = None,
+) -> RejudgePlan:  # fmt: skip
+    """The plan for the runs at these conversation files. Calls nothing; a run that cannot be read is in `errors`.
+
+    `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of runs done so far.
+    """
+    planner = _Planner(store, judge, scope or Scope(), verify)
+    chunk: list[Path] = []
+    for path in paths:
+        chunk.append(path)
+        if len(chunk) == _CHUNK:
+            planner.add(chunk)
+            chunk = []
+            if on_progress is not None:
+                on_progress(planner.totals.runs)
+    planner.add(chunk)
+    done = planner.totals
+    return RejudgePlan(
+        judge=planner.who, scope=planner.scope, needs=tuple(done.needs), runs=done.runs, read=done.read,
+        current=done.current, errors=tuple(done.errors), estimate=Estimate(done.low, done.high),
+    )  # fmt: skip
+
+
+def requests(
+    plan: RejudgePlan, on_error: Callable[[Path, AmbjudgeError], None] | None = None
+) -> Iterator[StageRequest]:
+    """The plan's requests in its order; each run is read once.
+
+    A run that cannot be read any more goes to `on_error` and is left out; without it, the error is raised.
+    """
+    path, run, segmentation = None, None, None
+    for need in plan.needs:
+        if need.path != path:
+            path = need.path
+            try:
+                run = plan.scope.apply(load_conversation(path))
+                segmentation = segment(run)
+            except InputError as error:
+                if on_error is None:
+                    raise
+                on_error(path, error)
+                run = None
+        if run is None or segmentation is None:
+            continue
+        rubric = plan.scope.rubric_of(run.track, run.task)
+        criteria = tuple(c for c in rubric.criteria(need.stage) if c.id in need.reasons)
+        yield StageRequest(run, segmentation, rubric, need.stage, criteria)
+
+
+class _Planner:
+    """Plans chunk by chunk, so that only what is stale is kept."""
+
+    def __init__(self, store: Store, judge: Judge, scope: Scope, verify: bool) -> None:
+        self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
+        self.who = identity(judge)
+        self.totals = _Totals()
+        self._makers: dict[str, dict[str, KeyMaker]] = {}
+        self._contexts: dict[tuple[str, Stage, Track | None, Tier | None], str] = {}
+        self._asked: dict[tuple[str, Tier | None], dict[Stage, tuple[Criterion, ...]]] = {}
+        self._histories: dict[Stage, History] = {}
+
+    def add(self, paths: Sequence[Path]) -> None:
+        """Plan these runs."""
+        paths = [path.absolute() for path in paths]
+        known = {} if self.verify else self._from_stamps(paths)
+        facts = []
+        for path in paths:
+            self.totals.runs += 1
+            try:
+                facts.append(known.get(path) or self._from_files(path))
+            except InputError as error:
+                self.totals.errors.append((path, error))
+        self._compare(facts)
+
+    def _from_stamps(self, paths: Sequence[Path]) -> dict[Path, _Facts]:
+        """Runs whose files are unchanged and whose evidence the store knows."""
+        found: dict[Path, _Facts] = {}
+        for path, seen in self.store.stamped(paths).items():
+            if stamps.unchanged(str(path), seen.stamp):
+                track, tier = seen.run.track or self.scope.track, seen.run.tier or self.scope.tier
+                rubric = self.scope.rubric_of(track, seen.run.task)
+                found[path] = _Facts(path, seen.run.id, seen.run.content_sha256, track, tier, rubric, {})
+        contexts = {self._context(f, stage) for f in found.values() for stage in self._stages(f)}
+        evidence = self.store.evidence({f.content_sha256 for f in found.values()}, contexts)
+        for path, facts in list(found.items()):
+            for stage in self._stages(facts):
+                known = evidence.get((facts.content_sha256, self._context(facts, stage)))
+                if known is None:
+                    del found[path]
+                    break
+                facts.evidence[stage] = known
+        return found
+
+    def _from_files(self, path: Path) -> _Facts:
+        read_at = stamps.clock()
+        loaded = load_conversation(path)
+        self.totals.read += 1
+        note_run(self.store, loaded, read_at)
+        run = self.scope.apply(loaded)
+        rubric = self.scope.rubric_of(run.track, run.task)
+        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {}, run)
+        segmentation = segment(run)
+        rows = []
+        for stage, criteria in self._stages(facts).items():
+            request = whole_stage(StageRequest(run, segmentation, rubric, stage, criteria))
+            facts.evidence[stage] = self.judge.evidence_sha256(request)
+            rows.append((run.content_sha256, self._context(facts, stage), stage, facts.evidence[stage]))
+        self.store.add_evidence(rows)
+        return facts
+
+    def _compare(self, all_facts: Sequence[_Facts]) -> None:
+        wanted: list[tuple[_Facts, Stage, str, str]] = []
+        for facts in all_facts:
+            keys = self._keys(facts.rubric)
+            for stage, criteria in self._stages(facts).items():
+                evidence = facts.evidence[stage]
+                wanted.extend((facts, stage, c.id, keys[c.id].sha256(evidence)) for c in criteria)
+        have = self.store.known_keys(key for *_, key in wanted)
+        stale = [item for item in wanted if item[3] not in have]
+        self.totals.current += len(wanted) - len(stale)
+        if not stale:
+            return
+        reasons = self._reasons(stale)
+        groups: dict[tuple[Path, Stage], tuple[_Facts, dict[str, tuple[StaleReason, ...]]]] = {}
+        for (facts, stage, criterion, _), why in zip(stale, reasons, strict=True):
+            groups.setdefault((facts.path, stage), (facts, {}))[1][criterion] = why
+        for (path, stage), (facts, why_by_id) in groups.items():
+            need = StageNeed(path, facts.id, facts.rubric.id, stage, why_by_id)
+            self.totals.needs.append(need)
+            low, high = self._use(facts, need)
+            self.totals.low += low
+            self.totals.high += high
+
+    def _reasons(self, stale: Sequence[tuple[_Facts, Stage, str, str]]) -> list[tuple[StaleReason, ...]]:
+        names = {facts.path: self.store.relative(facts.path) for facts, *_ in stale}
+        evidence = self.store.evidence_of(set(names.values()))
+        stored = self.store.verdicts_on({sha for pairs in evidence.values() for _, sha in pairs})
+        failed = self.store.attempts(key for *_, key in stale)
+        found: list[tuple[StaleReason, ...]] = []
+        for facts, stage, criterion, key in stale:
+            mine = self._keys(facts.rubric)[criterion].key(facts.evidence[stage])
+            old = [
+                candidate
+                for of, sha in evidence.get(names[facts.path], ())
+                if of == stage
+                for candidate in stored.get((sha, criterion), ())
+            ]
+            if key in failed:
+                found.append(("failed",))
+            elif old:
+                found.append(
+                    min((mine.changed_from(candidate) for candidate in old), key=lambda parts: (len(parts), parts))
+                )
+            else:
+                found.append(("new",))
+        return found
+
+    def _use(self, facts: _Facts, need: StageNeed) -> tuple[Usage, Usage]:
+        """Least and most use of one call: from the judge's own estimate, or from its past calls on this stage."""
+        past = self._history(need.stage)
+        if facts.run is None and past.calls >= _TRUSTED_CALLS:
+            return _of_history(past, 0), _of_history(past, 1)
+        if isinstance(self.judge, EstimatingJudge):
+            run = facts.run or self.scope.apply(load_conversation(facts.path))
+            criteria = tuple(c for c in facts.rubric.criteria(need.stage) if c.id in need.reasons)
+            request = StageRequest(run, segment(run), facts.rubric, need.stage, criteria)
+            estimate = self.judge.estimate(request)
+            return estimate.low, estimate.high
+        if past.calls:
+            return _of_history(past, 0), _of_history(past, 1)
+        unknown = Usage(1, None, None, None)
+        return unknown, unknown
+
+    def _history(self, stage: Stage) -> History:
+        if stage not in self._histories:
+            self._histories[stage] = self.store.history(self.who.judge, stage)
+        return self._histories[stage]
+
+    def _keys(self, rubric: Rubric) -> dict[str, KeyMaker]:
+        if rubric.sha256 not in self._makers:
+            self._makers[rubric.sha256] = makers(self.who, rubric)
+        return self._makers[rubric.sha256]
+
+    def _stages(self, facts: _Facts) -> dict[Stage, tuple[Criterion, ...]]:
+        """The criteria that a judge is asked, by stage; stages without any are left out."""
+        key = (facts.rubric.sha256, facts.tier)
+        if key not in self._asked:
+            split = {
+                stage: split_criteria(facts.rubric.stages[stage], facts.tier).to_judge
+                for stage in JUDGED if stage in facts.rubric.stages
+            }  # fmt: skip
+            self._asked[key] = {stage: criteria for stage, criteria in split.items() if criteria}
+        return self._asked[key]
+
+    def _context(self, facts: _Facts, stage: Stage) -> str:
+        key = (facts.rubric.sha256, stage, facts.track, facts.tier)
+        if key not in self._contexts:
+            self._contexts[key] = evidence_context(self.who, facts.rubric, stage, facts.track, facts.tier)
+        return self._contexts[key]
+
+
+def _of_history(past: History, which: Literal[0, 1]) -> Usage:
+    return Usage(
+        calls=1,
+        input_tokens=None if past.input_tokens is None else past.input_tokens[which],
+        output_tokens=None if past.output_tokens is None else past.output_tokens[which],
+        cost_usd=None if past.cost_usd is None else past.cost_usd[which],
+    )

@@ -1,0 +1,291 @@
+"""Rejudging only what changed: real runs on disk, a real store, and a judge that counts what it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from ambjudge.errors import InputError
+from ambjudge.judge.base import Estimate, StageReply, StageRequest, Usage
+from ambjudge.judge.engine import score_run
+from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rejudge import Scope, plan, requests
+from ambjudge.judge.reuse import StoredJudge
+from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.store import open_store
+from ambjudge.rubrics.load import load_rubric
+from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.load import load_conversation
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+RUBRIC = load_rubric("segmentation")
+
+
+@dataclass
+class LengthJudge:
+    """Judges by the parity of a hash of evidence and question: useless, but deterministic, and it counts its calls."""
+
+    model: str = "length-1"
+    prompt: str = "p1"
+    temperature: float = 0.0
+    fail: set[str] = field(default_factory=set)
+    asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    members: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.model
+
+    @property
+    def prompt_sha256(self) -> str:
+        return hashlib.sha256(self.prompt.encode()).hexdigest()
+
+    @property
+    def parameters(self):
+        return {"temperature": self.temperature}
+
+    def evidence_sha256(self, request: StageRequest) -> str:
+        turns = request.segmentation.turns_of(request.stage)
+        text = "\0".join(request.run.turn(i).code + request.run.turn(i).output for i in turns)
+        return hashlib.sha256(f"{request.stage}{text}{request.run.plan.text}".encode("utf-8", "replace")).hexdigest()
+
+    def estimate(self, request: StageRequest) -> Estimate:
+        return Estimate(Usage(1, 100, 10, 0.01), Usage(2, 200, 40, 0.03))
+
+    async def judge(self, request: StageRequest) -> StageReply:
+        self.asked.append((request.run.id, request.stage, tuple(c.id for c in request.criteria)))
+        return StageReply(tuple(self._one(request, c) for c in request.criteria), Usage(1, 150, 20, 0.02), raw=("raw",))
+
+    def _one(self, request: StageRequest, criterion) -> CriterionResult:
+        if criterion.id in self.fail:
+            return CriterionResult(id=criterion.id, value=None, status="unscored", reason="judge_error", detail="503")
+        text = f"{self.evidence_sha256(request)}{criterion.text}{self.model}{self.prompt}{self.temperature}"
+        choice = int(hashlib.sha256(text.encode()).hexdigest(), 16) % len(criterion.values)
+        return CriterionResult(id=criterion.id, value=criterion.values[choice], status="scored", rationale="parity")
+
+
+def make_runs(folder: Path, count: int) -> list[Path]:
+    """The beginning of one recorded run, many times: alike but for their last words, so that most evidence is the same
+    bytes; old enough for their file times to be trusted."""
+    source = RECORDED / "runs" / "kidney-lite-01" / "process" / "conversation.json"
+    data = json.loads(source.read_text())
+    data["messages"] = [*data["messages"][:8], {"role": "assistant", "content": ""}]
+    data["code_executions"] = data["trace_events"] = []
+    paths = []
+    for number in range(count):
+        path = folder / f"run-{number:05d}" / "process" / "conversation.json"
+        path.parent.mkdir(parents=True)
+        data["messages"][-1]["content"] = f"Done, run {number}."
+        data["tier"] = "standard"
+        path.write_text(json.dumps(data))
+        paths.append(path)
+    age(folder)
+    return paths
+
+
+def age(folder: Path) -> None:
+    past = time.time() - 3600
+    for where, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.utime(Path(where) / name, (past, past))
+
+
+def score_all(store, paths, judge, scope) -> None:
+    async def all_of_them() -> None:
+        for path in paths:
+            await score_run(load_conversation(path), StoredJudge(judge, store), rubric=scope.rubric)
+
+    asyncio.run(all_of_them())
+
+
+def execute(store, planned, judge) -> None:
+    async def all_of_them() -> None:
+        for request in requests(planned):
+            await StoredJudge(judge, store).ask(request)
+
+    asyncio.run(all_of_them())
+
+
+def edited(stage: str, id: str, **update):
+    """The segmentation rubric with one criterion edited."""
+    old = RUBRIC.stages[stage]
+    criteria = tuple(c.model_copy(update=update) if c.id == id else c for c in old.criteria)
+    stages = {**RUBRIC.stages, stage: old.model_copy(update={"criteria": criteria})}
+    return RUBRIC.model_copy(update={"stages": stages, "sha256": hashlib.sha256(repr(update).encode()).hexdigest()})
+
+
+@pytest.fixture(scope="module")
+def fifty(tmp_path_factory):
+    """Fifty runs, all judged."""
+    folder = tmp_path_factory.mktemp("fifty")
+    paths = make_runs(folder, 50)
+    with open_store(folder / ".ambjudge" / "ambjudge.db") as store:
+        score_all(store, paths, LengthJudge(), Scope(RUBRIC))
+    return folder, paths
+
+
+@pytest.fixture
+def stored(fifty, tmp_path):
+    """The fifty runs with a store of this test's own."""
+    folder, paths = fifty
+    shutil.copy(folder / ".ambjudge" / "ambjudge.db", tmp_path / "s.db")
+    with open_store(tmp_path / "s.db", root=folder) as store:
+        yield store, paths
+
+
+CRITERIA = len(RUBRIC.criteria())
+
+
+@pytest.mark.parametrize(
+    ("judge", "scope", "calls", "stages", "reason"),
+    [
+        pytest.param(LengthJudge(), Scope(RUBRIC), 0, set(), None, id="nothing"),
+        pytest.param(LengthJudge(), Scope(edited("S3", "S3", text="Was it tried?")), 50, {"S3"}, "criterion", id="text"),
+        pytest.param(LengthJudge(), Scope(edited("S3", "S3", weight=3.0)), 0, set(), None, id="weight"),
+        pytest.param(LengthJudge(), Scope(edited("S1", "S1b", requires=())), 0, set(), None, id="requirement"),
+        pytest.param(LengthJudge(model="length-2"), Scope(RUBRIC), 150, {"S1", "S2", "S3"}, "judge", id="model"),
+        pytest.param(LengthJudge(prompt="p2"), Scope(RUBRIC), 150, {"S1", "S2", "S3"}, "prompt", id="prompt"),
+        pytest.param(LengthJudge(temperature=1.0), Scope(RUBRIC), 150, {"S1", "S2", "S3"}, "parameters", id="temperature"),
+    ],
+)  # fmt: skip
+def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, calls, stages, reason):
+    store, paths = stored
+    judge = LengthJudge(judge.model, judge.prompt, judge.temperature)
+    planned = plan(store, paths, judge, scope)
+    assert planned.calls == calls
+    assert {need.stage for need in planned.needs} == stages
+    assert {why for counts in planned.by_criterion().values() for why in counts} == ({reason} if reason else set())
+    assert planned.current + planned.stale == 50 * CRITERIA
+    assert judge.asked == []
+    execute(store, planned, judge)
+    assert len(judge.asked) == calls
+    assert {stage for _, stage, _ in judge.asked} == stages
+    assert Counter((r, s) for r, s, _ in judge.asked) == Counter((n.run_id, n.stage) for n in planned.needs)
+    again = plan(store, paths, judge, scope)
+    assert (again.calls, again.current) == (0, 50 * CRITERIA)
+
+
+def test_only_the_edited_criterion_of_a_stage_is_asked_again(stored):
+    store, paths = stored
+    planned = plan(store, paths, judge := LengthJudge(), Scope(edited("S1", "S1c", text="Other words.")))
+    execute(store, planned, judge)
+    assert {ids for _, _, ids in judge.asked} == {("S1c",)}
+    assert planned.by_criterion() == {("segmentation", "S1c"): Counter({"criterion": 50})}
+
+
+def test_the_dry_run_bounds_what_is_spent(stored):
+    store, paths = stored
+    planned = plan(store, paths, judge := LengthJudge(model="length-2"), Scope(RUBRIC))
+    assert planned.estimate.low == Usage(150, 15_000, 1_500, pytest.approx(1.5))
+    assert planned.estimate.high == Usage(300, 30_000, 6_000, pytest.approx(4.5))
+    before = store.total_usage()
+    execute(store, planned, judge)
+    assert (
+        planned.estimate.low.cost_usd
+        <= store.total_usage().cost_usd - before.cost_usd
+        <= planned.estimate.high.cost_usd
+    )
+
+
+def test_old_verdicts_stay_readable(stored):
+    store, paths = stored
+    before = {v.key.sha256: v for v in store.iter_verdicts()}
+    execute(store, plan(store, paths, judge := LengthJudge(model="length-2"), Scope(RUBRIC)), judge)
+    after = {v.key.sha256: v for v in store.iter_verdicts()}
+    assert len(after) == 2 * len(before)
+    assert before.items() <= after.items()
+    back = LengthJudge()
+    assert plan(store, paths, back, Scope(RUBRIC)).calls == 0
+
+
+def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, fifty, tmp_path):
+    store, paths = stored
+    first = plan(store, paths, LengthJudge(), Scope(RUBRIC))
+    assert first.read == 50  # score_run noted the runs without stamps
+    assert plan(store, paths, LengthJudge(), Scope(RUBRIC)).read == 0
+    assert plan(store, paths, LengthJudge(), Scope(RUBRIC), verify=True).read == 50
+    text = paths[7].read_text()
+    try:
+        paths[7].write_text(text.replace("patient", "pacient"))
+        planned = plan(store, paths, LengthJudge(), Scope(RUBRIC))
+        assert planned.read == 1
+        assert {need.path for need in planned.needs} == {paths[7]}
+        assert {why for need in planned.needs for why in need.reasons.values()} == {("evidence",)}
+    finally:
+        paths[7].write_text(text)
+        age(fifty[0])
+    assert plan(store, paths, LengthJudge(), Scope(RUBRIC)).calls == 0
+
+
+def test_failures_are_planned_again_as_failures(tmp_path):
+    paths = make_runs(tmp_path / "runs", 2)
+    broken, well = LengthJudge(fail={"S2b"}), LengthJudge()
+    with open_store(tmp_path / "s.db") as store:
+        score_all(store, paths, broken, Scope(RUBRIC))
+        planned = plan(store, paths, well, Scope(RUBRIC))
+        assert planned.by_criterion() == {("segmentation", "S2b"): Counter({"failed": 2})}
+        execute(store, planned, well)
+        assert well.asked == [("runs/run-00000", "S2", ("S2b",)), ("runs/run-00001", "S2", ("S2b",))]
+        assert plan(store, paths, well, Scope(RUBRIC)).calls == 0
+
+
+def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
+    store, paths = stored
+    (new,) = make_runs(tmp_path / "more", 1)
+    new.write_text(new.read_text().replace("patient", "pacient"))
+    (broken,) = make_runs(tmp_path / "broken", 1)
+    broken.write_text("{")
+    planned = plan(store, [*paths, new, broken, tmp_path / "gone.json"], LengthJudge(), Scope(RUBRIC))
+    assert planned.runs == 53
+    assert [path for path, _ in planned.errors] == [broken, tmp_path / "gone.json"]
+    assert {(need.path, why) for need in planned.needs for why in need.reasons.values()} == {(new, ("new",))}
+    new.unlink()
+    with pytest.raises(InputError):
+        list(requests(planned))
+    lost = []
+    assert list(requests(planned, lambda path, error: lost.append(path))) == []
+    assert lost == [new]
+
+
+def test_a_tier_credits_without_asking(tmp_path):
+    (path,) = make_runs(tmp_path / "runs", 1)
+    path.write_text(path.read_text().replace('"tier": "standard"', '"tier": "lite"'))
+    with open_store(tmp_path / "s.db") as store:
+        planned = plan(store, [path], LengthJudge(), Scope(RUBRIC))
+    assert {id for need in planned.needs for id in need.reasons} == {c.id for c in RUBRIC.criteria()} - {
+        "S1d",
+        "S1e",
+        "S1f",
+    }
+
+
+def test_the_heuristic_judge_on_all_recorded_runs(tmp_path):
+    paths = list(find_conversations(RECORDED / "runs"))
+    judge = HeuristicJudge()
+    with open_store(tmp_path / "s.db") as store:
+        score_all(store, paths, judge, Scope())
+        planned = plan(store, paths, judge, Scope())
+        assert (planned.calls, planned.errors) == (0, ())
+        later = plan(store, paths, LengthJudge(), Scope())
+        assert later.calls == 3 * len(paths)
+
+
+async def test_a_stored_card_equals_a_fresh_one(tmp_path):
+    (path,) = make_runs(tmp_path / "runs", 1)
+    run = load_conversation(path)
+    fresh = await score_run(run, LengthJudge(), rubric=RUBRIC)
+    with open_store(tmp_path / "s.db") as store:
+        first = await score_run(run, StoredJudge(LengthJudge(), store), rubric=RUBRIC)
+        second = await score_run(run, StoredJudge(judge := LengthJudge(), store), rubric=RUBRIC)
+    assert judge.asked == []
+    assert first == fresh
+    assert second.judge.calls == 0
+    assert second.stages == fresh.stages
