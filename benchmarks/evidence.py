@@ -16,9 +16,11 @@ from ambjudge.judge.evidence import pack
 from ambjudge.sanitize import sanitize
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run, Segment, Segmentation, Stage
+from ambjudge.trajectories.segment import segment
 
 RECORDED = Path(__file__).parents[1] / "tests" / "data" / "recorded"
 SHOWN = 0.8
+JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 
 
 def gold_segmentation(label: dict, turns: int) -> Segmentation:
@@ -54,41 +56,42 @@ def harness_cut(run: Run, limit: int = 24_000, message: int = 600) -> str:
     return "\n...\n".join((text[:part], text[middle - part // 2 : middle + part // 2], text[-part:]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--recorded", type=Path, default=RECORDED)
-    parser.add_argument("--budgets", type=int, nargs="+", default=[24_000, 8_000])
-    parser.add_argument("--segmentation", choices=("gold", "ours"), default="ours")
-    parser.add_argument("--misses", action="store_true")
-    args = parser.parse_args()
-    hits: dict[str, dict[str, list[float]]] = {}
-    for path in sorted((args.recorded / "labels" / "gold").glob("*.json")):
+def measure(
+    recorded: Path, budgets: list[int], segmentation: str, misses: bool = False
+) -> dict[str, dict[str, list[float]]]:
+    """For each packing and stage, the share shown of every cited turn."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for path in sorted((recorded / "labels" / "gold").glob("*.json")):
         label = json.loads(path.read_text())
-        run = load_run(args.recorded / "runs" / path.stem)
-        if args.segmentation == "ours":
-            from ambjudge.trajectories.segment import segment
-
-            segmentation = segment(run)
-        else:
-            segmentation = gold_segmentation(label, len(run.turns))
+        run = load_run(recorded / "runs" / path.stem)
+        stages = segment(run) if segmentation == "ours" else gold_segmentation(label, len(run.turns))
         prompts: dict[str, dict[Stage, str]] = {}
-        for budget in args.budgets:
-            packs = {s: pack(run, segmentation, s, budget_chars=budget) for s in ("S1", "S2", "S3")}
-            assert all(len(p.text) <= budget for p in packs.values()), (run.id, [len(p.text) for p in packs.values()])
-            prompts[f"ours, {budget:,}"] = {s: p.text for s, p in packs.items()}
-        prompts["harness cut, 24,000"] = dict.fromkeys(("S1", "S2", "S3"), harness_cut(run))
-        cited: dict[str, set[int]] = {"S1": set(), "S2": set(), "S3": set()}
+        for budget in budgets:
+            prompts[f"ours, {budget:,}"] = {s: pack(run, stages, s, budget_chars=budget).text for s in JUDGED}
+        prompts["harness cut, 24,000"] = dict.fromkeys(JUDGED, harness_cut(run))
+        cited: dict[str, set[int]] = {stage: set() for stage in JUDGED}
         for criterion, turns in label["evidence"].items():
             cited[criterion[:2]] |= set(turns)
         for name, by_stage in prompts.items():
             for stage, turns in cited.items():
                 for turn in sorted(turns):
                     share = share_shown(run, turn, by_stage[stage])
-                    hits.setdefault(name, {}).setdefault(stage, []).append(share)
-                    if args.misses and share < SHOWN and not name.startswith("harness"):
+                    found.setdefault(name, {}).setdefault(stage, []).append(share)
+                    if misses and share < SHOWN and not name.startswith("harness"):
                         print(f"{name}: {run.id} {stage} turn {turn}: {share:.2f}")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--recorded", type=Path, default=RECORDED)
+    parser.add_argument("--budgets", type=int, nargs="+", default=[24_000, 8_000])
+    parser.add_argument("--segmentation", choices=("gold", "ours"), default="ours")
+    parser.add_argument("--misses", action="store_true", help="name every cited turn that is not shown")
+    args = parser.parse_args()
+    found = measure(args.recorded, args.budgets, args.segmentation, args.misses)
     print(f"{'packing':24} {'S1':>6} {'S2':>6} {'S3':>6} {'all':>6}  n")
-    for name, by_stage in hits.items():
+    for name, by_stage in found.items():
         whole = [x for shares in by_stage.values() for x in shares]
         cells = [sum(x >= SHOWN for x in xs) / len(xs) for xs in (*by_stage.values(), whole)]
         print(f"{name:24} " + " ".join(f"{c:6.3f}" for c in cells) + f"  {len(whole)}")

@@ -274,7 +274,7 @@ class ApiJudge:
             used = (self._form, frozenset(self._dropped))
             options = self._options(request)
             try:
-                answer, calls = await complete(self._target, messages, options, self._retry, self._key())
+                answer, calls = await complete(self._target, messages, options, self._retry, self._key(), self.name)
             except CallFailed as failed:
                 if failed.kind == "parameter" and self._weaken(failed.message, used):
                     continue
@@ -285,7 +285,7 @@ class ApiJudge:
                 if failed.kind in ("provider", "unreachable"):
                     self._breaker.record(ok=False)
                 reason: UnscoredReason = "refused" if failed.kind == "policy" else "judge_error"
-                raise _Stopped(reason, failed.message) from None
+                raise _Stopped(reason, failed.message, failed.calls) from None
             self._breaker.record(ok=True)
             self._reached = True
             return answer, self._usage(calls, answer.input_tokens, answer.output_tokens)
@@ -336,11 +336,10 @@ class ApiJudge:
 class _Stopped(Exception):
     """No answer came; the criteria are unscored for this reason."""
 
-    def __init__(self, reason: UnscoredReason, message: str) -> None:
+    def __init__(self, reason: UnscoredReason, message: str, calls: int = 0) -> None:
         super().__init__(message)
         self.reason, self.message = reason, message
-        # A failed request was still a call; what it cost is not known to be anything.
-        self.usage = Usage()
+        self.usage = Usage(calls=calls)  # failed requests are calls, but bring no tokens to bill
 
 
 def _describe(criterion: Criterion) -> str:

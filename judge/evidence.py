@@ -87,8 +87,9 @@ def pack(run: Run, segmentation: Segmentation, stage: Stage, *, budget_chars: in
     if len(segmentation.turn_stages) != len(run.turns):
         raise ValueError(f"segmentation of {len(segmentation.turn_stages)} turns for a run of {len(run.turns)}")
     facts = _facts(run, segmentation, budget_chars // 10)
-    brief = cut(sanitize(run.brief.strip()), budget_chars // (10 if stage == "S1" else 20))
-    facts += f"\n[brief]\n{brief}" if brief else ""
+    brief = sanitize(run.brief.strip())
+    if stage == "S1" and brief:  # what was asked decides whether the plan fits
+        facts += f"\n[brief]\n{cut(brief, budget_chars // 10)}"
     scores = relevance(run, segmentation, stage)
     content = {
         turn.index: tuple(Part(p.kind, p.heading, fold(p.body, similar=False)) for p in parts(turn))
@@ -164,8 +165,8 @@ def _plan(run: Run, stage: Stage, shown: dict[int, tuple[Part, ...]], room: int)
     if not text:
         return "", []
     lines = {line.strip() for line in text.split("\n") if line.strip()}
-    seen = {line.strip() for pieces in shown.values() for p in pieces for line in p.body.split("\n")}
-    if sum(len(x) for x in lines - seen) <= 0.2 * sum(len(x) for x in lines):
+    seen = "\n".join(p.body for pieces in shown.values() for p in pieces)
+    if sum(len(x) for x in lines if x not in seen) <= 0.2 * sum(len(x) for x in lines):
         return "", []
     if len(text) <= room:
         return text, []

@@ -56,6 +56,8 @@ class CallFailed(Exception):
         super().__init__(message)
         self.kind = kind
         self.message = message
+        self.calls = 0
+        """Requests that were made for it."""
 
 
 def litellm() -> Any:
@@ -90,10 +92,12 @@ async def complete(
     options: Mapping[str, Any],
     retry: Retry,
     api_key: str | None = None,
+    name: str = "",
 ) -> tuple[Completion, int]:
     """The completion and how many requests it took. Raises CallFailed, or JudgeError when no call can succeed.
 
-    `options` go to litellm as they are (timeout, api_base, temperature, response_format, ...).
+    `options` go to litellm as they are (timeout, api_base, temperature, response_format, ...); `name` is what messages
+    call the model, when that differs.
     """
     import tenacity
 
@@ -117,12 +121,11 @@ async def complete(
                     max(1.0, left),
                 )
                 return _completion(answer), attempts
-    except asyncio.CancelledError:
-        raise
-    except _GaveUp as error:
-        raise _sort(error.cause, model, options, api_key) from None
     except Exception as error:
-        raise _sort(error, model, options, api_key) from None
+        sorted_out = _sort(error.cause if isinstance(error, _GaveUp) else error, name or model, model, api_key)
+        if isinstance(sorted_out, CallFailed):
+            sorted_out.calls = attempts
+        raise sorted_out from None
     raise AssertionError("unreachable")
 
 
@@ -181,32 +184,56 @@ def _hopeless(error: BaseException) -> bool:
 
 
 def _no_key(text: str) -> bool:
-    return bool(re.search(r"api[_ ]?key.{0,80}(?:must be set|not set|missing|required|not provided)|missing credentials", text, re.S))  # fmt: skip
+    said = r"api[_ ]?key.{0,80}(?:must be set|not set|missing|required|not provided)|missing .{0,40}(?:api key|credentials)"
+    return bool(re.search(said, text, re.DOTALL))
 
 
-def _sort(error: BaseException, model: str, options: Mapping[str, Any], api_key: str | None) -> Exception:
+def _sort(error: BaseException, model: str, target: str, api_key: str | None) -> JudgeError | CallFailed:
     """What a failed call means: JudgeError (nothing will work), or CallFailed with its kind."""
-    status, text = _status(error), str(error)
-    name, lower = type(error).__name__, text.lower()
-    said = redact(re.sub(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout): ", "", text), api_key)
-    if name == "ContextWindowExceededError" or "context_length" in lower or "maximum context length" in lower:
-        return CallFailed("context", f"the evidence does not fit the model: {said}")
-    if name == "ContentPolicyViolationError" or "content_policy" in lower or "content_filter" in lower:
+    status, kind = _status(error), type(error).__name__
+    text = str(error).split("Traceback (most recent call last)")[0]
+    lower = text.lower()
+    said = redact(re.sub(r"^(?:litellm\.)?(?:\w*(?:Error|Exception|Timeout): )*", "", text), api_key)
+    if kind == "ContextWindowExceededError" or status == 413 or "maximum context length" in lower:
+        return CallFailed("context", f"the evidence does not fit the model; lower the evidence budget: {said}")
+    if kind == "ContentPolicyViolationError":
         return CallFailed("policy", f"refused by the provider: {said}")
-    if status in (401, 403) or _no_key(lower) or name == "AuthenticationError":
-        return JudgeError(f"{model}: the provider refused the credentials ({status or 'no key'})", "set the provider's usual API key variable, such as OPENAI_API_KEY")  # fmt: skip
+    if status in (401, 403) or _no_key(lower):
+        what = "no API key is set" if _no_key(lower) else f"the provider refused the credentials ({status})"
+        return JudgeError(f"{model}: {what}", f"set {_variables(target)}")
     if status == 402 or _hopeless(error):
         return JudgeError(f"{model}: the account's quota is used up", "check the provider's billing, or use another judge")  # fmt: skip
+    if "llm provider not provided" in lower:
+        return JudgeError(f"{model}: no provider is known for this model", "name it provider/model, or give --api-base")
     if status in (400, 422) and _parameter(lower):
         return CallFailed("parameter", said)
     if status == 404:
         return JudgeError(f"{model}: the provider does not know this model or address: {said}", "check the model's name and --api-base")  # fmt: skip
-    if status in (400, 405, 413, 422):
+    if status in (400, 405, 422):
         return JudgeError(f"{model}: the provider rejected the request ({status}): {said}", "check the model's name and parameters")  # fmt: skip
-    refused = name == "APIConnectionError" or "connection error" in lower or "connect" in lower
-    if refused and status in (500, None):
+    if _never_connected(error):
         return CallFailed("unreachable", f"cannot connect: {said}")
-    return CallFailed("provider", f"provider failed ({status or name}): {said}")
+    return CallFailed("provider", f"provider failed ({status or kind}): {said}")
+
+
+def _variables(target: str) -> str:
+    """The environment variables that the model's provider needs and that are not set, in words."""
+    try:
+        missing = litellm().validate_environment(model=target)["missing_keys"]
+    except Exception:  # for unknown names litellm raises many types
+        missing = []
+    return " and ".join(str(name) for name in missing) or "the provider's API key variable to a valid key"
+
+
+def _never_connected(error: BaseException | None) -> bool:
+    """Whether no connection was made at all (refused, unknown host), as opposed to one that broke."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if type(error).__name__ in ("ConnectError", "ConnectTimeout", "gaierror", "ConnectionRefusedError"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _parameter(text: str) -> bool:

@@ -40,6 +40,13 @@ _CRITERION = re.compile(r"^(S[1-3][a-z]?) \(.*\)$", re.MULTILINE)
 _VALUE = re.compile(r'^  value ("?)([\w.]+)\1:', re.MULTILINE)
 
 
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that hang up (timeouts, scripted resets) are part of the play."""
+
+
 class JudgeServer:
     """`url` is the API base; `requests` the JSON bodies received, `headers` theirs, `count` how many."""
 
@@ -48,8 +55,7 @@ class JudgeServer:
         self.requests: list[dict] = []
         self.headers: list[dict[str, str]] = []
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Http(("127.0.0.1", port), _handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
