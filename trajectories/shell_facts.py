@@ -16,6 +16,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("lists_inputs", r"(?:^|[;&|(`]\s{0,3}|\$\(|\bdo\s)(?:ls|find|tree|du|stat|file|pwd)\b", 0),
         ("watches_progress", r"\bsleep \d|\btail -(?:f|n|\d)[^|;&\n]{0,120}(?:\.log|\.out|nohup)|\bps (?:aux|-ef|-p)|\bpgrep\b|\bjobs\b|\bwait\b|\bcat [^|;&\n]{0,120}(?:\.log|nohup\.out)", 0),
         ("counts_files", r"\|\s{0,3}wc\b|\bwc -|\bmd5sum\b|\bsha256sum\b|\bdiff\b|\bcmp\b", 0),
+        ("training", r"(?:^|[;&|]\s{0,3})\s{0,8}(?:nice -n \d+ )?(?:\./|python[\d.]{0,5}\s|torchrun\s|accelerate\s)[^;|&\n]{0,160}\b(?:train(?:ing)?\b|train_?\w{0,20}\.py|supervised|fit\b|fine_?-?tun\w{0,6}|--do_train)", 0),
         ("packages_outputs", r"\b(?:zip|tar\s+-?c\w*)\s", 0),
         ("starts_background", r"\bnohup\b|&\s*$|\bsetsid\b|\btmux\b", 0),
     )

@@ -38,6 +38,9 @@ _CHECK_SCRIPT = re.compile(
 )
 """Names of scripts that look at something rather than make it."""
 
+_PREPARE_SCRIPT = re.compile(r"convert|prepar|preprocess|download|set_?up|install|build", re.IGNORECASE)
+"""Names of scripts that make things ready."""
+
 _LOOKING_SCRIPT = re.compile(r"explor|investig|inspect|search|look|analy[sz]e_data|eda", re.IGNORECASE)
 
 
@@ -109,9 +112,10 @@ def _full_runs(turns: Sequence[Turn], facts: Sequence[TurnFeatures]) -> list[boo
 def _is_main_run(fact: TurnFeatures) -> bool:
     """Runs of other tasks have no case set: training, writing what the brief names, or starting a program of one's own
     that is no check, is the main run."""
-    if not fact.executed or (
-        fact.run_paths and all(_CHECK_SCRIPT.search(PurePosixPath(p).name) for p in fact.run_paths)
-    ):
+    names = [PurePosixPath(p).name for p in fact.run_paths]
+    if not fact.executed or (names and all(_CHECK_SCRIPT.search(name) for name in names)):
+        return False
+    if names and all(_PREPARE_SCRIPT.search(name) for name in names) and not fact.writes_outputs:
         return False
     return fact.training or (fact.writes_outputs and fact.cases_scope != "none") or bool(fact.run_paths)
 
@@ -123,7 +127,7 @@ def _without_helpers(full: list[bool], facts: Sequence[TurnFeatures]) -> list[bo
         full = [is_full and (f.training or f.writes_outputs) for f, is_full in zip(facts, full, strict=True)]
     longest = max((f.run_lines for f, is_full in zip(facts, full, strict=True) if is_full), default=0)
     return [
-        is_full and (not f.run_paths or f.training or f.run_lines * 5 >= longest)
+        is_full and (not f.run_lines or f.training or f.run_lines * 5 >= longest)
         for f, is_full in zip(facts, full, strict=True)
     ]
 
@@ -161,7 +165,12 @@ def _reasons(scene: Scene) -> Iterator[Reason]:
         yield "todo_only", {"S5": 3.0} if closes else {"S1": 4.0}
         return
     if fact.message_only:
-        yield "message_only", {"S5": 1.5} if scene.place == "after" and scene.benchmark else {"S1": 2.0}
+        # Words without an action are mostly planning; once the work has begun they are about that work.
+        begun = scene.benchmark and scene.planned and scene.tested
+        yield (
+            "message_only",
+            {"S5": 1.5} if scene.place == "after" and scene.benchmark else {"S1": 0.3 if begun else 2.0},
+        )
     if fact.stage_comment and fact.quotes.get("stage_comment", "").startswith(("#", "//", "--")):
         yield "stage_comment", {fact.stage_comment: 2.5}
     elif fact.stage_comment:
@@ -180,8 +189,10 @@ def _planning(scene: Scene) -> Iterator[Reason]:
         share = fact.plan_lines / max(1, fact.plan_lines + fact.code_lines + fact.module_lines)
         if place == "after":
             yield "writes_plan", {"S1": 1.5, "S5": 1.5 if fact.reads_outputs or scene.position > 0.75 else 0.0}
-        else:
+        elif fact.has("forward_pass", "loads_model", "loads_inputs", "writes_module", "installs_packages"):
             yield "writes_plan", {"S1": 1.0 + 3.0 * share}
+        else:
+            yield "writes_plan", {"S1": 4.5}
     if fact.writes_plan_image:
         yield "writes_plan_image", {"S1": 2.0}
     if place != "before":
@@ -212,7 +223,7 @@ def _setup(scene: Scene) -> Iterator[Reason]:
         yield "imports_only", {"S2": 2.5}
     if fact.prepares_folders:
         yield "prepares_folders", {"S2": 3.0}
-    if fact.loads_model and not fact.forward_pass and scene.place == "before":
+    if fact.loads_model and (not fact.forward_pass or fact.dummy_forward) and scene.place == "before":
         yield "loads_model", {"S2": 1.5}
     if fact.dummy_forward:
         yield "dummy_forward", {"S2": 2.5}
@@ -225,7 +236,7 @@ def _setup(scene: Scene) -> Iterator[Reason]:
         and scene.place == "before"
         and not (fact.inspects_inputs or fact.forward_pass)
     ):
-        yield "loads_inputs", {"S2": 1.0}
+        yield "loads_inputs", {"S2": 2.0}
     if fact.module_only and scene.place == "during" and not scene.repairs:
         yield "module_only", {"S2": 1.5}
 
@@ -236,8 +247,9 @@ def _work(scene: Scene) -> Iterator[Reason]:
     if scene.full_run:
         yield "full_run", {"S4": 4.5}
         return
-    if fact.watches_progress and place != "before":
-        yield "watches_progress", {"S4": 4.0}
+    if fact.watches_progress:
+        # Before any full run it is an installation or a download that is waited for.
+        yield "watches_progress", {"S2": 1.5} if place == "before" else {"S4": 4.0}
     if fact.starts_background and fact.runs_script:
         yield "starts_background", {"S4": 2.5}  # nobody sends a single case to the background
     if place == "after":
@@ -255,7 +267,9 @@ def _work(scene: Scene) -> Iterator[Reason]:
         yield "reads_outputs", {"S3": 2.5}  # there is only the pilot's output yet
     if fact.runs_script and not fact.forward_pass:
         # A script of one's own that neither runs a model nor makes anything: a unit test, or a look at the data.
-        yield "runs_script", {"S3": 1.0} if scene.benchmark or not fact.loads_inputs else {"S1": 1.5}
+        prepares = any(_PREPARE_SCRIPT.search(PurePosixPath(p).name) for p in fact.run_paths)
+        looks = fact.loads_inputs and not scene.benchmark
+        yield "runs_script", {"S2": 2.0} if prepares else {"S1": 1.5} if looks else {"S3": 1.0}
     if not scene.benchmark and fact.executed and not fact.has(*_KNOWN_WORK):
         yield "works_in_cells", {"S4": 1.0}
     if place == "during":
