@@ -13,20 +13,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .code_names import ALL, LISTING, LOADS, Names, dotted_name, first_name, last_name, mentions
 from .code_parts import parse
 
-ALL = 1_000_000
-"""The size of a loop over everything that a folder or an index holds."""
-
-OUTPUT_PATTERN = (
-    r"agents?_outputs?\b|\blesion\.nii|\borgan\.nii|\bdseg\.nii|\bsct\.nii|\bprediction\.json|\banswer\.json|\breport\.txt"
-    r"|\benhanced\.npy|\bpredictions\.csv|agents_decision\.csv"
-)
-"""Where the benchmark wants its outputs and how they are called (benchmark.md, section 4)."""
-
-_CASE_ID = re.compile(r"[A-Za-z]{0,20}[_-]?\d{1,10}")
-_NOT_CASES = re.compile(r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.I)
-_INDEX = re.compile(r"manifest|index|cases\b|studies|questions\b|patients\b|_list\b|/test\b|\btest\.(?:csv|json)", re.I)
 _DOCUMENT = re.compile(r"(?:\.(?:md|rst|txt|py|ya?ml|toml|cfg)|README\w*|config\.json)$", re.I)
 _WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.I)
 _MODEL_NAME = re.compile(
@@ -36,22 +25,6 @@ _CONCERN = re.compile(
     r"missing|mismatch|complete|valid|bad\b|problem|error|ok\b|schema|expected|dup|count|rows|total|present", re.I
 )
 
-_LISTING = {"glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"}
-_PASS_THROUGH = {
-    "sorted",
-    "list",
-    "tuple",
-    "set",
-    "reversed",
-    "enumerate",
-    "tqdm",
-    "iter",
-    "zip",
-    "map",
-    "filter",
-    "track",
-    "trange",
-}
 _MODEL_LOADERS = {
     "from_pretrained", "load_state_dict", "load_model", "InferenceSession", "pipeline", "load_checkpoint", "from_checkpoint",
     "load_from_checkpoint", "create_model", "load_net", "load_weights",
@@ -65,15 +38,11 @@ _NOT_FORWARD = {
     "children", "half", "float", "named_modules", "requires_grad_", "size", "items", "keys", "values", "get", "buffers",
     "compile", "summary", "fit", "save", "save_pretrained", "zero_grad", "encode_text", "get_inputs", "get_outputs", "update",
 }  # fmt: skip
-_LOADS = {
-    "load", "open", "imread", "read_csv", "read_json", "loadtxt", "read_text", "ReadImage", "read_parquet", "read_table",
-    "read_h5ad", "read_10x_mtx", "read_excel", "loads", "dcmread", "genfromtxt", "load_dataset", "fromfile", "memmap", "read_bytes",
-}  # fmt: skip
 _SAVES = {
     "save", "savez", "savetxt", "dump", "to_csv", "to_parquet", "to_json", "write_text", "imwrite", "imsave", "WriteImage",
     "write", "to_filename", "tofile", "savez_compressed", "write_h5ad", "write_bytes", "to_excel", "savefig", "writerow", "writerows",
 }  # fmt: skip
-_LOOKS = {"exists", "isfile", "isdir", "is_file", "is_dir", "stat", "getsize", *_LISTING}
+_LOOKS = {"exists", "isfile", "isdir", "is_file", "is_dir", "stat", "getsize", *LISTING}
 _STATISTICS = {
     "min", "max", "mean", "std", "unique", "bincount", "value_counts", "sum", "percentile", "Counter", "describe", "nunique",
     "histogram", "quantile", "isnan", "isfinite", "count_nonzero", "median", "head", "allclose", "array_equal", "crosstab", "corrcoef",
@@ -163,24 +132,19 @@ def python_facts(module: Module, library: Library, outputs: re.Pattern[str], arg
     return reader.facts
 
 
-class _Reader:
+class _Reader(Names):
     """One pass over executed statements, with what is known of names at that point."""
 
     def __init__(
         self, module: Module, library: Library, outputs: re.Pattern[str], arguments: int | None, depth: int = 0,
         shared: _Reader | None = None,
     ) -> None:  # fmt: skip
-        self.module, self.library, self.outputs, self.arguments, self.depth = module, library, outputs, arguments, depth
+        super().__init__(outputs, arguments, module.functions, library.functions, shared)
+        self.module, self.library, self.depth = module, library, depth
         self.facts = Facts()
-        self.sizes: dict[str, int | None] = dict(shared.sizes) if shared else {}
-        self.tainted: set[str] = set(shared.tainted) if shared else set()
-        self.models: set[str] = set(shared.models) if shared else set()
-        self.files: dict[str, str] = dict(shared.files) if shared else {}
         self.params: set[str] = set()
-        self.options: set[str] = set(shared.options) if shared else set()
         self.no_grad = 0
         self.memo: dict[tuple[str, bool], Facts] = shared.memo if shared else {}
-        self.returns: dict[int, int | None] = shared.returns if shared else {}
         self.unknown_loops = 0
         self.imported: set[str] = set(shared.imported) if shared else set()
         self.foreign = {name for name, origin in module.aliases.items() if origin not in library.modules}
@@ -210,7 +174,7 @@ class _Reader:
             for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
                 self.walk(part, inner)
         elif isinstance(node, ast.With | ast.AsyncWith):
-            quiet = any(_last_name(item.context_expr) in _QUIET for item in node.items)
+            quiet = any(last_name(item.context_expr) in _QUIET for item in node.items)
             for item in node.items:
                 self.walk(item.context_expr, size)
                 if isinstance(item.optional_vars, ast.Name) and self.is_output(item.context_expr):
@@ -260,7 +224,7 @@ class _Reader:
         if (
             1 < found < ALL
             and isinstance(iterable, ast.Call)
-            and _last_name(iterable.func) == "range"
+            and last_name(iterable.func) == "range"
             and not _formats_a_path(body, names)
         ):
             return size  # epochs, folds, flips: repetitions, not cases
@@ -306,7 +270,7 @@ class _Reader:
     # -- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, node: ast.Call, size: int) -> None:
-        name, dotted, base = _last_name(node.func), _dotted(node.func), _first_name(node.func)
+        name, dotted, base = last_name(node.func), dotted_name(node.func), first_name(node.func)
         arguments = [*node.args, *(k.value for k in node.keywords)]
         output = any(self.is_output(a) for a in arguments) or (
             isinstance(node.func, ast.Attribute) and self.is_output(node.func.value)
@@ -340,7 +304,7 @@ class _Reader:
             self.models.add(node.func.value.id)
         if self.is_forward(node, name, base):
             given = max((s for s in map(self.size_of, arguments) if s is not None), default=1)
-            if _mentions(node, _MADE_UP) and "forward_pass" not in self.facts.seen:
+            if mentions(node, _MADE_UP) and "forward_pass" not in self.facts.seen:
                 self.facts.note("dummy_forward", self.quote(node))
             self.work("forward_pass", node, max(size, given))
         if (
@@ -362,9 +326,9 @@ class _Reader:
             self.facts.note("obtains_weights", self.quote(node))
         if name in ("getsource", "help", "signature"):
             self.facts.note("reads_docs", self.quote(node))
-        if name == "print" and _mentions(node, _STATISTICS):
+        if name == "print" and mentions(node, _STATISTICS):
             self.facts.note("prints_statistics", self.quote(node))
-        if name == "print" and _mentions(
+        if name == "print" and mentions(
             node, {"shape", "dtype", "size", "ndim", "get_zooms", "affine", "mode", "obs", "columns"}
         ):
             self.facts.note("prints_shapes", self.quote(node))
@@ -383,7 +347,7 @@ class _Reader:
             elif name != "open":
                 self.facts.note("writes_files", self.quote(node))
             return
-        if name in _LOADS:
+        if name in LOADS:
             text = " ".join(self.texts(node))
             if output:
                 self.facts.note("reads_outputs", self.quote(node))
@@ -423,7 +387,7 @@ class _Reader:
                     inner.tainted.discard(parameter)
                 if self.is_model(value):
                     inner.models.add(parameter)
-            inner.no_grad += any(_last_name(d) in _QUIET for d in function.decorator_list)
+            inner.no_grad += any(last_name(d) in _QUIET for d in function.decorator_list)
             inner.block(function.body, 1)
             self.options |= inner.options
             returned = [s.value for s in function.body if isinstance(s, ast.Return)]
@@ -477,137 +441,6 @@ class _Reader:
             )
         return False
 
-    # -- values -----------------------------------------------------------------------------------------------------
-
-    def is_output(self, node: ast.AST) -> bool:
-        """Whether the expression names, or was loaded from, the place of the outputs."""
-        for child in ast.walk(node):
-            if isinstance(child, ast.Name) and child.id in self.tainted:
-                return True
-            if isinstance(child, ast.Attribute) and child.attr in self.options:
-                return True
-            if (
-                isinstance(child, ast.Constant)
-                and isinstance(child.value, str)
-                and len(child.value) < 400
-                and self.outputs.search(child.value)
-            ):
-                return True
-        return False
-
-    def is_model(self, node: ast.AST) -> bool:
-        if isinstance(node, ast.Call):
-            name = _last_name(node.func)
-            if name in ("from_pretrained", "load_model", "InferenceSession", "pipeline", "load_net", "create_model"):
-                return True
-            if name in ("eval", "to", "cuda", "cpu", "half", "float") and isinstance(node.func, ast.Attribute):
-                return self.is_model(node.func.value) or name == "eval"
-            return name == "load" and _first_name(node.func) in ("joblib", "jit", "pickle")
-        return isinstance(node, ast.Name) and node.id in self.models
-
-    def size_of(self, node: ast.AST | None, depth: int = 0) -> int | None:
-        """How many cases an iterable stands for: n, ALL, 1 for what is no set of cases, None when it cannot be read."""
-        if node is None or depth > 8:
-            return None
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            if not node.elts:
-                return None
-            cases = [e for e in node.elts if isinstance(e, ast.Constant) and _is_case(e.value)]
-            return len(node.elts) if len(cases) == len(node.elts) else 1
-        if isinstance(node, ast.Name):
-            return self.sizes.get(node.id, 1)
-        if isinstance(node, ast.Subscript):
-            return self.size_of_slice(node, depth)
-        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
-            return self.size_of(node.generators[0].iter, depth + 1)
-        if isinstance(node, ast.BoolOp | ast.IfExp):
-            parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
-            known = [s for s in (self.size_of(p, depth + 1) for p in parts) if s is not None]
-            return self.arguments if _is_argument(node) and self.arguments else max(known, default=None)
-        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
-            return self.size_of(node.left, depth + 1)
-        if isinstance(node, ast.BinOp):
-            sides = [self.size_of(side, depth + 1) for side in (node.left, node.right)]
-            return None if None in sides else min(ALL, sum(s for s in sides if s))
-        if isinstance(node, ast.Attribute):
-            return self.arguments if _is_argument(node) else 1
-        if isinstance(node, ast.Call):
-            return self.size_of_call(node, depth)
-        return 1
-
-    def size_of_slice(self, node: ast.Subscript, depth: int) -> int | None:
-        whole = self.size_of(node.value, depth + 1)
-        if _is_argument(node.value):
-            return self.arguments
-        if isinstance(node.slice, ast.Tuple) and any(
-            isinstance(e, ast.Slice) and e.lower is None and e.upper is None for e in node.slice.elts[:1]
-        ):
-            return whole
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            return whole
-        if not isinstance(node.slice, ast.Slice):
-            return 1
-        low, high, step = (_integer(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
-        if whole is None or whole <= 1:
-            return whole
-        if node.slice.upper is None and step is None:
-            return whole
-        if high is not None and high > 0:
-            return min(whole, max(1, high - (low or 0)))
-        if step is not None and step > 1:
-            return max(2, whole // step) if whole < ALL else 3
-        return None if node.slice.upper is not None and high is None else whole
-
-    def size_of_call(self, node: ast.Call, depth: int) -> int | None:
-        name = _last_name(node.func)
-        if name in _LISTING:
-            text = " ".join(self.texts(node))
-            if _NOT_CASES.search(text) and not re.search(r"\*/|image|ct\.nii|\.npy|\.png", text):
-                return 1
-            return ALL
-        if name in _PASS_THROUGH and node.args:
-            return max((s for s in (self.size_of(a, depth + 1) for a in node.args) if s is not None), default=None)
-        if name == "range":
-            numbers = [_integer(a) for a in node.args]
-            if len(node.args) == 1 and numbers[0] is None:
-                inner = node.args[0]
-                if isinstance(inner, ast.Call) and _last_name(inner.func) == "len" and inner.args:
-                    return self.size_of(inner.args[0], depth + 1)
-                return 1
-            if any(n is None for n in numbers) or not numbers:
-                return 1
-            values = [n for n in numbers if n is not None]
-            return max(1, len(range(*values)) if len(values) < 3 or values[2] else 1)
-        if name in ("sample", "choice", "choices") and len(node.args) > 1:
-            return _integer(node.args[1]) or 1
-        if name in _LOADS or name in ("DictReader", "reader"):
-            # An index file stands for all that it lists; a file of one case for that case.
-            return ALL if any(_INDEX.search(t) for t in self.texts(node)) else 1
-        if name in ("items", "keys", "values", "tolist", "copy", "unique", "split") and isinstance(
-            node.func, ast.Attribute
-        ):
-            return self.size_of(node.func.value, depth + 1)
-        if (
-            name
-            in ("stack", "array", "concatenate", "asarray", "from_numpy", "tensor", "cat", "DataLoader", "DataFrame")
-            and node.args
-        ):
-            return self.size_of(node.args[0], depth + 1)
-        known = self.module.functions.get(name) or self.library.functions.get(name, (None, None))[0]
-        if known is not None and id(known) in self.returns:
-            return self.returns[id(known)]
-        if name[:1].isupper() and isinstance(node.func, ast.Name):
-            # Dataset(files) stands for its files.
-            return max((s for s in (self.size_of(a, depth + 1) for a in node.args) if s is not None), default=1)
-        if name == "parse_args":
-            return None
-        return self.size_of(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else 1
-
-    def texts(self, node: ast.AST) -> list[str]:
-        """String constants in an expression, and those that its names hold."""
-        found = [n.value[:300] for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        return [*found, *(self.files[n.id] for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.files)]
-
     def quote(self, node: ast.AST) -> str:
         line = getattr(node, "lineno", 0)
         return self.module.lines[line - 1].strip()[:160] if 0 < line <= len(self.module.lines) else ""
@@ -615,17 +448,6 @@ class _Reader:
 
 def _is_main_guard(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
-
-
-def _is_case(value: object) -> bool:
-    return (isinstance(value, int) and not isinstance(value, bool)) or (
-        isinstance(value, str) and bool(_CASE_ID.fullmatch(value))
-    )
-
-
-def _is_argument(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Attribute) and (n.attr == "argv" or (isinstance(n.value, ast.Name) and n.value.id in ("args", "opt", "opts", "a")))
-               for n in ast.walk(node))  # fmt: skip
 
 
 def _formats_a_path(body: Sequence[ast.AST], names: set[str]) -> bool:
@@ -652,42 +474,6 @@ def _formats_a_path(body: Sequence[ast.AST], names: set[str]) -> bool:
     return False
 
 
-def _mentions(node: ast.AST, names: set[str]) -> bool:
-    return any(
-        (isinstance(n, ast.Attribute) and n.attr in names)
-        or (isinstance(n, ast.Name) and n.id in names and n.id != "sum")  # sum(p.numel() ...) counts parameters
-        for n in ast.walk(node)
-    )
-
-
 def _is_flag(arguments: list[ast.expr]) -> bool:
     """model.train(False) switches a mode; it trains nothing."""
     return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and isinstance(arguments[0].value, bool)
-
-
-def _integer(node: ast.AST | None) -> int | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
-        return node.value
-    return None
-
-
-def _last_name(node: ast.AST) -> str:
-    if isinstance(node, ast.Call):
-        return _last_name(node.func)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _first_name(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _dotted(node: ast.AST) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    return ".".join(reversed(parts))

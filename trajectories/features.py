@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from .code_facts import ALL, OUTPUT_PATTERN, Facts, Library, Module, python_facts
+from .code_facts import Facts, Library, Module, python_facts
+from .code_names import ALL, OUTPUT_PATTERN
 from .code_parts import Part, clip, script_runs, split
 from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn

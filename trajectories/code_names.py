@@ -1,0 +1,236 @@
+"""What is known of names in running code: which are outputs, which are models, and how many cases each stands for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+ALL = 1_000_000
+"""The size of a loop over everything that a folder or an index holds."""
+
+OUTPUT_PATTERN = (
+    r"agents?_outputs?\b|\blesion\.nii|\borgan\.nii|\bdseg\.nii|\bsct\.nii|\bprediction\.json|\banswer\.json|\breport\.txt"
+    r"|\benhanced\.npy|\bpredictions\.csv|agents_decision\.csv"
+)
+"""Where the benchmark wants its outputs and how they are called (benchmark.md, section 4)."""
+_INDEX = re.compile(r"manifest|index|cases\b|studies|questions\b|patients\b|_list\b|/test\b|\btest\.(?:csv|json)", re.I)
+_CASE_ID = re.compile(r"[A-Za-z]{0,20}[_-]?\d{1,10}")
+_NOT_CASES = re.compile(r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.I)
+LISTING = {"glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"}
+_PASS_THROUGH = {
+    "sorted",
+    "list",
+    "tuple",
+    "set",
+    "reversed",
+    "enumerate",
+    "tqdm",
+    "iter",
+    "zip",
+    "map",
+    "filter",
+    "track",
+    "trange",
+}
+LOADS = {
+    "load", "open", "imread", "read_csv", "read_json", "loadtxt", "read_text", "ReadImage", "read_parquet", "read_table",
+    "read_h5ad", "read_10x_mtx", "read_excel", "loads", "dcmread", "genfromtxt", "load_dataset", "fromfile", "memmap", "read_bytes",
+}  # fmt: skip
+
+
+class Names:
+    """Names at one point of the code. Sizes: n cases, ALL, 1 for what is no set of cases, None when unreadable."""
+
+    def __init__(
+        self,
+        outputs: re.Pattern[str],
+        arguments: int | None,
+        functions: Mapping[str, object],
+        library: Mapping[str, tuple[object, object]],
+        shared: Names | None = None,
+    ) -> None:
+        self.outputs, self.arguments = outputs, arguments
+        self.own_functions, self.library_functions = functions, library
+        self.sizes: dict[str, int | None] = dict(shared.sizes) if shared else {}
+        self.tainted: set[str] = set(shared.tainted) if shared else set()
+        self.models: set[str] = set(shared.models) if shared else set()
+        self.files: dict[str, str] = dict(shared.files) if shared else {}
+        self.options: set[str] = set(shared.options) if shared else set()
+        self.returns: dict[int, int | None] = shared.returns if shared else {}
+
+    def is_output(self, node: ast.AST) -> bool:
+        """Whether the expression names, or was loaded from, the place of the outputs."""
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and child.id in self.tainted:
+                return True
+            if isinstance(child, ast.Attribute) and child.attr in self.options:
+                return True
+            if (
+                isinstance(child, ast.Constant)
+                and isinstance(child.value, str)
+                and len(child.value) < 400
+                and self.outputs.search(child.value)
+            ):
+                return True
+        return False
+
+    def is_model(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            name = last_name(node.func)
+            if name in ("from_pretrained", "load_model", "InferenceSession", "pipeline", "load_net", "create_model"):
+                return True
+            if name in ("eval", "to", "cuda", "cpu", "half", "float") and isinstance(node.func, ast.Attribute):
+                return self.is_model(node.func.value) or name == "eval"
+            return name == "load" and first_name(node.func) in ("joblib", "jit", "pickle")
+        return isinstance(node, ast.Name) and node.id in self.models
+
+    def size_of(self, node: ast.AST | None, depth: int = 0) -> int | None:
+        """How many cases an iterable stands for: n, ALL, 1 for what is no set of cases, None when it cannot be read."""
+        if node is None or depth > 8:
+            return None
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            if not node.elts:
+                return None
+            cases = [e for e in node.elts if isinstance(e, ast.Constant) and _is_case(e.value)]
+            return len(node.elts) if len(cases) == len(node.elts) else 1
+        if isinstance(node, ast.Name):
+            return self.sizes.get(node.id, 1)
+        if isinstance(node, ast.Subscript):
+            return self.size_of_slice(node, depth)
+        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+            return self.size_of(node.generators[0].iter, depth + 1)
+        if isinstance(node, ast.BoolOp | ast.IfExp):
+            parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+            known = [s for s in (self.size_of(p, depth + 1) for p in parts) if s is not None]
+            return self.arguments if _is_argument(node) and self.arguments else max(known, default=None)
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
+            return self.size_of(node.left, depth + 1)
+        if isinstance(node, ast.BinOp):
+            sides = [self.size_of(side, depth + 1) for side in (node.left, node.right)]
+            return None if None in sides else min(ALL, sum(s for s in sides if s))
+        if isinstance(node, ast.Attribute):
+            return self.arguments if _is_argument(node) else 1
+        if isinstance(node, ast.Call):
+            return self.size_of_call(node, depth)
+        return 1
+
+    def size_of_slice(self, node: ast.Subscript, depth: int) -> int | None:
+        whole = self.size_of(node.value, depth + 1)
+        if _is_argument(node.value):
+            return self.arguments
+        if isinstance(node.slice, ast.Tuple) and any(
+            isinstance(e, ast.Slice) and e.lower is None and e.upper is None for e in node.slice.elts[:1]
+        ):
+            return whole
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return whole
+        if not isinstance(node.slice, ast.Slice):
+            return 1
+        low, high, step = (integer(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
+        if whole is None or whole <= 1:
+            return whole
+        if node.slice.upper is None and step is None:
+            return whole
+        if high is not None and high > 0:
+            return min(whole, max(1, high - (low or 0)))
+        if step is not None and step > 1:
+            return max(2, whole // step) if whole < ALL else 3
+        return None if node.slice.upper is not None and high is None else whole
+
+    def size_of_call(self, node: ast.Call, depth: int) -> int | None:
+        name = last_name(node.func)
+        if name in LISTING:
+            text = " ".join(self.texts(node))
+            if _NOT_CASES.search(text) and not re.search(r"\*/|image|ct\.nii|\.npy|\.png", text):
+                return 1
+            return ALL
+        if name in _PASS_THROUGH and node.args:
+            return max((s for s in (self.size_of(a, depth + 1) for a in node.args) if s is not None), default=None)
+        if name == "range":
+            numbers = [integer(a) for a in node.args]
+            if len(node.args) == 1 and numbers[0] is None:
+                inner = node.args[0]
+                if isinstance(inner, ast.Call) and last_name(inner.func) == "len" and inner.args:
+                    return self.size_of(inner.args[0], depth + 1)
+                return 1
+            if any(n is None for n in numbers) or not numbers:
+                return 1
+            values = [n for n in numbers if n is not None]
+            return max(1, len(range(*values)) if len(values) < 3 or values[2] else 1)
+        if name in ("sample", "choice", "choices") and len(node.args) > 1:
+            return integer(node.args[1]) or 1
+        if name in LOADS or name in ("DictReader", "reader"):
+            # An index file stands for all that it lists; a file of one case for that case.
+            return ALL if any(_INDEX.search(t) for t in self.texts(node)) else 1
+        if name in ("items", "keys", "values", "tolist", "copy", "unique", "split") and isinstance(
+            node.func, ast.Attribute
+        ):
+            return self.size_of(node.func.value, depth + 1)
+        if (
+            name
+            in ("stack", "array", "concatenate", "asarray", "from_numpy", "tensor", "cat", "DataLoader", "DataFrame")
+            and node.args
+        ):
+            return self.size_of(node.args[0], depth + 1)
+        known = self.own_functions.get(name) or self.library_functions.get(name, (None, None))[0]
+        if known is not None and id(known) in self.returns:
+            return self.returns[id(known)]
+        if name[:1].isupper() and isinstance(node.func, ast.Name):
+            # Dataset(files) stands for its files.
+            return max((s for s in (self.size_of(a, depth + 1) for a in node.args) if s is not None), default=1)
+        if name == "parse_args":
+            return None
+        return self.size_of(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else 1
+
+    def texts(self, node: ast.AST) -> list[str]:
+        """String constants in an expression, and those that its names hold."""
+        found = [n.value[:300] for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        return [*found, *(self.files[n.id] for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.files)]
+
+
+def mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(
+        (isinstance(n, ast.Attribute) and n.attr in names)
+        or (isinstance(n, ast.Name) and n.id in names and n.id != "sum")  # sum(p.numel() ...) counts parameters
+        for n in ast.walk(node)
+    )
+
+
+def integer(node: ast.AST | None) -> int | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+        return node.value
+    return None
+
+
+def last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def first_name(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def dotted_name(node: ast.AST) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def _is_case(value: object) -> bool:
+    return (isinstance(value, int) and not isinstance(value, bool)) or (
+        isinstance(value, str) and bool(_CASE_ID.fullmatch(value))
+    )
+
+
+def _is_argument(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and (n.attr == "argv" or (isinstance(n.value, ast.Name) and n.value.id in ("args", "opt", "opts", "a")))
+               for n in ast.walk(node))  # fmt: skip
