@@ -48,7 +48,7 @@ def count_placeholders(run: Run) -> Placeholders:
     if answers:
         return Placeholders(answers, bad, "files")
     for turn in reversed(run.turns):
-        lines = [line for line in turn.output.split("\n") if re.match(r"\s*[A-Za-z][\w-]*\d", line)]
+        lines = [line for line in turn.output.split("\n") if re.match(r"\s*[A-Za-z][\w-]{0,60}\d\W+\w", line)]
         if len(lines) >= 5:
             return Placeholders(len(lines), sum(1 for line in lines if _PRINTED.search(line)), "printed", turn.index)
     return Placeholders(0, 0, "none")

@@ -22,6 +22,9 @@ MAX_LINE = 2_000
 
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*|(?<=[\s;])#[ \t][^\n]*", re.MULTILINE)
 _SHOWS = re.compile(r"\b(?:print|display|logging\.\w+|logger\.\w+|log|info)\(|\bassert\b|\becho\b|\bprintf\b")
+_MODULE_RUN = re.compile(r"\bpython[\d.]{0,5} -m ([\w.]{1,80})")
+_PROCESS = re.compile(r"subprocess|os\.system|sys\.executable|runpy|%run|\bexec\(")
+_REDIRECT = re.compile(r">\s{0,4}[\w./~$\{\}'\"-]{0,150}$")
 _MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
 _IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
 
@@ -143,10 +146,19 @@ def _running(parts: Iterable[Part]) -> list[str]:
 
 def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> list[str]:
     """Texts of known files that the code starts as scripts (whole) or imports (without their main part)."""
-    started = {PurePosixPath(p).name for part in parts if part.kind == "shell" for p in script_runs(part.text)}
-    started |= {
-        name for name in files if name.endswith((".py", ".sh")) and re.search(rf"['\"/ ]{re.escape(name)}\b", ran)
-    }
+    parts = list(parts)
+    shell = "\n".join(part.text for part in parts if part.kind == "shell")
+    started = {PurePosixPath(p).name for p in script_runs(shell)}
+    started |= {f"{module}.py" for module in _MODULE_RUN.findall(shell)}
+    # A script that a run one is made from (sed, cp), or one that a cell starts as a process; a redirect only writes it.
+    calls = shell if started else ""
+    calls += ran if _PROCESS.search(ran) else ""
+    for name in files:
+        if any(
+            not _REDIRECT.search(calls[: m.start()][-200:])
+            for m in re.finditer(rf"(?<![\w.-]){re.escape(name)}\b", calls)
+        ):
+            started.add(name)
     imported = {
         name.strip().split(" ")[0].split(".")[0]
         for module, names in _IMPORT.findall(ran)

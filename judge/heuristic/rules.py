@@ -31,8 +31,8 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "vqa": {
         "S1a": plan.plan_exists, "S1b": plan.runnable_model, "S1c": plan.schema_understood,
         "S1d": plan.three_candidates, "S1e": plan.normalisation_planned, "S1f": plan.smoke_planned,
-        "S2a": setup.dataset_ready, "S2b": setup.weights_obtained, "S2c": setup.environment_works,
-        "S2d": setup.few_environment_failures, "S2e": setup.model_works, "S3": validate.answers,
+        "S2a": setup.dataset_ready, "S2b": setup.assets_ready, "S2c": setup.environment_works,
+        "S2d": setup.few_environment_failures, "S2e": setup.question_answered, "S3": validate.answers,
     },
     "report_generation": {
         "S1a": plan.plan_exists, "S1b": report_generation.names_model, "S1c": report_generation.names_entry,

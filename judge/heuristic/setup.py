@@ -216,6 +216,20 @@ def dataset_ready(view: View) -> Finding:
     return unmet("No succeeded execution shows questions that were read.")
 
 
+def assets_ready(view: View) -> Finding:
+    """S2b of VQA: as `weights_obtained`, of a model that can answer; rules in its place are no model."""
+    return (
+        weights_obtained(view)
+        if view.learned
+        else unmet("No execution finds or reads a model: answers come from rules.")
+    )
+
+
+def question_answered(view: View) -> Finding:
+    """S2e of VQA: the model answered in a succeeded execution."""
+    return model_works(view) if view.learned else unmet("No execution applies a model: answers come from rules.")
+
+
 def _image_seen(view: View, after: int) -> Evidence | None:
     step = next(
         (s for s in view.steps if s.ok and s.turn > after and s.turn < view.boundary and "Image.open" in s.code), None

@@ -66,6 +66,7 @@ _PARSES = re.compile(
     r"\b\w*(?:to_|norm|pars|map|extract|match|letter|label|clean|option|choice|postproc)\w*\(", re.IGNORECASE
 )
 _PARSED_SHOWN = re.compile(r"\b(?:label|lab|pred\w*|answer|mapped|parsed|letter|option|choice)\w*\b|->", re.IGNORECASE)
+_OPENS = re.compile(r"json\.load|read_\w+\(|\bopen\(|\b(?:cat|head|jq)\b")
 _CHECKED = re.compile(r"assert|== ?|\bok\b|exists|expected|pass", re.IGNORECASE)
 
 
@@ -358,7 +359,11 @@ def _answer_level(view: View) -> Finding:
         )
     if found:
         return met(view, "A pilot ran, but shows next to nothing of the answers.", *quotes, value=0.2)
-    after = [s for s in view.steps if s.ok and s.turn > view.boundary and s.facts.reads_outputs and s.out.strip()]
+    after = [
+        s
+        for s in view.steps
+        if s.ok and s.turn > view.boundary and s.facts.reads_outputs and _OPENS.search(s.own) and s.out.strip()
+    ]
     if after:
         return met(
             view,

@@ -41,6 +41,9 @@ SAVES = re.compile(
 READS_INPUT = re.compile(
     r"nib\.load\(|nibabel\.load\(|Image\.open\(|imread\(|np\.load\(|dcmread\(|ReadImage\(|read_csv\(|read_parquet\(|json\.loads?\(|h5py\.File\(|open\("
 )
+CLASSICAL_CALL = re.compile(
+    r"threshold_\w+\(|watershed\(|regionprops\(|find_contours\(|findContours\(|HoughCircles\(|blob_\w+\(|denoise_\w+\(|gaussian_filter\(|median_filter\(|KMeans\(|kmeans2?\(|RandomForest|LogisticRegression|(?:ndi|ndimage|measure)\.label\("
+)
 _LEARNED_WEIGHTS = re.compile(r"[\w/.-]{1,80}\.(?:pth?|onnx|ckpt|safetensors|gguf|tflite|h5)\b")
 
 
@@ -101,8 +104,22 @@ class View:
 
     @cached_property
     def learned(self) -> bool:
-        """Whether the run works with a learned model or a model service (tried or done), not a classical method."""
-        return any(s.facts.loads_model or s.facts.forward_pass or LOADS.search(s.attempted) for s in self.steps)
+        """Whether the run rests on a learned model or a model service.
+
+        A model that was only tried does not count where a classical method made the deliverables in its place.
+        """
+        if any(s.ok and (s.facts.forward_pass or FORWARD.search(s.code)) for s in self.steps):
+            return True
+        tried = any(s.facts.loads_model or s.facts.forward_pass or LOADS.search(s.attempted) for s in self.steps)
+        return tried and not any(s.ok and self.delivers(s) and self._classical(s) for s in self.steps)
+
+    def _classical(self, step: Step) -> bool:
+        code = step.code
+        return (
+            step.facts.classical_method
+            or bool(CLASSICAL_CALL.search(code))
+            or (self.delivers(step) and bool(READS_INPUT.search(code)))
+        )
 
     def loads(self, step: Step) -> bool:
         """A succeeded step reads or fetches weights, or opens a model service."""
@@ -114,7 +131,7 @@ class View:
             return False
         if self.learned:
             return bool(FORWARD.search(step.code)) or step.facts.forward_pass
-        return step.facts.classical_method or (self.delivers(step) and bool(READS_INPUT.search(step.code)))
+        return self._classical(step)
 
     def delivers(self, step: Step) -> bool:
         """The step's executed code writes deliverables."""
