@@ -47,7 +47,7 @@ def _one(name: str, options: JudgeOptions) -> Judge:
         return LocalJudge(name.removeprefix("local:"))
     from .api import ApiJudge
 
-    make: Callable[..., ApiJudge] = partial(ApiJudge, name, options.api_base)
+    make: Callable[..., ApiJudge] = partial(ApiJudge, name, options.api_base, samples=options.samples)
     if options.temperature is not None:
         make = partial(make, temperature=options.temperature)
     if options.timeout is not None:
