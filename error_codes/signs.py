@@ -5,9 +5,10 @@ A sign is only what stood in the environment's answer; whether somebody reacted 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
@@ -55,6 +56,13 @@ _VARYING = re.compile(
     r"(?:token\w{0,3}|mean|std|sigma|score|prob\w{0,8}|conf\w{0,8}|area|volume|dice|acc\w{0,6}|loss|voxels?|ssim|psnr|words?|chars?|len(?:gth)?|margin)"
     r"\W{0,4}$", re.IGNORECASE)  # fmt: skip
 
+_PER_ITEM = re.compile(
+    r"\b(?:tokens?|words?|char\w{0,7}|voxels?|pixels?|boxes|cells)\b\W{0,3}(?:count)?\W{0,4}$", re.IGNORECASE
+)
+_EXTREME = re.compile(
+    r"\b(?:min|max|range)\b\W{0,4}(-?\d+(?:\.\d+)?)(?:\s?(?:\.\.|,|to|/|-)\s?(-?\d+(?:\.\d+)?))?", re.IGNORECASE
+)
+
 
 def signs(ctx: CodeContext) -> tuple[Sign, ...]:
     """Signs in the outputs of turns that ran a model, wrote or checked outputs (S3 on), in order."""
@@ -73,7 +81,9 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
             if not any(f.training for f in ctx.features):  # a fresh head is meant to be there when it is trained
                 found.extend(_unloaded(turn.index, lines))
             found.extend(_constant(turn.index, lines))
+            found.extend(_linear(turn.index, lines))
             found.extend(_twins(turn.index, lines))
+    found.extend(_units(ctx))
     return tuple(found)
 
 
@@ -139,6 +149,22 @@ def _one_class(ctx: CodeContext, turn: int, lines: list[str]) -> Iterator[Sign]:
             return
 
 
+def _units(ctx: CodeContext) -> Iterator[Sign]:
+    """Tracks whose outputs keep the input's units: inputs reached hundreds (HU), and the outputs stay within a few units."""
+    final = ctx.final_write
+    if ctx.run.track not in ("enhancement", "synthesis") or final is None or not re.search(r"\bHU\b", ctx.run.brief):
+        return
+
+    def extremes(turns: Iterable[int]) -> list[float]:
+        text = "\n".join(ctx.turn(t).output[-20_000:] for t in turns)
+        return [abs(float(v)) for m in _EXTREME.finditer(text) for v in m.groups() if v is not None]
+
+    before = extremes(t for t in range(1, final) if ctx.stage(t) in ("S1", "S2"))
+    after = extremes((final, *(t for t in ctx.checks if t != final)))
+    if before and len(after) >= 4 and max(before) >= 100 and max(after) <= 10:
+        yield Sign("units", final, f"outputs within {max(after):g}, inputs up to {max(before):g}", (), 0.8)
+
+
 def _unloaded(turn: int, lines: list[str]) -> Iterator[Sign]:
     for line in lines:
         if _UNLOADED.search(line):
@@ -167,6 +193,40 @@ def _constant(turn: int, lines: list[str]) -> Iterator[Sign]:
                 return
 
 
+def _linear(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """A running total that grows by exactly the same amount per item: every item counted the same."""
+    groups: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for line in lines:
+        skeleton = _NUMBER.sub("#", line)
+        numbers = _NUMBER.findall(line)
+        if 2 <= len(numbers) <= 6 and len(skeleton) < 200 and not any("%" in n for n in numbers):
+            groups[skeleton].append(tuple(map(float, numbers)))
+    for skeleton, rows in groups.items():
+        heads = skeleton.split("#")
+        if len(rows) < 8:
+            continue
+        items, *totals = zip(*rows, strict=True)
+        steps = [b - a for a, b in itertools.pairwise(items)]
+        for head, column in zip(heads[1:], totals, strict=False):
+            growth = [b - a for a, b in itertools.pairwise(column)]
+            if _PER_ITEM.search(head) and min(steps) > 0 and growth[0] > steps[0]:
+                rates = {round(g / s, 9) for g, s in zip(growth, steps, strict=True)}
+                if len(rates) == 1:
+                    yield Sign(
+                        "constant",
+                        turn,
+                        f"exactly {growth[0] / steps[0]:g} per entry in all {len(rows)} lines",
+                        (),
+                        0.75,
+                    )
+                    return
+
+
+def _either(turn: int, lines: list[str]) -> Iterator[Sign]:
+    yield from _constant(turn, lines)
+    yield from _linear(turn, lines)
+
+
 def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
     """Two differently named rows of results that agree in every one of at least three fine numbers."""
     seen: dict[tuple[str, ...], str] = {}
@@ -183,7 +243,7 @@ def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
 
 _MENTION = {
     "zero": re.compile(
-        r"\b(?:zero|empty|none|nothing|absent|tumou?r-free|free of|without (?:a |any )?(?:tumou?r|lesion|nodule|mask)"
+        r"\b(?:zero|empty|absent|tumou?r-free|free of|without (?:a |any )?(?:tumou?r|lesion|nodule|mask)"
         r"|no (?:\w+ ){0,2}(?:tumou?r|lesion|voxels?|mask|box(?:es)?|detections?|findings?|positives?|nodules?|objects?)"
         r"|very (?:small|few)|tiny|outlier|only \d+ (?:voxels|pixels|boxes))\b", re.IGNORECASE),
     "nan": re.compile(r"\bnan|not a number|infinit|empty|undefined", re.IGNORECASE),
@@ -230,7 +290,7 @@ def _rerun_without(ctx: CodeContext, sign: Sign) -> bool:
         if turn <= sign.turn or turn in ctx.failed_turns:
             continue
         lines = [line[:600] for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:] if line.strip()]
-        repeats = {"zero": _zero, "nan": _nan, "constant": _constant, "twins": _twins, "unloaded": _unloaded}
+        repeats = {"zero": _zero, "nan": _nan, "constant": _either, "twins": _twins, "unloaded": _unloaded}
         again = list(repeats[sign.kind](turn, lines)) if sign.kind in repeats else list(_fallback(ctx, turn, lines))
         same_thing = sign.kind != "zero" or any(_COUNT.search(line) for line in lines)
         if not again and len(lines) >= 3 and same_thing and ctx.feature(turn).cases_scope in ("all", "few"):

@@ -49,12 +49,18 @@ _UNIT = re.compile(
     re.I,
 )
 _SCALES = re.compile(
-    r"/=?\s{0,2}(?:255|\d+\.|[a-z_.]{1,20}max)|ToTensor|to_tensor|img_as_float|rescale|normali[sz]e|1/255|0\.0039|\.max\(",
+    r"255|/=?\s{0,2}(?:\d+\.|[a-z_.]{1,20}max)|ToTensor|to_tensor|img_as_float|rescale|normali[sz]e|1/255|0\.0039|\.max\(",
     re.I,
 )
 _CLASS_DOC = re.compile(r"class (\w{2,40})\([^)]{0,60}\):\s{1,12}(?:r?\"\"\"|#)([^\n]{1,300})")
 _ORDER = re.compile(r"\border:?\s{1,3}((?:[\w-]{1,20},\s?){1,12}[\w-]{1,20})", re.IGNORECASE)
 _LIST = re.compile(r"[\[(]((?:\s{0,8}['\"][\w -]{1,30}['\"]\s{0,4},?){2,13})\s{0,8}[\])]")
+MAX_ROWS = 2_000
+"""Lines of one output that are read."""
+_IDS = re.compile(
+    r"\b[A-Za-z]{1,20}[_-]?\d{1,10}\b|\b\d+/\d+\b|\b\d+(?:\.\d+)? ?(?:s|sec|seconds|ms|it/s|%)(?!\w)|\d\d:\d\d"
+)
+_VALUE = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
 _AXES = re.compile(r"\(\s?'([LR])',\s?'([AP])',\s?'([IS])'\s?\)|\b([LR])([AP])([IS])\b")
 _REORIENTS = re.compile(r"canonical|orient|flip|\[\s?::\s?-1|fliplr|reorient|resampl|ornt|axcodes", re.IGNORECASE)
 
@@ -98,7 +104,9 @@ def nothing_checked(ctx: CodeContext) -> Iterable[Finding]:
     if final is None or not ctx.handed_over or ctx.run.track is None:
         return
     looked = any(f.checks_outputs or f.reads_outputs for f in ctx.features if f.turn >= final and not f.blocked)
-    shown = sum(bool(re.search(r"\d", line)) for line in ctx.turn(final).output.splitlines())
+    shown = sum(
+        bool(_VALUE.search(_IDS.sub("", line[:400]))) for line in ctx.turn(final).output.splitlines()[:MAX_ROWS]
+    )
     if not looked and shown < 3:
         claim = _CLAIM.search(ctx.closing)
         said = f', yet it states "{claim[0].lower()}"' if claim else ""
@@ -264,9 +272,6 @@ def defect_accepted(ctx: CodeContext) -> Iterable[Finding]:
                 0.7,
             )
             return
-
-
-MAX_ROWS = 2_000
 
 
 def _admits(ctx: CodeContext) -> bool:

@@ -99,7 +99,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|ResolvePackageNotFound|UnsatisfiableError|LibMambaUnsatisfiable|no solution found|unable to locate package"
         r"|no installation candidate|ensurepip is not available|no such file or directory: '[^']{0,80}\.so"
         r"|cannot open shared object file|numpy\.dtype size changed|compiled using NumPy 1|_ARRAY_API not found"
-        r"|there is no package called|GLIBC\w*_[\d.]+' not found|fatal error: \S+\.h(?:pp)?: no such file"
+        r"|there is no package called|\bloadNamespace\(|Error in library\(|GLIBC\w*_[\d.]+' not found|fatal error: \S+\.h(?:pp)?: no such file"
         r"|module '[\w.]{1,60}' has no attribute|requires? (?:the )?[\w.-]{1,40} (?:library|package)", re.I)),
     ("permission", re.compile(r"PermissionError|permission denied|operation not permitted|read-only file system", re.I)),
     ("timeout", re.compile(r"TimeoutExpired|TimeoutError|timed out", re.I)),
@@ -107,6 +107,10 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("syntax", re.compile(r"^(?:SyntaxError|IndentationError|TabError)\b|syntax error", re.I)),
 )  # fmt: skip
 _API_MISUSE = re.compile(r"cannot import name|has no attribute")
+_FETCHES = re.compile(
+    r"\bpip3? install\b|\bconda (?:install|create|env)\b|\bapt(?:-get)? install\b|\buv (?:pip|add|sync)\b|\bwget\b|\bcurl\b"
+    r"|\bgit clone\b|snapshot_download|hf_hub_download|huggingface-cli|urlretrieve|load_dataset\("
+)
 _LOCALHOST = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0")
 
 _HEADER = "Traceback (most recent call last)"
@@ -133,6 +137,8 @@ _LINES: tuple[tuple[re.Pattern[str], str, Family | None, float], ...] = (
     (re.compile(r"\s*(?:error: (?:subprocess-exited-with-error|metadata-generation-failed|failed-wheel-build)"
                 r"|× (?:No solution found|Failed to build|Encountered error while))"), "pip", "package", 0.9),
     (re.compile(r"\S{0,200}python[\d.]*: No module named \S"), "No module", "package", 0.9),
+    (re.compile(r"Failed to build \S|ERROR: Failed to build"), "pip", "package", 0.9),
+    (re.compile(r"(?:\S{1,40} \S{1,40} )?ERROR [45]\d\d: "), "download", "network", 0.9),
     (re.compile(r"(?:PackagesNotFoundError|ResolvePackageNotFound|UnsatisfiableError|CondaHTTPError|LibMambaUnsatisfiableError"
                 r"|EnvironmentLocationNotFound|CondaError|EnvironmentNameNotFound)\b"), "conda", "package", 0.95),
     (re.compile(r"E: (?:Unable to|Could not|Package|Sub-process|Failed|The repository|Version)"), "apt", "package", 0.9),
@@ -144,7 +150,7 @@ _LINES: tuple[tuple[re.Pattern[str], str, Family | None, float], ...] = (
     (re.compile(r"\S{0,100}(?:ba|da|z|k)?sh: (?:line )?\d*:? ?.{1,300}: No such file or directory\s*$"), "No such file", "path", 0.7),
     (re.compile(r"\S{0,100}(?:ba|da|z|k)?sh: .{1,300}: Permission denied\s*$"), "Permission denied", "permission", 0.8),
     (re.compile(r"\S{0,100}(?:ba|da|z|k)?sh: .{0,200}(?:syntax error|unexpected EOF|event not found)"), "shell syntax", "syntax", 0.9),
-    (re.compile(r"(?:cp|mv|rm|mkdir|tar|unzip|touch|chmod|chown|ln|tee|install|gzip|gunzip): .{1,300}"
+    (re.compile(r"(?:cp|mv|rm|mkdir|tar|unzip|touch|chmod|chown|ln|tee|install|gzip|gunzip): .{0,300}"
                 r"(?:No such file or directory|Permission denied|Not a directory|cannot \w+|Cannot \w+|File exists|Read-only)"),
      "shell tool", None, 0.6),
     (re.compile(r"(?:ls|cat|cd|head|tail|grep|find|stat|sed|awk|du|wc|file|less|diff|which|xargs|sort|tree): .{1,300}"
@@ -200,7 +206,9 @@ def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
         return None
     if observation.kind == "timeout":
         message = found.message if found and found.family == "timeout" else _first_line(observation.text)
-        return _failure(turn, slot, observation, Finding(0, "timeout", "timeout", message, 1.0))
+        # Waiting for a download or an installer is access, waiting for one's own loop is not.
+        family: Family = "network" if _FETCHES.search(action.code[:200_000]) else "timeout"
+        return _failure(turn, slot, observation, Finding(0, "timeout", family, message, 1.0))
     code = observation.exit_code
     if code in (137, 139, 134, 136, 143, -9, -11) and (found is None or found.family not in ("memory", "killed")):
         found = Finding(0, f"exit {code}", "killed", _last_line(observation.text), 1.0)

@@ -119,6 +119,8 @@ def fail(text="", exit_code=1, err="", kind=None, language="python", action="exe
         pytest.param("python: can't open file '/app/x.py': [Errno 2] No such file or directory\n", "can't open file", "path", True, id="no-script"),
         pytest.param("cli.c:243:22: error: too few arguments to function\n", "compiler", "code", False, id="compiler"),
         pytest.param("curl: (6) Could not resolve host: hub.example\n", "download", "network", True, id="curl"),
+        pytest.param("Error in loadNamespace(x) : there is no package called 'nichenetr'\n", "R package", "package", True, id="r-package"),
+        pytest.param("HTTP request sent... 404\n2025-11-08 13:31:38 ERROR 404: Not Found.\n", "download", "network", True, id="wget"),
         pytest.param("Segmentation fault (core dumped)\n", "segfault", "killed", False, id="segfault"),
     ],
 )  # fmt: skip
@@ -176,6 +178,13 @@ def test_a_look_that_finds_nothing_is_a_hint():
 def test_timeouts_and_blocks():
     assert fail("", -1, "TIMEOUT: execution exceeded 20s", kind="timeout").family == "timeout"
     assert fail("BLOCKED: forbidden pattern", -1, kind="blocked").family == "blocked"
+
+
+def test_waiting_for_a_download_is_access():
+    waited = Observation(exit_code=-1, stderr="TIMEOUT: execution exceeded 60s", kind="timeout")
+    act = Action(tool="execute_code", kind="execute", language="bash", code="pip install monai", observation=waited)
+    assert action_failure(1, 0, act).environment
+    assert not action_failure(1, 0, act.model_copy(update={"code": "python loop.py"})).environment
 
 
 def test_tool_errors_of_other_tools():
