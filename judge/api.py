@@ -271,8 +271,8 @@ class ApiJudge:
                 "judge_error", "the provider failed repeatedly and is left alone for a while; run again later"
             )
         while True:
-            used = (self._form, frozenset(self._dropped))
             options = self._options(request)
+            used = (self._form, frozenset(self._dropped))
             try:
                 answer, calls = await complete(self._target, messages, options, self._retry, self._key(), self.name)
             except CallFailed as failed:
