@@ -23,10 +23,9 @@ from ..judge.scorecard import (
 )
 from ..trajectories.models import STAGES, Segment, Stage
 from .frames import CODES, WEIGHTS
-from .simulation import Simulation, names, resources
+from .simulation import TURN_SHARES, Simulation, names, resources
 
 CODE_STAGES: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4", "E5": "S5"}
-TURN_SHARES = (0.15, 0.2, 0.25, 0.3, 0.1)
 
 
 def simulated_cards(sim: Simulation) -> Iterator[ScoreCard]:

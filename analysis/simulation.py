@@ -23,6 +23,8 @@ from .frames import CODES, RUN_SCHEMA, WEIGHTS, conform
 
 ORDER = (0, 1, 3, 2, 4)
 """The order in which codes arise: E1, E2, E4, E3, E5."""
+TURN_SHARES = (0.15, 0.2, 0.25, 0.3, 0.1)
+"""Of a run's turns by stage, in order (assumed)."""
 LEVELS = np.array([0.0, 0.2, 0.5, 1.0])
 TRACK_NAMES = ("segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis")
 
@@ -189,7 +191,7 @@ class Simulation:
         """The runs as ScoreCards."""
         from .simulated_cards import simulated_cards
 
-        return simulated_cards(self)
+        yield from simulated_cards(self)
 
     def write(self, folder: Path) -> Path:
         """Writes scorecards.jsonl and truth.json into the folder and returns the former's path.
@@ -346,6 +348,8 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
         "model": np.array(agents)[sim.agent], "task": np.array(tasks)[sim.task], "track": np.array(tracks)[sim.task],
         "tier": tier, "repeat": sim.repeat + 1, "overall": overall, **resources(sim),
     }  # fmt: skip
+    ends = np.round(np.outer(data["turns"], np.cumsum(TURN_SHARES))).astype(int)
+    data |= {f"S{i + 1}_turns": ends[:, i] - (ends[:, i - 1] if i else 0) for i in range(5)}
     data |= {"judge": np.full(n, "simulated"), "missing_policy": np.full(n, "renormalize")}
     if not s.additive:
         data |= {f"S{i + 1}": stages[:, i] for i in range(5)}

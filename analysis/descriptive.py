@@ -1,0 +1,337 @@
+"""Descriptive tables with intervals clustered by task: stages, codes, tiers, cost, failures, use by stage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .design import Design, design, numbers, prepared, task_key
+from .estimate import Bools, Estimate, Floats, Ints, estimate, finite, t_two_sided, tidy, wilson
+from .frames import CODES
+from .jackknife import Jackknifed, codes_of, demean, of_sums
+from .ranking import failed
+
+ALL = "(all)"
+STAGE_COLUMNS = ("S1", "S2", "S3", "S4", "S5", "agentic", "task_score", "overall")
+
+
+def _ratio(s: Floats) -> Floats:
+    return np.asarray(s[..., :1] / s[..., 1:])
+
+
+def groups_of(table: pl.DataFrame, by: tuple[str, ...]) -> Iterator[tuple[dict[str, str], Bools]]:
+    """(all) first, then every combination of the `by` columns that occurs, with its rows."""
+    yield dict.fromkeys(by, ALL), np.ones(table.height, dtype=bool)
+    if not by or table.is_empty():
+        return
+    keys = table.select(by)
+    for row in keys.unique().sort(by).iter_rows(named=True):
+        mask = keys.select(pl.all_horizontal(pl.col(name) == value for name, value in row.items())).to_series()
+        yield row, mask.to_numpy()
+
+
+class Axes:
+    """Task and cell numbers of a prepared table."""
+
+    def __init__(self, table: pl.DataFrame) -> None:
+        self.task, self.tasks = numbers(table.select(task_key()).to_series())
+        agent, tier = numbers(table["agent"])[0], numbers(table["tier"])[0]
+        self.cell: Ints = codes_of(agent, self.task, tier)[0] if table.height else self.task
+
+
+def both(label: str, j: Jackknifed, at: int, *, n: int, notes: tuple[str, ...], test: bool = False) -> list[Estimate]:
+    """The estimates for new and for the same tasks of one jackknifed statistic."""
+    new = estimate(
+        label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
+        method="jackknife over tasks", reason="one task only" if j.n_clusters < 2 else None, warnings=notes, test=test,
+    )  # fmt: skip
+    same = estimate(
+        label, "same", j.value[at], j.se_same[at], j.df_same, n=n, n_clusters=j.n_clusters,
+        method="variation within cells", reason=None if j.df_same else "no repeats", warnings=notes, test=test,
+    )  # fmt: skip
+    return [new, same]
+
+
+def column_means(
+    table: pl.DataFrame, columns: dict[str, str], by: tuple[str, ...], *, key: str, label: str, prepare: bool = True
+) -> pl.DataFrame:
+    """Means of columns (name in the table -> name shown under `key`) by group, over the runs that have them."""
+    notes: list[str] = []
+    if prepare:
+        table, notes = prepared(table)
+    axes = Axes(table)
+    keys: dict[str, Any] = {**dict.fromkeys(by, pl.String), key: pl.String}
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+    values = {name: table[name].cast(pl.Float64).to_numpy() for name in columns}
+    for group, mask in groups_of(table, by):
+        for name, shown in columns.items():
+            use = mask & np.isfinite(values[name])
+            n = int(use.sum())
+            title = label.format(name=shown)
+            if not n:
+                rows.append(({**group, key: shown}, Estimate(title, "new", None, reason=f"no run has {shown}")))
+                continue
+            x = np.column_stack([values[name][use], np.ones(n)])
+            j = of_sums(x, _ratio, axes.task[use], axes.cell[use])
+            rows += [({**group, key: shown}, est) for est in both(title, j, 0, n=n, notes=tuple(notes))]
+    return tidy(rows, keys)
+
+
+def stage_profile(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
+    """Means over runs of S1-S5, agentic and task (0-1) and overall (0-100); unscored stages are left out, never 0."""
+    shown = {name: "task" if name == "task_score" else name for name in STAGE_COLUMNS}
+    return column_means(table, shown, by, key="stage", label="mean {name}", prepare=prepare)
+
+
+def stage_use(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
+    """Means per run of turns, calls, failed calls and seconds in each stage (`what` is like `S3 seconds`)."""
+    kinds = ("turns", "calls", "failed_calls", "seconds")
+    shown = {f"S{i}_{kind}": f"S{i} {kind.replace('_', ' ')}" for i in range(1, 6) for kind in kinds}
+    return column_means(table, shown, by, key="what", label="mean {name} per run", prepare=prepare)
+
+
+def failure_rates(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
+    """Share of failed runs (0-1) by the rule of their track; runs with unknown completion are left out."""
+    marked = table.with_columns(failed().cast(pl.Float64).alias("failed"))
+    return column_means(marked, {"failed": "failed"}, by, key="what", label="share of runs that {name}", prepare=prepare)
+
+
+def code_prevalence(
+    table: pl.DataFrame, by: tuple[str, ...] = (), *, source: str = "any", prepare: bool = True
+) -> pl.DataFrame:
+    """For each code its rate per run and its share of fired codes (0-1), and the ratio of E2-E5 to E1.
+
+    A code fired in two stages of a run counts once. Shares are compositional: one falls when another rises, so read
+    rates too. Ratio: jackknife on its logarithm; with fewer than 20 E1, exact (binomial given the total).
+    """
+    scored = table.with_columns(pl.lit(1.0).alias("_one"))
+    d = design(scored, "_one", source=source, keep_breach=True, prepare=prepare)
+    keys: dict[str, Any] = {
+        **dict.fromkeys(by, pl.String), "code": pl.String, "measure": pl.String, "fired": pl.Int64, "runs": pl.Int64,
+    }  # fmt: skip
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+
+    def statistics(s: Floats) -> Floats:
+        fired = s[..., :5]
+        return np.concatenate([fired / s[..., 5:], fired / fired.sum(-1, keepdims=True)], -1)
+
+    def log_ratio(s: Floats) -> Floats:
+        return np.asarray(np.log(s[..., 1:5].sum(-1, keepdims=True) / s[..., :1]))
+
+    for group, mask in groups_of(d.table, by):
+        n = int(mask.sum())
+        fired = d.codes[mask].sum(0)
+        if n:
+            x = np.column_stack([d.codes[mask].astype(float), np.ones(n)])
+            j = of_sums(x, statistics, d.task[mask], d.cell[mask])
+        for at, (measure, k) in enumerate((m, k) for m in ("rate per run", "share of fired codes") for k in range(5)):
+            key = {**group, "code": CODES[k], "measure": measure, "fired": int(fired[k]), "runs": n}
+            label = f"{measure} of {CODES[k]}"
+            if not n or (at >= 5 and not fired.sum()):
+                reason = "no runs" if not n else "no code fired"
+                rows.append((key, Estimate(label, "new", None, n=n, reason=reason)))
+                continue
+            for est in both(label, j, at, n=n, notes=d.notes):
+                if not est.se and est.population == "new" and at < 5:
+                    bounds = wilson(float(fired[k]), n) or (None, None)
+                    est = Estimate(
+                        label, "new", est.value, None, *bounds, n=n, n_clusters=est.n_clusters,
+                        method="Wilson interval: runs as independent", warnings=d.notes,
+                    )  # fmt: skip
+                rows.append((key, est))
+        rows.append(({**group, "code": "E2-E5 : E1", "measure": "ratio", "fired": int(fired.sum()), "runs": n},
+                     _ratio_estimate(d, mask, fired, log_ratio)))  # fmt: skip
+    return tidy(rows, keys)
+
+
+def _ratio_estimate(d: Design, mask: Bools, fired: Ints, log_ratio: Callable[[Floats], Floats]) -> Estimate:
+    label, n = "engineering codes (E2-E5) per knowledge code (E1)", int(mask.sum())
+    rest, knowledge = int(fired[1:].sum()), int(fired[0])
+    if knowledge + rest == 0:
+        return Estimate(label, "new", None, n=n, reason="no code fired")
+    if knowledge >= 20:
+        j = of_sums(d.codes[mask].astype(float), log_ratio, d.task[mask], d.cell[mask])
+        est = estimate(
+            label, "new", j.value[0], j.se_new[0], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
+            method="jackknife over tasks of the log ratio (se on the log scale)", warnings=d.notes, test=False,
+        )  # fmt: skip
+        back = {name: None if (v := getattr(est, name)) is None else math.exp(v) for name in ("value", "lo", "hi")}
+        return Estimate(**{**est.__dict__, **back})
+    from scipy import stats
+
+    total = knowledge + rest
+    low = float(stats.beta.ppf(0.025, knowledge, rest + 1)) if knowledge else 0.0
+    high = float(stats.beta.ppf(0.975, knowledge + 1, rest)) if rest else 1.0
+    return Estimate(
+        label, "new", rest / knowledge if knowledge else None, None, finite((1 - high) / high),
+        finite((1 - low) / low) if low > 0 else None, n=n, method="exact, binomial given the total; codes as independent",
+        reason=None if knowledge else f"E1 never fired among {total} codes: only the lower bound is known", warnings=d.notes,
+    )  # fmt: skip
+
+
+TIER_OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S1_free", "S2_free", "S3_free")
+
+
+def tier_contrast(
+    table: pl.DataFrame, *, baseline: str = "standard", outcomes: tuple[str, ...] = TIER_OUTCOMES, prepare: bool = True
+) -> pl.DataFrame:
+    """Change of each score from the baseline tier, in percent of the baseline, by agent; on tasks that have both tiers.
+
+    Columns ending in `_free` use only criteria that no tier credits. `interaction` rows test whether agents differ
+    in the change at all (F test on agent x task differences).
+    """
+    notes: list[str] = []
+    if prepare:
+        table, notes = prepared(table)
+    axes = Axes(table)
+    tiers = [tier for tier in sorted(table["tier"].unique().to_list()) if tier != baseline]
+    tier, agent = table["tier"].to_numpy(), table["agent"].to_numpy()
+    keys: dict[str, Any] = {
+        "tier": pl.String, "baseline": pl.String, "outcome": pl.String, "agent": pl.String, "mean": pl.Float64,
+        "mean_baseline": pl.Float64,
+    }  # fmt: skip
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+
+    def change(s: Floats) -> Floats:
+        return np.asarray(100 * (s[..., :1] / s[..., 1:2] / (s[..., 2:3] / s[..., 3:4]) - 1))
+
+    agents = sorted(set(agent.tolist()))
+    for other in tiers:
+        for outcome in outcomes:
+            y = table[outcome].cast(pl.Float64).to_numpy()
+            for name in (ALL, *agents):
+                use = np.isfinite(y) & np.isin(tier, (other, baseline)) & ((agent == name) | (name == ALL))
+                in_both = set(axes.task[use & (tier == other)].tolist()) & set(axes.task[use & (tier == baseline)].tolist())
+                use &= np.isin(axes.task, list(in_both))
+                key: dict[str, Any] = {"tier": other, "baseline": baseline, "outcome": outcome, "agent": name}
+                label = f"change of {outcome} from {baseline} to {other}, %"
+                a, b = (use & (tier == other))[use], (use & (tier == baseline))[use]
+                v = y[use]
+                if not in_both or v[b].sum() == 0:
+                    reason = "no task has both tiers" if not in_both else f"the mean in {baseline} is 0"
+                    rows.append((key, Estimate(label, "new", None, reason=reason)))
+                    continue
+                key |= {"mean": float(v[a].mean()), "mean_baseline": float(v[b].mean())}
+                j = of_sums(np.column_stack([v * a, a, v * b, b]), change, axes.task[use], axes.cell[use])
+                rows += [(key, est) for est in both(label, j, 0, n=len(v), notes=tuple(notes), test=True)]
+            rows.append(_interaction(table, y, axes, other, baseline, outcome))
+    return tidy(rows, keys)
+
+
+def _interaction(
+    table: pl.DataFrame, y: Floats, axes: Axes, other: str, baseline: str, outcome: str
+) -> tuple[dict[str, Any], Estimate]:
+    """F test of equal tier change over agents, on the complete agent x task table of differences."""
+    key: dict[str, Any] = {"tier": other, "baseline": baseline, "outcome": outcome, "agent": "interaction"}
+    label = f"F of agent differences in the change of {outcome}"
+    cells = (
+        table.select("agent", "tier", pl.Series("task", axes.task), pl.Series("y", y))
+        .filter(pl.col("tier").is_in([other, baseline]) & pl.col("y").is_finite())
+        .group_by("agent", "task", "tier").agg(pl.col("y").mean())
+        .pivot("tier", index=["agent", "task"], values="y")
+    )  # fmt: skip
+    if not {other, baseline} <= set(cells.columns):
+        return key, Estimate(label, "new", None, reason="no task has both tiers")
+    gaps = cells.select("agent", "task", gap=pl.col(other) - pl.col(baseline)).drop_nulls().pivot("agent", index="task", values="gap")
+    block = gaps.drop("task").drop_nulls().to_numpy()
+    t, a = block.shape
+    if t < 2 or a < 2:
+        return key, Estimate(label, "new", None, reason="needs two agents on two common tasks")
+    mean = block.mean()
+    between = t * ((block.mean(0) - mean) ** 2).sum() / (a - 1)
+    rest = ((block - block.mean(0) - block.mean(1, keepdims=True) + mean) ** 2).sum() / ((a - 1) * (t - 1))
+    if rest <= 1e-12:
+        return key, Estimate(label, "new", None, reason="no variation between tasks")
+    from scipy import stats
+
+    f = float(between / rest)
+    p = float(stats.f.sf(f, a - 1, (a - 1) * (t - 1)))
+    return key, Estimate(
+        label, "new", f, p=p, df=float((a - 1) * (t - 1)), n=int(cells.height), n_clusters=t, method="randomised blocks F test"
+    )
+
+
+COST_COLUMNS = ("cost_usd", "wall_time_s", "total_tokens", "turns")
+
+
+def cost_score(
+    table: pl.DataFrame, *, outcome: str = "overall", costs: tuple[str, ...] = COST_COLUMNS, prepare: bool = True
+) -> pl.DataFrame:
+    """Correlation of cost with score, overall and by track.
+
+    `kind`: runs (Pearson over runs, as published; mixes agents with runs), runs_log_cost, runs_spearman, agents (over
+    agents' means, no interval), within_cell (repeats of the same agent, task and tier). Jackknife of atanh(r) over tasks.
+    """
+    notes: list[str] = []
+    if prepare:
+        table, notes = prepared(table)
+    table = table.with_columns(total_tokens=pl.col("input_tokens") + pl.col("output_tokens"))
+    keys: dict[str, Any] = {"track": pl.String, "cost": pl.String, "kind": pl.String}
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+    axes = Axes(table)
+    for group, mask in groups_of(table, ("track",)):
+        for cost in costs:
+            x, y = table[cost].cast(pl.Float64).to_numpy(), table[outcome].cast(pl.Float64).to_numpy()
+            use = mask & np.isfinite(x) & np.isfinite(y)
+            part = Axes.__new__(Axes)
+            part.task, part.cell = axes.task[use], axes.cell[use]
+            agent = numbers(table["agent"])[0][use]
+            for kind, est in _correlations(x[use], y[use], agent, part, f"correlation of {cost} with {outcome}", tuple(notes)):
+                rows.append(({"track": group["track"], "cost": cost, "kind": kind}, est))
+    return tidy(rows, keys)
+
+
+def _correlations(
+    x: Floats, y: Floats, agent: Ints, axes: Axes, label: str, notes: tuple[str, ...]
+) -> Iterator[tuple[str, Estimate]]:
+    from scipy import stats
+
+    n = len(x)
+    cells, n_cells = codes_of(axes.cell) if n else (axes.cell, 0)
+    positive = x > 0
+    views: list[tuple[str, Floats, Floats, Bools]] = [("runs", x, y, np.ones(n, dtype=bool)), ("runs_log_cost", np.log(np.where(positive, x, 1.0)), y, positive)]
+    if n:
+        views.append(("runs_spearman", stats.rankdata(x), stats.rankdata(y), np.ones(n, dtype=bool)))
+        both_ = demean(np.column_stack([x, y]), cells, n_cells)
+        repeated = np.bincount(cells)[cells] > 1
+        views.append(("within_cell", both_[:, 0], both_[:, 1], repeated))
+    for kind, a, b, use in views:
+        yield kind, _correlation(a[use], b[use], axes.task[use], axes.cell[use], label, notes)
+    if n:
+        size = np.bincount(agent).astype(float)
+        there = size > 0
+        ma, mb = np.bincount(agent, x)[there] / size[there], np.bincount(agent, y)[there] / size[there]
+        defined = len(ma) > 2 and ma.std() > 0 and mb.std() > 0
+        yield "agents", Estimate(
+            label, None, float(np.corrcoef(ma, mb)[0, 1]) if defined else None, n=n, n_clusters=len(ma), method="over agents' means",
+            reason="too few agents for an interval" if defined else "needs three agents that differ", warnings=notes,
+        )  # fmt: skip
+
+
+def _correlation(x: Floats, y: Floats, task: Ints, cell: Ints, label: str, notes: tuple[str, ...]) -> Estimate:
+    n = len(x)
+    if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return Estimate(label, "new", None, n=n, reason="needs three runs that differ in both", warnings=notes)
+    a, b = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+
+    def z(s: Floats) -> Floats:
+        m = s[..., :5] / s[..., 5:]
+        top = m[..., 4] - m[..., 0] * m[..., 1]
+        r = top / np.sqrt((m[..., 2] - m[..., 0] ** 2) * (m[..., 3] - m[..., 1] ** 2))
+        return np.asarray(np.arctanh(np.clip(r, -1, 1)))[..., None]
+
+    j = of_sums(np.column_stack([a, b, a * a, b * b, a * b, np.ones(n)]), z, task, cell)
+    est = estimate(
+        label, "new", j.value[0], j.se_new[0], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
+        method="jackknife over tasks of atanh r (se on that scale)", warnings=notes,
+        reason="one task only" if j.n_clusters < 2 else None,
+    )  # fmt: skip
+    if est.value is None:
+        return Estimate(label, "new", float(np.clip((a * b).mean(), -1, 1)), n=n, reason="the runs lie on a line")
+    back = {name: None if (v := getattr(est, name)) is None else math.tanh(v) for name in ("value", "lo", "hi")}
+    p = t_two_sided(est.value / est.se, est.df) if est.se and est.df else None
+    return Estimate(**{**est.__dict__, **back, "p": p})
