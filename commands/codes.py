@@ -38,7 +38,7 @@ def command(
     options = score_options(
         settings, {**flags, "missing": None, "breach": None, "malformed": None, "concurrency": None}
     )
-    chosen = settings.get("taxonomy", taxonomy) or "paper"
+    chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
     failed = done = 0
     for item in each_run(paths, options.track, options.tier):
         if isinstance(item, AmbjudgeError):

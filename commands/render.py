@@ -170,7 +170,7 @@ def _codes(card: ScoreCard) -> None:
 
 
 def _problems(card: ScoreCard) -> None:
-    problems = [p for name in ("S4", "S5") if (checks := card.stages[name].checks) for p in checks.problems]  # type: ignore[index]
+    problems = [p for name in ("S4", "S5") if (checks := card.stages[name].checks) for p in checks.problems]
     blocks = (
         ("Deliverables", list(dict.fromkeys(problems))),
         (
