@@ -38,6 +38,12 @@ _HEADING = re.compile(
     r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey",
     re.IGNORECASE,
 )
+_SUBJECT = re.compile(r"\b(?:models?|methods?|approach|network|detector|classifier|algorithm)\b", re.IGNORECASE)
+_VERDICT = re.compile(
+    r"decision|verdict|\bpros?\b|\bcons?\b|\bfor\b|against|chosen|\bwhy\b|reason|comment|remark|strength|weak|limit|use\b|role",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"(?:^|\s)\(?[1-9a-h][.)]\s+")
 _ITEM = re.compile(r"^\s{0,8}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
 _TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
 _REASON = re.compile(
@@ -85,10 +91,36 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
     for position, line in enumerate(lines):
         if sections >= MAX_SECTIONS:
             return
-        if _HEADING.search(line) and (_TOP.match(line) or line.rstrip().endswith(":") or line.lstrip().startswith("|")):
+        row = line.lstrip().startswith("|")
+        if row and (_HEADING.search(line) or (_SUBJECT.search(line) and _VERDICT.search(line))):
             sections += 1
-            start = position if line.lstrip().startswith("|") else position + 1
-            yield from (_list(lines[start : start + 400]), _table(lines[start : start + 400]))
+            yield _table(lines[position : position + 400])
+        elif not row and _HEADING.search(line):
+            sections += 1
+            yield _inline(line)
+            if _TOP.match(line) or line.rstrip().endswith(":"):
+                below = lines[position + 1 : position + 401]
+                yield from (_list(below), _table(below), _headings(line, below))
+
+
+def _inline(line: str) -> tuple[str, ...]:
+    """Numbered or semicolon-separated candidates within one line."""
+    numbered = _NUMBERED.split(line)[1:]
+    parts = numbered if len(numbered) >= 2 else line.split(":", 1)[-1].split(";")
+    return tuple(part.strip() for part in parts if len(part.split()) >= 3)
+
+
+def _headings(line: str, below: list[str]) -> tuple[str, ...]:
+    """Candidates that have a heading of their own, one level below the section's, with words under it."""
+    level = len(line) - len(line.lstrip("#"))
+    found: list[str] = []
+    for position, other in enumerate(below):
+        depth = len(other) - len(other.lstrip("#"))
+        if not level or 0 < depth <= level:
+            break
+        if depth == level + 1 and any(len(text.split()) >= 3 for text in below[position + 1 : position + 4]):
+            found.append(other.strip("# "))
+    return tuple(found)
 
 
 def _list(lines: list[str]) -> tuple[str, ...]:

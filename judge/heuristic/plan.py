@@ -41,6 +41,9 @@ _ENHANCER = re.compile(
     r"\b(?:DnCNN|DRU-?Net\w*|SwinIR|Restormer|NAFNet|RED-?CNN|CTformer|BM[34]D|\w*ESRGAN|EDSR|RCAN|F?SRCNN|HAT|Noise2\w+|FFDNet|Uformer|U-?Net\w*|\w*GAN|auto-?encoder|non-?local means|NLM|total variation|TV\b|wavelets?|bilateral|anisotropic diffusion|wiener|diffusion model|denois\w+|super-?resol\w+ (?:network|model))",
     re.IGNORECASE,
 )
+_METHOD_LINE = re.compile(
+    r"\b(?:method|model|approach|algorithm|chosen|choice)\b[*_` ]*(?:\([^)\n]{0,40}\))?[*_` ]*[:=]", re.IGNORECASE
+)
 _BYPASS = re.compile(
     r"\b(?:identity|bicubic|bilinear|lanczos|gaussian|copy(?:ing)? the input|unchanged|interpolation|median filter)\b",
     re.IGNORECASE,
@@ -70,6 +73,7 @@ _BOX_DRAWN = re.compile(
     re.IGNORECASE,
 )
 _ARROW_DRAWN = re.compile(r"arrow|\.edge\(|->|-->|\.line\(|connect|quiver|→", re.IGNORECASE)
+_CHART = re.compile(r"\.(?:imshow|bar|barh|hist|scatter|pie|boxplot)\(")
 _TEXT_DRAWN = re.compile(r"\.text\(|annotate\(|label ?=|\.node\(|title\(")
 
 
@@ -229,6 +233,14 @@ def real_enhancer(view: View) -> Finding:
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
     chosen = _chosen(view)
+    method = "\n".join(line for line in chosen.split("\n") if _METHOD_LINE.search(line))
+    if (
+        method
+        and _BYPASS.search(method)
+        and not model_names(method, view.weight_names)
+        and not _ENHANCER.search(method)
+    ):
+        return unmet("The chosen method is a bypass (identity, interpolation, blur).", view.plan_quote(_BYPASS))
     models = model_names(chosen, view.weight_names)
     named = re.sub(r"(?i)^.*(?:goal|task|metric)\b.*$", "", chosen, flags=re.MULTILINE)
     if models or (
@@ -304,14 +316,14 @@ def plan_diagram(view: View) -> Finding:
     code = drawing_code(view)
     boxes, arrows = _BOX_DRAWN.search(code), _ARROW_DRAWN.search(code)
     labels = len(re.findall(r"[\"'][^\"'\n]{3,80}[\"']", code))
-    if (boxes or _TEXT_DRAWN.search(code)) and arrows and labels >= 3:
+    arranged = boxes and not _CHART.search(code)
+    if labels >= 3 and (arranged or (arrows and (boxes or _TEXT_DRAWN.search(code)))):
         turn = _image_turn(view) or 0
+        joined = "joined by arrows" if arrows else "in boxes, in order"
         return met(
-            view,
-            "The code draws named steps joined by arrows.",
-            view.quote(turn, _BOX_DRAWN, _TEXT_DRAWN, where="code"),
-            view.quote(turn, _ARROW_DRAWN, where="code"),
-        )
+            view, f"The code draws named steps {joined}.",
+            view.quote(turn, _BOX_DRAWN, _TEXT_DRAWN, where="code"), view.quote(turn, _ARROW_DRAWN, where="code"),
+        )  # fmt: skip
     return unmet("No code was found that draws named steps and arrows into plan.png.")
 
 

@@ -31,7 +31,7 @@ _IN_CODE: dict[str, re.Pattern[str]] = {
     "geometry": re.compile(r"affine|get_zooms|spacing|aff2axcodes|GetSpacing|GetDirection|GetOrigin"),
     "view": re.compile(r"savefig\(|imshow\(|imsave\(|overlay|add_patch\(|\.show\(|ImageDraw"),
     "comparison": re.compile(r"\bdice\b|\biou\b|agree|corrcoef|ssim|psnr|allclose|array_equal", re.IGNORECASE),
-    "scores": re.compile(r"softmax|prob|score|conf\b|confidence|margin|logit|\bp\b", re.IGNORECASE),
+    "scores": re.compile(r"softmax|prob|score|conf\b|confidence|margin|logit", re.IGNORECASE),
     "quality": re.compile(
         r"ssim|psnr|lpips|\bsnr\b|\bcnr\b|sigma|noise|residual|edge|sharp|gradient|laplac|resolution|local std|flat|blur|before|after", re.IGNORECASE
     ),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from ambjudge.judge.base import StageRequest
 from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.heuristic.names import candidates
 from ambjudge.judge.heuristic.rules import RULES, rules_for
 from ambjudge.rubrics.load import builtin_ids, load_rubric, rubric_for
 from ambjudge.rubrics.model import Criterion, Level
@@ -341,6 +342,7 @@ CASES = [
     pytest.param("classification", swap("classification", CLS_PILOT, Do(CLS_RUN + "x = prep(Image.open('/data/public/case_001/image.png'))\nwith torch.no_grad(): print(len(model(x)))", "1")), {"S3": 0.5}, id="cls-no-scores"),
     pytest.param("classification", without("classification", CLS_PILOT), {"S3": 0}, id="cls-no-pilot"),
     pytest.param("enhancement", replan("enhancement", ENH_PLAN, "Method: gaussian blur, sigma 1.\n1. load the slice\n2. blur\n3. write enhanced.npy\n"), {"S1c": 0, "S1d": 0}, id="enh-bypass"),
+    pytest.param("enhancement", replan("enhancement", ENH_PLAN, "The zoo holds net.pt (DnCNN).\nMethod: gaussian filter, it is faster.\n1. load the slice\n2. blur\n3. write enhanced.npy\n"), {"S1c": 0, "S1d": 0}, id="enh-bypass-beside-a-listed-model"),
     pytest.param("enhancement", swap("enhancement", ENH_PILOT, Do(ENH_ONE + "print(y.shape, y.min(), y.max(), np.isfinite(y).all())", "(512, 512) -1020.0 1850.0 True")), {"S3": 0.5}, id="enh-shape-and-range"),
     pytest.param("enhancement", swap("enhancement", ENH_PILOT, Do(ENH_ONE + "print(y.shape)", "(512, 512)")), {"S3": 0.2}, id="enh-shape-only"),
     pytest.param("enhancement", without("enhancement", ENH_PILOT), {"S3": 0}, id="enh-no-pilot"),
@@ -437,6 +439,48 @@ async def test_levels_of_a_custom_scale_are_never_exceeded(tmp_path):
     run = make_run(tmp_path, "segmentation", swap("segmentation", SEG_PILOT, COUNT))
     request = StageRequest(run, Segmentation(turn_stages=(), segments=()), rubric, "S3", (coarse,))
     assert (await HeuristicJudge().judge(request)).results[0].value == 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        pytest.param(
+            "## Candidates\n1. crc4.pt: documented label order, chosen\n2. k-means on colour: no labels\n", 2, id="list"
+        ),
+        pytest.param(
+            "Candidates:\n- a b c\n- d e f\n\n- g h i\n\nChoice: the first.\n- not a candidate here\n",
+            3,
+            id="list-ends-at-text",
+        ),
+        pytest.param(
+            "| model | pros | cons |\n|---|---|---|\n| A | fast | weak |\n| B | slow | strong |\n| C | old | unmaintained |\n",
+            3,
+            id="table-by-its-columns",
+        ),
+        pytest.param(
+            "| step | what | passes when |\n|---|---|---|\n| S2 | load it | keys match |\n", 0, id="other-table"
+        ),
+        pytest.param(
+            "## Options\n### nnU-Net\nStrong but slow here.\n### Otsu\nFast, needs no weights.\n## Steps\n### Load\nRead all the files.\n",
+            2,
+            id="headings",
+        ),
+        pytest.param(
+            "Candidates: (1) heat map detector, given; (2) colour rules and components; (3) Hough circles, slow",
+            3,
+            id="numbered-in-a-line",
+        ),
+        pytest.param("## Candidates\n- A\n- B\n- C\n", 0, id="bare-names"),
+        pytest.param(
+            "nnU-Net chosen because of its accuracy, SwinUNETR rejected as too slow, MedSAM needs prompts, rejected.",
+            3,
+            id="sentence-with-reasons",
+        ),
+        pytest.param("", 0, id="empty"),
+    ],
+)
+def test_candidates_that_a_plan_describes_are_counted(text, count):
+    assert len(candidates(text)) == count
 
 
 HOSTILE = {
