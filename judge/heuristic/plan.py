@@ -1,15 +1,14 @@
-"""S1 for the image tracks and VQA: what the plan says, read from plan.md, plan.png and the code that drew it."""
+"""S1 of the image tracks: what the plan says, read from plan.md, plan.png and the code that drew it."""
 
 from __future__ import annotations
 
 import re
 
-from ..scorecard import Evidence
 from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
 from .view import Finding, View, met, unmet
 
 NO_PLAN = "No plan.md came with the run and no succeeded execution wrote one."
-_STEP = re.compile(r"^[ \t]{0,12}(?:[-*+]|\(?\d{1,2}[.):])[ \t]+\S|^[ \t]{0,12}\|.*\|", re.MULTILINE)
+STEP = re.compile(r"^[ \t]{0,12}(?:[-*+]|\(?\d{1,2}[.):])[ \t]+\S|^[ \t]{0,12}\|.*\|", re.MULTILINE)
 _ARROW = re.compile(r"->|→|=>|⇒")
 _INPUT = re.compile(
     r"input|load|read|clip|scal|normali[sz]|resampl|resiz|reorient|/ ?255|/ ?1000|preprocess|\bHU\b|RGB|grayscale|tokeni[sz]|manifest|crop|patch|slices?",
@@ -19,7 +18,7 @@ _COMPUTE = re.compile(
     r"argmax|softmax|sigmoid|forward|infer|predict|run|generate|denois|segment|detect|classif|peaks?|maxima|threshold|decod|post-?process|ensembl",
     re.IGNORECASE,
 )
-_OUTPUT = re.compile(
+OUTPUT = re.compile(
     r"outputs?\b|\bsaved?\b|\bwrit(?:e|ten)\b|export|\w\.(?:json|csv|npy|txt|nii(?:\.gz)?)\b|agents?_outputs",
     re.IGNORECASE,
 )
@@ -56,18 +55,6 @@ _MAPPING = re.compile(r"\bmap(?:s|ped|ping)?\b|->|→|\bsame (?:labels?|order)\b
 _PAIRS = re.compile(
     r"(?<![\w.])\d{1,3}\s*(?:[:=)]|-|–|->|→)?\s*[A-Za-z][\w -]{2,}|[A-Za-z][\w ]{2,20}\s*(?:[:=(]|->|→)\s*\d{1,3}\b"
 )
-_NORMALISE = re.compile(
-    r"normali[sz]|\bmap(?:s|ped|ping)?\b|\bpars(?:e|ing)\b|extract|match|option text|letter|lower-?case|regex|strip|synonym|fuzzy|fallback",
-    re.IGNORECASE,
-)
-_SMOKE = re.compile(
-    r"pilot|smoke|sanity|dry[- ]run|(?:test|try|run|check)\b[^\n]{0,40}\b(?:one|1|two|2|three|3|a few|few|first|single|\d)\b[^\n]{0,20}(?:questions?|samples?|cases?|examples?)",
-    re.IGNORECASE,
-)
-_SCHEMA = re.compile(
-    r"[\"'](?:question|options|choices|question_id|image_files?|answer_type|answer)[\"']\s*:|^[ \t]*(?:question|options)\b",
-    re.IGNORECASE,
-)
 _BOX_DRAWN = re.compile(
     r"FancyBboxPatch|bbox ?= ?(?:dict|\{)|Rectangle\(|add_patch|Digraph|graphviz|node\[|\.node\(|rounded_rectangle|\.rectangle\(|shape ?= ?[\"']?box|flowchart|graph (?:LR|TD|TB)|boxstyle",
     re.IGNORECASE,
@@ -91,16 +78,16 @@ def plan_pipeline(view: View) -> Finding:
         return unmet(NO_PLAN)
     names = method_names(view.plan, view.weight_names)
     steps = (
-        len(_STEP.findall(view.plan)) >= 2
+        len(STEP.findall(view.plan)) >= 2
         or len(_ARROW.findall(view.plan)) >= 2
         or len(_COMPUTE.findall(view.plan)) >= 3
     )
-    parts = {"input": bool(_INPUT.search(view.plan)), "steps": steps, "output": bool(_OUTPUT.search(view.plan))}
+    parts = {"input": bool(_INPUT.search(view.plan)), "steps": steps, "output": bool(OUTPUT.search(view.plan))}
     present = [name for name, there in parts.items() if there]
     if names and len(present) >= 2:
         first = view.plan_quote(re.escape(names[0]))
         return met(
-            view, f"The plan names {names[0]} and gives its {', '.join(present)}.", first, view.plan_quote(_OUTPUT)
+            view, f"The plan names {names[0]} and gives its {', '.join(present)}.", first, view.plan_quote(OUTPUT)
         )
     missing = [name for name, there in parts.items() if not there] + ([] if names else ["model or method"])
     return unmet(f"The plan gives no pipeline to follow: {', '.join(missing)} not found.", view.plan_quote(r"\w"))
@@ -334,137 +321,3 @@ def drawing_code(view: View) -> str:
         return ""
     step = view.steps[turn - 1]
     return step.code or step.attempted
-
-
-# -- VQA --------------------------------------------------------------------------------------------------------------
-
-
-def runnable_model(view: View) -> Finding:
-    """S1b of VQA: a model named while planning that is there or could be loaded."""
-    until = max((t for t in view.plan_turns if t < view.boundary), default=0)
-    spoken = "\n".join([view.plan, *(t.text for t in view.run.turns[:until])])
-    names = model_names(spoken, view.weight_names)
-    if not names:
-        return unmet("No model is named in the plan or while planning.", view.plan_quote(r"\w"))
-    ready = next((s for s in view.steps if view.loads(s) or (s.ok and WEIGHTS.search(s.out))), None)
-    if ready is None:
-        return unmet(f"{names[0]} is named, but was never found or loaded.", view.plan_quote(re.escape(names[0])))
-    name = next((n for n in names if view.plan_quote(re.escape(n))), names[0])
-    return met(
-        view,
-        f"{name} is named and there.",
-        view.plan_quote(re.escape(name)),
-        view.quote(ready.turn, WEIGHTS, re.escape(names[0])),
-    )
-
-
-def schema_understood(view: View) -> Finding:
-    """S1c of VQA: question records were printed, and their fields are used in the plan or in code."""
-    seen = next((s for s in view.steps if s.ok and s.turn <= view.boundary and _SCHEMA.search(s.out)), None)
-    if seen is None:
-        return unmet("No execution before the full run shows a question record or its fields.")
-    fields = re.compile(
-        r"question_id|options|predicted_label|image_files?|multiple-choice|open-ended|answer\.json", re.IGNORECASE
-    )
-    used = view.plan_quote(fields)
-    if used is None and not any(fields.search(s.code) for s in view.steps if s.turn > seen.turn):
-        return unmet(
-            "Question records were printed, but neither plan nor code uses their fields.",
-            view.quote(seen.turn, _SCHEMA, where="out"),
-        )
-    return met(
-        view,
-        "Question records were printed and their fields are used.",
-        view.quote(seen.turn, _SCHEMA, where="out"),
-        used,
-    )
-
-
-def normalisation_planned(view: View) -> Finding:
-    """S1e of VQA: the plan says how raw output becomes an answer."""
-    quote = view.plan_quote(r"mapping|normali[sz]|pars(?:e|ing)", _NORMALISE)
-    if quote:
-        return met(view, "The plan says how the raw output becomes an answer.", quote)
-    return unmet(
-        "No words on mapping, parsing or normalising the model's output in the plan." if view.plan else NO_PLAN
-    )
-
-
-def smoke_planned(view: View) -> Finding:
-    """S1f of VQA: the plan foresees a test on one or a few questions."""
-    quote = view.plan_quote(_SMOKE)
-    if quote:
-        return met(view, "The plan foresees a small test before the full run.", quote)
-    return unmet("No pilot or smoke test on a few questions in the plan." if view.plan else NO_PLAN)
-
-
-# -- shared workflow --------------------------------------------------------------------------------------------------
-
-
-def task_understood(view: View) -> Finding:
-    """S1a of the shared workflow: inputs or documents read before the work, and output and goal stated."""
-    read = next(
-        (
-            s
-            for s in view.steps
-            if s.ok and s.turn < max(view.boundary, 2) and s.facts.has("reads_docs", "lists_inputs", "inspects_inputs")
-        ),
-        None,
-    )
-    stated = view.plan_quote(_OUTPUT) or next(
-        (
-            q
-            for t in view.run.turns[: min(view.boundary, 12)]
-            if (q := view.quote(t.index, r"\b(?:task|goal|need to|asks?|objective|metric|output)\b", where="text"))
-        ),
-        None,
-    )
-    if read and stated:
-        return met(view, "Inputs or documents were read and the task is stated.", view.any_line(read.turn), stated)
-    return unmet(
-        "No reading of brief or inputs before the work." if not read else "Goal and output are nowhere stated."
-    )
-
-
-def methods_researched(view: View) -> Finding:
-    """S1b of the shared workflow: at least two methods weighed or tried before the choice."""
-    found = candidates(view.notes)
-    if len(found) >= 2:
-        return met(view, f"{len(found)} methods are weighed in the plan.", view.notes_quote(found[0]))
-    for step in view.before:
-        if step.facts.compares_candidates:
-            return met(view, "Variants were tried before the choice.", view.any_line(step.turn, "text code out"))
-    for turn in view.run.turns[: min(view.boundary, 15)]:
-        if len(candidates(turn.text)) >= 2:
-            return met(view, "Methods are weighed in words.", view.any_line(turn.index, "text"))
-    return unmet("No second method was looked into, weighed or tried.")
-
-
-def plan_written(view: View) -> Finding:
-    """S1c of the shared workflow: steps with outputs or checks, in a file, a planning tool or a message before the work."""
-    check = re.compile(r"check|verif|valid|test|expect|assert|confirm", re.IGNORECASE)
-    if view.plan and _STEP.search(view.plan) and _OUTPUT.search(view.plan) and check.search(view.plan):
-        return met(view, "The plan gives steps, outputs and a check.", view.plan_quote(check))
-    for turn in view.run.turns[: min(view.boundary, 8)]:
-        todo = " ".join(str(a.arguments) for a in turn.actions if a.kind == "todo")
-        for text, where in ((turn.text, "text"), (todo, "code")):
-            if len(_STEP.findall(text)) >= 3 and check.search(text) and _OUTPUT.search(text):
-                return met(
-                    view,
-                    "A message before the work gives steps, outputs and a check.",
-                    view.quote(turn.index, check, where=where),
-                )
-        if todo and check.search(todo) and (quote := _todo_quote(view, turn.index, todo, check)):
-            return met(view, "A planning tool lists steps with a check.", quote)
-    return unmet("No plan with steps, expected outputs and a check, in a file or a message before the work.")
-
-
-def _todo_quote(view: View, turn: int, text: str, pattern: re.Pattern[str]) -> Evidence | None:
-    match = pattern.search(text)
-    if match is None:
-        return None
-    for width in (60, 30, 10):
-        found = view.index.check(turn, text[match.start() : match.start() + width].split("'")[0])
-        if found.check == "verified":
-            return found
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...rubrics.model import Rubric
-from . import plan, report_generation, setup, validate
+from . import plan, report_generation, setup, validate, vqa, workflow
 from .view import Finding, View
 
 Rule = Callable[[View], Finding]
@@ -29,10 +29,10 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     },
     "synthesis": {**_PLAN, **_SETUP, "S1c": plan.real_synthesis, "S3": validate.synthesized},
     "vqa": {
-        "S1a": plan.plan_exists, "S1b": plan.runnable_model, "S1c": plan.schema_understood,
-        "S1d": plan.three_candidates, "S1e": plan.normalisation_planned, "S1f": plan.smoke_planned,
-        "S2a": setup.dataset_ready, "S2b": setup.assets_ready, "S2c": setup.environment_works,
-        "S2d": setup.few_environment_failures, "S2e": setup.question_answered, "S3": validate.answers,
+        "S1a": plan.plan_exists, "S1b": vqa.runnable_model, "S1c": vqa.schema_understood,
+        "S1d": plan.three_candidates, "S1e": vqa.normalisation_planned, "S1f": vqa.smoke_planned,
+        "S2a": vqa.dataset_ready, "S2b": vqa.assets_ready, "S2c": setup.environment_works,
+        "S2d": setup.few_environment_failures, "S2e": vqa.question_answered, "S3": validate.answers,
     },
     "report_generation": {
         "S1a": plan.plan_exists, "S1b": report_generation.names_model, "S1c": report_generation.names_entry,
@@ -50,8 +50,8 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
         "S3g": report_generation.pilot_rerun,
     },
     "workflow": {
-        "S1a": plan.task_understood, "S1b": plan.methods_researched, "S1c": plan.plan_written,
-        "S2a": setup.environment_works, "S2b": setup.work_loaded, "S2c": setup.paths_verified,
+        "S1a": workflow.task_understood, "S1b": workflow.methods_researched, "S1c": workflow.plan_written,
+        "S2a": setup.environment_works, "S2b": workflow.work_loaded, "S2c": workflow.paths_verified,
         "S3": validate.small_subset,
     },
 }  # fmt: skip

@@ -9,7 +9,7 @@ from ...trajectories.failures import Failure
 from ..scorecard import Evidence
 from .names import WEIGHTS
 from .programs import Step
-from .view import DUMMY, FORWARD, LOADS, READS_INPUT, Finding, View, met, unmet
+from .view import DUMMY, FORWARD, LOADS, Finding, View, met, unmet
 
 MAX_ENVIRONMENT_FAILURES = 5
 """Paper, table 7: resolved within five attempts."""
@@ -34,23 +34,18 @@ _VERSIONS = re.compile(
     r"\b\d+\.\d+(?:\.\d+)?(?:\+\w+)?\b.*\b(?:cuda|torch|numpy|python)|\b(?:python|torch|numpy|cuda|monai|nibabel|transformers|PIL)\b[^\n]{0,20}\b\d+\.\d+|Successfully installed|Requirement already satisfied|NVIDIA-SMI|\bcuda\b[^\n]{0,12}(?:True|False)|^\d+\.\d+\.\d+(?:\+\w+)?\b",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[\"'](?:question|options|question_id|choices)[\"']|\bquestions?\b", re.IGNORECASE)
-_PATHS = re.compile(
-    r"os\.path\.(?:exists|isfile|isdir)|\.exists\(|\.is_file\(|listdir|glob|\bls\b|\bfind\b|\btree\b|test -[efd]",
-    re.IGNORECASE,
-)
 
 
 def weights_obtained(view: View) -> Finding:
     """S2a (VQA: S2b): a succeeded execution reads or fetches weights; for a classical method the implementation ran."""
-    step = _first(view, view.loads)
+    step = first(view, view.loads)
     if step is None and view.learned:
         # Weights that were read in a turn that failed later, but whose model answered in that turn's output.
         tried = [s.turn for s in view.steps if LOADS.search(s.attempted)]
         evidence = view.any_line(tried[0], "code") if tried else None
         return unmet("No succeeded execution downloads, finds or reads the model's weights.", evidence)
     if step is None:
-        step = _first(view, view.applies_model)
+        step = first(view, view.applies_model)
         if step is None:
             return unmet("Neither weights nor a classical implementation were run successfully.")
         return met(view, "A classical method: its implementation ran.", view.any_line(step.turn, "code out"))
@@ -199,82 +194,6 @@ def _output_quote(view: View, step: Step) -> Evidence | None:
     )  # fmt: skip
 
 
-# -- VQA --------------------------------------------------------------------------------------------------------------
-
-
-def dataset_ready(view: View) -> Finding:
-    """S2a of VQA: questions (and images) were read in a succeeded execution."""
-    for step in view.steps:
-        read = re.search(r"question|\.jsonl?\b|load_dataset|parquet", step.code)
-        if step.ok and read and _QUESTION.search(step.out):
-            return met(
-                view,
-                "Questions were read where they lie.",
-                view.quote(step.turn, _QUESTION, where="out"),
-                _image_seen(view, step.turn),
-            )
-    return unmet("No succeeded execution shows questions that were read.")
-
-
-def assets_ready(view: View) -> Finding:
-    """S2b of VQA: as `weights_obtained`, of a model that can answer; rules in its place are no model."""
-    return (
-        weights_obtained(view)
-        if view.learned
-        else unmet("No execution finds or reads a model: answers come from rules.")
-    )
-
-
-def question_answered(view: View) -> Finding:
-    """S2e of VQA: the model answered in a succeeded execution."""
-    return model_works(view) if view.learned else unmet("No execution applies a model: answers come from rules.")
-
-
-def _image_seen(view: View, after: int) -> Evidence | None:
-    step = next(
-        (s for s in view.steps if s.ok and s.turn > after and s.turn < view.boundary and "Image.open" in s.code), None
-    )
-    return view.quote(step.turn, r"Image\.open", where="code") if step else None
-
-
-# -- shared workflow --------------------------------------------------------------------------------------------------
-
-
-def work_loaded(view: View) -> Finding:
-    """S2b of the shared workflow: weights, data or services were loaded in a succeeded execution."""
-    step = _first(view, view.loads) or next(
-        (s for s in view.steps if s.ok and (s.facts.loads_inputs or READS_INPUT.search(s.own))), None
-    )
-    if step is None:
-        return unmet("No succeeded execution loads weights, data or a service.")
-    return met(
-        view,
-        "Weights, data or services were loaded.",
-        view.quote(step.turn, LOADS, READS_INPUT, where="code") or view.any_line(step.turn),
-    )
-
-
-def paths_verified(view: View) -> Finding:
-    """S2c of the shared workflow: input or output places were listed, opened or tested before the full run."""
-    for step in view.steps:
-        if (
-            step.ok
-            and step.turn < view.boundary
-            and (step.facts.has("lists_inputs", "inspects_inputs", "loads_inputs") or _PATHS.search(step.own))
-        ):
-            return met(
-                view,
-                "Places were listed or opened before the full run.",
-                view.quote(step.turn, _PATHS, where="code") or view.any_line(step.turn),
-            )
-    for turn in view.run.turns[: view.boundary - 1]:
-        if any(
-            a.kind in ("read", "search") and a.observation is not None and a.observation.kind in ("ok", "unknown")
-            for a in turn.actions
-        ):
-            return met(view, "Places were listed or opened before the full run.", view.any_line(turn.index))
-    return unmet("No execution lists, opens or tests input or output places before the full run.")
-
-
-def _first(view: View, holds: Callable[[Step], bool]) -> Step | None:
+def first(view: View, holds: Callable[[Step], bool]) -> Step | None:
+    """The first step for which something holds."""
     return next((s for s in view.steps if holds(s)), None)
