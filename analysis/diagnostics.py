@@ -1,0 +1,133 @@
+"""What could be wrong with code effects: placebo stages, circular tags, single agents or tasks that carry the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .design import Design, design
+from .effects import cells_varying, circular_codes, marginal_effects, refusal
+from .estimate import Estimate, estimate, holm, tidy
+from .frames import CODES
+
+UPSTREAM: dict[str, tuple[str, ...]] = {"E3": ("S1", "S2"), "E4": ("S1",), "E5": ("S1", "S2")}
+"""Stages finished before the code can arise: its effect on them should be 0."""
+OUTCOME_SHARE, OUTCOME_LEAK = 0.9, 0.02
+
+
+def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
+    """Effects of codes on stages before them (points of 100); Holm over all rows.
+
+    A clear effect means that something else drives both (harder luck of the run, tags derived from outcomes, halo).
+    No effect does not prove the contrary: halo from Task alone leaves S1 and S2 untouched.
+    """
+    keys: dict[str, Any] = {"code": pl.String, "stage": pl.String, "p_holm": pl.Float64, "verdict": pl.String}
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+    for stage in ("S1", "S2"):
+        d = design(table, stage, source=source, prepare=prepare)
+        varying = cells_varying(d.codes, d.cell)
+        reasons = {code: refusal(d, CODES.index(code), varying, ()) for code in UPSTREAM}
+        fit = None
+        if any(reason is None for reason in reasons.values()):
+            fit = marginal_effects(d.codes.astype(float), 100 * d.y[:, None], d.cell, d.task, pairs=False)
+        for code, stages in UPSTREAM.items():
+            if stage not in stages:
+                continue
+            k, label = CODES.index(code), f"placebo: effect of {code} on the earlier {stage}, points of 100"
+            if reasons[code] or fit is None or not fit.identified[k]:
+                reason = reasons[code] or "never varies apart from other codes"
+                rows.append(({"code": code, "stage": stage}, Estimate(label, "new", None, n=d.n, reason=reason)))
+                continue
+            est = estimate(
+                label, "new", fit.ame[k, 0], fit.se[k, 0], fit.n_clusters - 1, n=d.n, n_clusters=fit.n_clusters,
+                method="cell fixed effects, jackknife over tasks", warnings=d.notes,
+            )  # fmt: skip
+            rows.append(({"code": code, "stage": stage}, est))
+    for (key, est), p in zip(rows, holm([est.p for _, est in rows]), strict=True):
+        key["p_holm"] = p
+        if p is not None:
+            key["verdict"] = "alarm: moves with an earlier stage" if p < 0.05 else "no sign"
+        elif est.value is not None:
+            key["verdict"] = "not testable"
+    return tidy(rows, keys)
+
+
+def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = True) -> pl.DataFrame:
+    """Which codes are defined by the score, by their recorded source and by how they follow Task.
+
+    `p_low_given_code` = P(Task < threshold | code), `p_code_given_high` = P(code | Task >= threshold, valid format);
+    near 1 and near 0 together mean that the code restates the outcome. `verdict`: defined by outcome (recorded source),
+    looks defined by outcome (pattern), or no sign.
+    """
+    d = design(table, "task_score", prepare=prepare)
+    recorded = circular_codes(d)
+    valid = d.table["format_valid"].fill_null(True).to_numpy()
+    low = d.y < threshold
+    rows = []
+    for k, code in enumerate(CODES):
+        fired = d.codes[:, k]
+        n, high = int(fired.sum()), int((~low & valid).sum())
+        after = float(low[fired].mean()) if n else None
+        before = float(fired[~low & valid].mean()) if high else None
+        by_score = int(d.table[f"{code}_score"].fill_null(False).sum()) if f"{code}_score" in d.table.columns else 0
+        alike = after is not None and before is not None and n >= 10 and after >= OUTCOME_SHARE and before <= OUTCOME_LEAK
+        verdict = "no sign"
+        if code in recorded:
+            verdict = "defined by outcome"
+        elif code == "E5":
+            verdict = "not testable" if n == 0 else "coupled by rule: E5 is about the files that S4, S5 and Task need"
+        elif alike:
+            verdict = "looks defined by outcome"
+        elif n == 0:
+            verdict = "not testable"
+        rows.append({
+            "code": code, "fired": n, "from_score": by_score, "threshold": threshold, "p_low_given_code": after,
+            "p_code_given_high": before, "verdict": verdict,
+            "reason": f"{code} never fired" if n == 0 else (None if high else "no run with Task above the threshold"),
+        })  # fmt: skip
+    schema: dict[str, Any] = {
+        "code": pl.String, "fired": pl.Int64, "from_score": pl.Int64, "threshold": pl.Float64,
+        "p_low_given_code": pl.Float64, "p_code_given_high": pl.Float64, "verdict": pl.String, "reason": pl.String,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema)
+
+
+def leave_one_out(
+    table: pl.DataFrame, outcome: str = "overall", *, axis: str = "agent", source: str = "any", prepare: bool = True
+) -> pl.DataFrame:
+    """Each code's AME without one agent (or `axis` task, track, tier) after the other; rows where it cannot be had say why."""
+    d = design(table, outcome, source=source, prepare=prepare)
+    keys: dict[str, Any] = {"axis": pl.String, "without": pl.String, "code": pl.String, "shift": pl.Float64}
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+    full = _ames(d)
+    numbers_, names = {"agent": (d.agent, d.agents), "task": (d.task, d.tasks), "track": (d.track, d.tracks), "tier": (d.tier, d.tiers)}[axis]
+    for at, name in enumerate(names):
+        part = design(d.table.filter(pl.Series(numbers_ != at)), outcome, source=source, prepare=False)
+        for k, est in enumerate(_ames(part)):
+            whole = full[k].value
+            shift = est.value - whole if est.value is not None and whole is not None else None
+            rows.append(({"axis": axis, "without": name, "code": CODES[k], "shift": shift}, est))
+    return tidy(rows, keys)
+
+
+def _ames(d: Design) -> list[Estimate]:
+    varying = cells_varying(d.codes, d.cell)
+    circular = circular_codes(d)
+    reasons = [refusal(d, k, varying, circular) for k in range(len(CODES))]
+    fit = None
+    if any(reason is None for reason in reasons):
+        fit = marginal_effects(d.codes.astype(float), d.y[:, None], d.cell, d.task)
+    out = []
+    for k, code in enumerate(CODES):
+        label = f"AME of {code} on {d.outcome}"
+        if fit is None or reasons[k] or not fit.identified[k]:
+            out.append(Estimate(label, "new", None, n=d.n, reason=reasons[k] or "never varies apart from other codes"))
+            continue
+        se = float(fit.se[k, 0])
+        out.append(estimate(
+            label, "new", float(fit.ame[k, 0]), se if np.isfinite(se) else None, fit.n_clusters - 1, n=d.n,
+            n_clusters=fit.n_clusters, method="cell fixed effects + pairs, jackknife over tasks",
+        ))  # fmt: skip
+    return out

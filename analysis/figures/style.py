@@ -1,0 +1,219 @@
+"""One look for all figures: colours by role, labels from data made safe, SVG and PNG that come out the same every time.
+
+Colours stand for roles. In a file they are mid-tones, readable on a white and on a dark page; inside the report each
+becomes a CSS variable, so that the page's theme decides.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ...console import cells, fit
+from ...sanitize import sanitize_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#6e7681"
+"""Text, axes and grid: 4.6:1 against white, 4.1:1 against a near-black page."""
+BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = "#0173b2", "#d55e00", "#029e73", "#cc78bc", "#56a5d9", "#c79100"
+"""After the colour-blind-safe palettes of Okabe and Ito, mid-tones only. Pairs that must be told apart: blue, orange."""
+ROLES = {
+    "ink": INK,
+    "blue": BLUE,
+    "orange": ORANGE,
+    "green": GREEN,
+    "pink": PINK,
+    "sky": SKY,
+    "yellow": YELLOW,
+}
+SERIES = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+WIDTH = 8.4
+"""Inches of every figure; the report scales it to its column."""
+VECTOR_POINTS = 1500
+"""Above so many points a cloud is drawn as pixels inside the SVG: thousands of marks would make the page heavy."""
+
+_RC: dict[str, Any] = {
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.grid": False,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.6,
+    "grid.alpha": 0.22,
+    "xtick.major.size": 3,
+    "ytick.major.size": 0,
+    "xtick.major.width": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.solid_capstyle": "butt",
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "savefig.transparent": True,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ambjudge",
+    "text.parse_math": False,
+    **{
+        name: INK
+        for name in (
+            "text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color",
+            "grid.color", "legend.labelcolor",
+        )
+    },
+}  # fmt: skip
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The style, for drawing and for saving. Names in scripts that the font lacks are no reason for a warning."""
+    import matplotlib
+
+    with matplotlib.rc_context(_RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        warnings.filterwarnings("ignore", message=".*missing from font.*")
+        yield
+
+
+def blank(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure in inches, laid out so that labels never overlap axes. No global state is touched."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def label(text: object, columns: int = 26) -> str:
+    """A name from the data as it may stand in a figure: on one line, without control characters, cut to `columns`."""
+    return fit(sanitize_line(str(text)), columns)
+
+
+def labels(texts: Sequence[object], columns: int = 26) -> list[str]:
+    """Labels that stay distinct: those that would be cut to the same text keep their ends instead."""
+    whole = [sanitize_line(str(text)) for text in texts]
+    short = [fit(text, columns) for text in whole]
+    return [
+        cut if short.count(cut) == 1 or cells(text) <= columns else "…" + text[-(columns - 1) :]
+        for text, cut in zip(whole, short, strict=True)
+    ]
+
+
+def rows_axis(ax: Axes, names: Sequence[str]) -> None:
+    """Names down the y axis, the first on top, nothing else on it."""
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def interval(
+    ax: Axes, y: float, lo: float | None, hi: float | None, colour: str, *, thick: bool, vertical: bool = False
+) -> None:
+    """An interval as a line: thick and pale for new tasks, thin and full for the same tasks. Nothing when unknown."""
+    if lo is None or hi is None:
+        return
+    style: dict[str, Any] = {"color": colour, "zorder": 2 if thick else 3, "solid_capstyle": "butt"}
+    style |= {"linewidth": 6, "alpha": 0.32} if thick else {"linewidth": 1.5}
+    if vertical:
+        ax.plot([y, y], [lo, hi], **style)
+    else:
+        ax.plot([lo, hi], [y, y], **style)
+
+
+def point(ax: Axes, x: float, y: float, colour: str, *, hollow: bool = False, size: float = 6) -> None:
+    """The estimate itself; hollow when it says little."""
+    face = "none" if hollow else colour
+    ax.plot(
+        [x], [y], "o", markersize=size, markerfacecolor=face, markeredgecolor=colour, markeredgewidth=1.4, zorder=4
+    )
+
+
+def column(ax: Axes, texts: Sequence[str], title: str = "", x: float = 1.02, align: str = "left") -> None:
+    """A column of text beside the rows of an axis, with its heading where titles stand."""
+    for at, text in enumerate(texts):
+        ax.annotate(
+            text, (x, at), xycoords=("axes fraction", "data"), va="center", ha=align, fontsize=8.5, annotation_clip=False
+        )  # fmt: skip
+    if title:
+        ax.annotate(
+            title, (x, 1), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points", va="bottom", ha=align,
+            fontsize=8.5, annotation_clip=False,
+        )  # fmt: skip
+
+
+def points_cloud(ax: Axes, x: Any, y: Any, colour: str, *, n: int, size: float = 6, alpha: float = 0.35) -> None:
+    """Single runs, as background. Many of them (`n` in the whole figure) become pixels."""
+    ax.scatter(
+        x, y, s=size, c=colour, alpha=alpha, linewidths=0, rasterized=n > VECTOR_POINTS, zorder=1
+    )  # fmt: skip
+
+
+def signed(value: float | None, digits: int = 1) -> str:
+    """With its sign, a real minus, and no negative zero."""
+    if value is None:
+        return "–"
+    text = f"{abs(value):.{digits}f}"
+    zero = not text.strip("0.")
+    return text if zero else ("+" if value > 0 else "−") + text
+
+
+def span(lo: float | None, hi: float | None, digits: int = 1) -> str:
+    """An interval as text, or nothing."""
+    if lo is None or hi is None:
+        return ""
+    return f"[{plain(lo, digits)}, {plain(hi, digits)}]"
+
+
+def plain(value: float | None, digits: int = 1) -> str:
+    """Without a plus sign, with a real minus."""
+    return signed(value, digits).removeprefix("+")
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as SVG with text as text; the same figure gives the same bytes."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", dpi=180, metadata={"Date": None, "Creator": None})
+    return out.getvalue()
+
+
+def to_png(figure: Figure, dpi: int = 160) -> bytes:
+    """The figure as PNG on a transparent ground."""
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    return out.getvalue()
+
+
+_PROLOG = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
+_GROUP_ID = re.compile(r'<g id="[^"]*"')
+_ROLE = re.compile("|".join(ROLES.values()))
+_NAMES = {value: name for name, value in ROLES.items()}
+
+
+def inline(svg: str, description: str) -> str:
+    """The SVG for a place inside HTML: no prolog, no own size, a description for readers, colours as CSS variables.
+
+    Only style values are touched: a text that happens to spell a colour stays as it is.
+    """
+    out = _GROUP_ID.sub("<g", _PROLOG.sub("", svg))
+    out = re.sub(r'(<svg\b[^>]*?) height="[\d.]+pt"', r"\1", out, count=1)
+    out = re.sub(r'(<svg\b[^>]*?) width="[\d.]+pt"', r"\1", out, count=1)
+    out = re.sub(r'style="[^"]*"', lambda m: _ROLE.sub(lambda c: f"var(--{_NAMES[c[0]]})", m[0]), out)
+    out = out.replace("<svg", f'<svg role="img" aria-label="{escape(description, quote=True)}"', 1)
+    return re.sub(r"\s*\n\s*", "\n", out).strip()

@@ -1,0 +1,92 @@
+"""Human labels in the format of the labelling guideline, as tables: criteria values and fired codes by run and annotator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..errors import InputError
+from .frames import CODES
+
+CRITERIA: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, "criterion": pl.String, "value": pl.Float64}
+FIRED: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, **dict.fromkeys(CODES, pl.Boolean)}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """`criteria`: run_id, annotator, criterion, value; `codes`: run_id, annotator, E1..E5 (fired or not)."""
+
+    criteria: pl.DataFrame
+    codes: pl.DataFrame
+
+    def of(self, annotator: str) -> Labels:
+        """The labels of one annotator."""
+        keep = pl.col("annotator") == annotator
+        return Labels(self.criteria.filter(keep), self.codes.filter(keep))
+
+    @property
+    def annotators(self) -> list[str]:
+        names = pl.concat([self.criteria["annotator"], self.codes["annotator"]]).unique().sort()
+        return [str(name) for name in names.to_list()]
+
+
+def read_labels(source: str | Path | Iterable[str | Path | Mapping[str, Any]]) -> Labels:
+    """Label files, folders of them (read recursively), JSON Lines files, or label objects.
+
+    Raises InputError for a file that is no label, naming file and field.
+    """
+    criteria: list[tuple[Any, ...]] = []
+    codes: list[tuple[Any, ...]] = []
+    for item, where in _items(source):
+        run, annotator = item.get("run"), item.get("annotator", "a1")
+        if not isinstance(run, str) or not run or not isinstance(annotator, str):
+            raise InputError("field run or annotator is no text", "see the label format", where)
+        values = item.get("criteria") or {}
+        fired = item.get("codes")
+        if not isinstance(values, Mapping) or (fired is not None and not isinstance(fired, Mapping)):
+            raise InputError("criteria and codes must be objects", "see the label format", where)
+        for name, value in values.items():
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise InputError(f"criteria.{name} is not a number from 0 to 1", "see the label format", where)
+            criteria.append((run, annotator, str(name), float(value)))
+        if fired is not None:
+            codes.append((run, annotator, *(code in fired for code in CODES)))
+    return Labels(
+        pl.DataFrame(criteria, schema=CRITERIA, orient="row"), pl.DataFrame(codes, schema=FIRED, orient="row")
+    )
+
+
+def _items(source: Any) -> Iterable[tuple[Mapping[str, Any], str]]:
+    if isinstance(source, Mapping):
+        yield source, "label"
+        return
+    if not isinstance(source, str | Path):
+        for part in source:
+            yield from _items(part)
+        return
+    path = Path(source)
+    if path.is_dir():
+        for file in sorted([*path.rglob("*.json"), *path.rglob("*.jsonl")]):
+            yield from _items(file)
+        return
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InputError("cannot be read", "give label files", path) from error
+    texts = [line for line in text.splitlines() if line.strip()] if path.suffix == ".jsonl" else [text]
+    for number, part in enumerate(texts, 1):
+        try:
+            data = json.loads(part)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"not JSON (record {number})", "see the label format", path) from error
+        for item in data if isinstance(data, list) else [data]:
+            if not isinstance(item, Mapping):
+                raise InputError(f"record {number} is no object", "see the label format", path)
+            yield item, f"{path}:{number}"
