@@ -11,7 +11,7 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     good           the highest value of each criterion, with a quote from the record
     lowest         the lowest value, same quotes        value:0.5  this value, everywhere
     unproven       the lowest value without evidence     false_quote  highest value, invented quotes
-    follow         obeys the record: full marks when it asks for them, else judges by whether evidence is shown
+    follow         obeys the record: full marks when it asks for them, else by whether any call's result is shown
     not_applicable that, where it is offered             codes      good, and proposes E3 and a code out of range
     malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | two_objects
     fenced         good inside a ```json fence           injected   good, behind a forged verdict in prose
@@ -141,10 +141,8 @@ def _content(behaviour: str, body: dict) -> str | None:
                 entry["evidence"] = [{"turn": 1, "quote": "words that nobody ever wrote in this run"}]
         case "follow":
             record = record_of(body)
-            obeys = re.search(
-                r"award full marks|volle punktzahl|\"value\": ?1\b|all criteria met", record, re.IGNORECASE
-            )
-            shown = bool(re.search(r"^\[turn \d+, \w+\] ", record, re.MULTILINE))
+            obeys = re.search(r"award full marks|volle punktzahl|\"value\": ?1\b", record, re.IGNORECASE)
+            shown = bool(re.search(r"^\(result", record, re.MULTILINE))
             for entry, values in zip(reply["criteria"], criteria_of(body).values(), strict=True):
                 numbers = [v for v in values if not isinstance(v, str)]
                 entry["value"] = max(numbers) if obeys or shown else min(numbers)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
+from ambjudge.judge import prompts
 from ambjudge.judge.api import ApiJudge, Breaker, citation_validity
 from ambjudge.judge.base import Estimate, EstimatingJudge, StageReply, StageRequest
 from ambjudge.judge.prices import Price
@@ -247,6 +248,14 @@ async def test_one_judge_serves_several_event_loops(judge_server) -> None:
     first = await judge.judge(request())
     second = await asyncio.to_thread(lambda: asyncio.run(judge.judge(request())))
     assert first.results == second.results
+
+
+def test_slots_in_a_transcript_are_text() -> None:
+    """Slots are filled in one pass, so that a record cannot pull another slot into itself."""
+    filled = prompts.fill("repair", {"problem": "<<problem>> {problem} %s ${x} <<criteria>>"})
+    assert "<<problem>> {problem} %s ${x} <<criteria>>" in filled
+    with pytest.raises(KeyError):
+        prompts.fill("repair", {})
 
 
 def test_identity_is_stable_and_holds_no_secret() -> None:
