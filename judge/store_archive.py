@@ -62,6 +62,23 @@ class Archive(StorePart):
                 yield self._card(row.body)
             last = rows[-1].seq
 
+    def iter_card_data(self, chunk: int = 200) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """(path, plain values) of the scorecard in force of every (run, judge, rubric), the oldest first; not validated.
+
+        For listings, which need a few of the values of very many cards.
+        """
+        table = schema.cards
+        newest = sa.select(sa.func.max(table.c.seq)).group_by(table.c.path, table.c.judge, table.c.rubric_id)
+        query = sa.select(table.c.seq, table.c.path, table.c.body).where(table.c.seq.in_(newest))
+        query, last = query.order_by(table.c.seq).limit(chunk), -1
+        while rows := self._read(query.where(table.c.seq > last)):
+            for row in rows:
+                try:
+                    yield self.absolute(row.path), json.loads(zlib.decompress(row.body))
+                except (zlib.error, ValueError):
+                    continue
+            last = rows[-1].seq
+
     # Labels and events.
 
     def add_label(self, run: str, annotator: str, body: str) -> bool:

@@ -6,120 +6,171 @@ array of row counts, and a row is found by two bisections. Text stays raw; the w
 
 from __future__ import annotations
 
+import json
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from ..trajectories.models import Run, Segmentation, Stage
+from ..sanitize import sanitize_line
+from ..trajectories.models import Action, Run, Segmentation, Stage
 
 FOLD_OVER = 60
 HEAD = 24
 TAIL = 8
 """An output longer than FOLD_OVER lines shows its first HEAD and last TAIL lines until it is unfolded."""
 LONGEST = 4000
-"""Characters of one line that are shown; what is cut is counted at its end."""
+"""Characters of one line that are shown; what is cut is counted on a row of its own."""
+NARROWEST = 10
+
+TITLE = -1
+FOLD = -2
+"""`Row.line` of a block's title and of its fold marker."""
+
+PROSE = frozenset({"text", "reasoning", "reply", "brief"})
+"""Kinds of blocks that wrap between words; code and output wrap at the last column, as a terminal does."""
 
 
-def cells(text: str) -> int:
-    """Terminal columns of a text: its length when ASCII, else wide characters count two and combining ones none."""
+def cuts(text: str, width: int, words: bool = False) -> list[int]:
+    """Offsets at which a line is cut into rows of at most `width` columns; the first is always 0.
+
+    Measured as shown, that is after `sanitize_line`: wide characters count two columns, combining ones none.
+    """
+    if 2 * len(text) <= width:
+        return [0]
     if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
+        if not words:
+            return list(range(0, len(text), width)) or [0]
+        starts, end = [0], len(text)
+        while end - starts[-1] > width:
+            space = text.rfind(" ", starts[-1] + 1, starts[-1] + width)
+            starts.append(space + 1 if space >= 0 else starts[-1] + width)
+        return starts
+    from rich.cells import get_character_cell_size
 
-    return cell_len(text)
-
-
-def cuts(text: str, width: int) -> list[int]:
-    """Offsets at which a line is cut into rows of at most `width` columns; the first is always 0."""
-    if text.isascii():
-        return list(range(0, len(text), width)) or [0]
-    from rich.cells import cell_len
-
-    starts, used = [0], 0
-    for offset, char in enumerate(text):
-        size = 1 if char.isascii() else cell_len(char)
+    starts, used, after_space, used_after = [0], 0, 0, 0
+    for offset, char in enumerate(sanitize_line(text)):
+        size = 1 if char.isascii() else get_character_cell_size(char)
         if used + size > width:
-            starts.append(offset)
-            used = 0
+            if words and after_space > starts[-1]:
+                starts.append(after_space)
+                used = used_after
+            else:
+                starts.append(offset)
+                used = 0
+            used_after = 0
         used += size
+        used_after += size
+        if char == " ":
+            after_space, used_after = offset + 1, 0
     return starts
 
 
-@dataclass
+@dataclass(slots=True)
 class Block:
-    """A piece of one turn: its text, code, output or a reply. `folded` hides the middle of a long one."""
+    """A piece of one turn. `folded` hides the middle of a long one, `hidden` all of it."""
 
     turn: int
+    """1-based; 0 is the brief."""
     stage: Stage | None
     kind: str
-    """turn (the heading), text, reasoning, code, output, error, reply."""
+    """brief, turn (the heading), text, reasoning, code, output, error, reply."""
     title: str
+    """Shown on a row of its own above the lines; "" for none."""
     lines: list[str]
     language: str | None = None
     failed: bool = False
     folded: bool = False
+    hidden: bool = False
     ends: array[int] = field(default_factory=lambda: array("L"))
-    """Rows up to and including each shown line (cumulative)."""
+    """Rows up to and including each shown position (cumulative)."""
 
     @property
     def foldable(self) -> bool:
         return len(self.lines) > FOLD_OVER
 
-    def shown(self) -> int:
-        """How many lines are drawn, the fold marker included."""
-        return HEAD + TAIL + 1 if self.folded and self.foldable else len(self.lines)
+    @property
+    def closed(self) -> bool:
+        """Whether some of its lines are hidden by a fold now."""
+        return self.folded and self.foldable
 
-    def line_at(self, position: int) -> int | None:
-        """The line drawn at a position, or None for the fold marker."""
-        if not (self.folded and self.foldable) or position < HEAD:
+    @property
+    def lead(self) -> int:
+        """Positions before the first line: 1 for a title."""
+        return 1 if self.title else 0
+
+    def shown(self) -> int:
+        """How many positions are drawn: title, lines, fold marker."""
+        if self.hidden:
+            return 0
+        return self.lead + (HEAD + TAIL + 1 if self.closed else len(self.lines))
+
+    def line_at(self, position: int) -> int:
+        """The line drawn at a position, or TITLE or FOLD."""
+        position -= self.lead
+        if position < 0:
+            return TITLE
+        if not self.closed or position < HEAD:
             return position
-        return None if position == HEAD else len(self.lines) - TAIL + position - HEAD - 1
+        return FOLD if position == HEAD else len(self.lines) - TAIL + position - HEAD - 1
 
     def position_of(self, line: int) -> int:
-        """The position at which a line is drawn; the fold marker's when it is hidden."""
-        if not (self.folded and self.foldable) or line < HEAD:
-            return line
+        """The position at which a line is drawn; the fold marker's when it is hidden by the fold."""
+        if line == TITLE:
+            return 0
+        if line == FOLD:
+            return self.lead + HEAD
         hidden_until = len(self.lines) - TAIL
-        return HEAD if line < hidden_until else line - hidden_until + HEAD + 1
+        if not self.closed or line < HEAD:
+            return self.lead + line
+        return self.lead + (HEAD if line < hidden_until else line - hidden_until + HEAD + 1)
+
+    def offsets(self, line: int, width: int) -> list[int]:
+        """Where the rows of a line begin in its text. A line over LONGEST has one more row, which counts the rest."""
+        if line < 0:
+            return [0]
+        text = self.lines[line]
+        if len(text) <= LONGEST:
+            return cuts(text, width, self.kind in PROSE)
+        return [*cuts(text[:LONGEST], width, self.kind in PROSE), LONGEST]
 
     def measure(self, width: int) -> None:
-        """Count the rows of every shown line at this width."""
-        counts = (self._rows(self.line_at(p), width) for p in range(self.shown()))
+        """Count the rows of every shown position at this width."""
+        words = self.kind in PROSE
+        counts = array("L")
+        for position in range(self.shown()):
+            line = self.line_at(position)
+            if line < 0 or 2 * len(text := self.lines[line]) <= width:
+                counts.append(1)
+            elif not words and len(text) <= LONGEST and text.isascii():
+                counts.append(-(-len(text) // width))
+            else:
+                counts.append(len(self.offsets(line, width)))
         self.ends = array("L", accumulate(counts))
-
-    def _rows(self, line: int | None, width: int) -> int:
-        if line is None:
-            return 1
-        text = self.lines[line]
-        if 2 * len(text) <= width:
-            return 1
-        if len(text) > LONGEST:
-            text = text[:LONGEST]
-        return max(1, -(-len(text) // width)) if text.isascii() else len(cuts(text, width))
 
     @property
     def rows(self) -> int:
         return self.ends[-1] if self.ends else 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One screen row: its block, line (None: the fold marker) and which row of the wrapped line it is."""
+    """One screen row: its block, its line (or TITLE, FOLD) and which row of the wrapped line it is."""
 
     block: int
-    line: int | None
+    line: int
     part: int
 
 
 class Layout:
-    """All blocks of a run at one width. Rows count from 0."""
+    """All blocks of a run at one width. Rows count from 0; blocks come in order of their turns."""
 
-    def __init__(self, blocks: list[Block], width: int) -> None:
-        self.blocks = blocks
-        self.width = max(10, width)
-        for block in blocks:
+    def __init__(self, blocks: Iterable[Block], width: int) -> None:
+        self.blocks = list(blocks)
+        self.width = max(NARROWEST, width)
+        self._turns = [block.turn for block in self.blocks]
+        for block in self.blocks:
             block.measure(self.width)
         self._starts = [0]
         self._index()
@@ -131,10 +182,15 @@ class Layout:
     def height(self) -> int:
         return self._starts[-1]
 
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """Turns that have a block, in order, the brief (0) included."""
+        return tuple(dict.fromkeys(self._turns))
+
     def resize(self, width: int) -> None:
         """Wrap everything to another width."""
-        if max(10, width) != self.width:
-            self.width = max(10, width)
+        if max(NARROWEST, width) != self.width:
+            self.width = max(NARROWEST, width)
             for block in self.blocks:
                 block.measure(self.width)
             self._index()
@@ -150,11 +206,19 @@ class Layout:
         first = block.ends[position - 1] if position else 0
         return Row(number, block.line_at(position), inside - first)
 
-    def find(self, block: int, line: int = 0) -> int:
-        """The first row of a line of a block."""
+    def find(self, block: int, line: int = TITLE, offset: int = 0) -> int:
+        """The row of a line of a block, of the part of it that holds the character at `offset`.
+
+        A folded line is found at its fold marker, a hidden block where it would begin.
+        """
         target = self.blocks[block]
+        if target.hidden or (line == TITLE and not target.title):
+            return self._starts[block]
         position = target.position_of(line)
-        return self._starts[block] + (target.ends[position - 1] if position else 0)
+        row = self._starts[block] + (target.ends[position - 1] if position else 0)
+        if offset and target.line_at(position) == line:
+            row += bisect_right(target.offsets(line, self.width), offset) - 1
+        return row
 
     def fold(self, block: int, folded: bool) -> None:
         """Fold or unfold one block."""
@@ -172,77 +236,106 @@ class Layout:
                 block.measure(self.width)
         self._index()
 
+    def hide(self, kinds: frozenset[str]) -> None:
+        """Hide blocks of these kinds and show all others."""
+        for block in self.blocks:
+            hidden = block.kind in kinds
+            if block.hidden != hidden:
+                block.hidden = hidden
+                block.measure(self.width)
+        self._index()
+
+    def reveal(self, block: int, line: int) -> None:
+        """Show a block, unfolded when the line is behind its fold."""
+        target = self.blocks[block]
+        inside = target.closed and HEAD <= line < len(target.lines) - TAIL
+        if target.hidden or inside:
+            target.hidden, target.folded = False, target.folded and not inside
+            target.measure(self.width)
+            self._index()
+
+    def block_of_turn(self, turn: int) -> int:
+        """The first block of a turn, or of the next one that there is; the last block past the end."""
+        return min(bisect_left(self._turns, turn), max(0, len(self.blocks) - 1))
+
     def turn_row(self, turn: int) -> int:
-        """The first row of a turn (0 when there is no such turn)."""
-        low = next((i for i, b in enumerate(self.blocks) if b.turn >= turn), None)
-        return 0 if low is None else self._starts[low]
+        """The first row of a turn."""
+        return self._starts[self.block_of_turn(turn)] if self.blocks else 0
 
-    def search(self, needle: str) -> list[tuple[int, int]]:
-        """(block, line) of every line that holds the text, ignoring case, in order."""
-        wanted = needle.casefold()
-        if not wanted:
-            return []
-        return [
-            (number, line)
-            for number, block in enumerate(self.blocks)
-            for line, text in enumerate(block.lines)
-            if wanted in text.casefold()
-        ]
+    def turn_at(self, y: int) -> int:
+        """The turn at row y; the nearest one outside."""
+        if not self.height:
+            return 0
+        return self.blocks[self.row(min(max(0, y), self.height - 1)).block].turn
+
+    def blocks_of_turn(self, turn: int) -> range:
+        """Numbers of the blocks of a turn."""
+        return range(bisect_left(self._turns, turn), bisect_right(self._turns, turn))
 
 
-def blocks_of(run: Run, segmentation: Segmentation | None, fold: bool = True) -> Iterator[Block]:
-    """The blocks of a run, in reading order: for each turn a heading, its text, and each action with what came back."""
+def blocks_of(run: Run, segmentation: Segmentation | None = None, fold: bool = True) -> Iterator[Block]:
+    """The blocks of a run, in reading order: the brief, and for each turn a heading, its text, its actions and answers."""
+    stages = segmentation.turn_stages if segmentation else ()
+    if run.brief:
+        yield _block(0, None, "brief", "Brief", run.brief, fold)
     for turn in run.turns:
-        stage = segmentation.turn_stages[turn.index - 1] if segmentation else None
-        flag = " · failed" if turn.failed else ""
+        stage = stages[turn.index - 1] if turn.index <= len(stages) else None
         speaker = f" · {turn.speaker}" if turn.speaker else ""
-        yield Block(
-            turn.index,
-            stage,
-            "turn",
-            "",
-            [f"Turn {turn.index}{f' · {stage}' if stage else ''}{speaker}{flag}"],
-            failed=turn.failed,
-        )
+        heading = f"Turn {turn.index}{f' · {stage}' if stage else ''}{speaker}"
+        yield Block(turn.index, stage, "turn", "", [heading], failed=turn.failed)
         if turn.reasoning:
             yield _block(turn.index, stage, "reasoning", "reasoning", turn.reasoning, fold)
         if turn.text:
             yield _block(turn.index, stage, "text", "", turn.text, fold)
         for action in turn.actions:
-            title = action.tool + (f" {action.path}" if action.path else "")
-            yield _block(turn.index, stage, "code", title, action.code or "(no code)", fold, action.language)
-            seen = action.observation
-            if seen is None:
-                yield Block(turn.index, stage, "error", "result", ["(never answered)"], failed=True)
-                continue
-            bad = seen.kind in ("failed", "timeout", "blocked")
-            state = "" if seen.exit_code is None else f" exit {seen.exit_code}"
-            yield _block(
-                turn.index,
-                stage,
-                "output",
-                f"output{state}",
-                seen.stdout or ("" if seen.stderr else "(no output)"),
-                fold,
-                failed=bad,
-            )
-            if seen.stderr:
-                yield _block(turn.index, stage, "error", "stderr", seen.stderr, fold, failed=bad)
+            yield from _action(turn.index, stage, action, fold)
         for reply in turn.replies:
             yield _block(turn.index, stage, "reply", "user", reply, fold)
 
 
+def _action(turn: int, stage: Stage | None, action: Action, fold: bool) -> Iterator[Block]:
+    name = " ".join(part for part in (action.tool, action.language, action.path) if part)
+    yield _block(turn, stage, "code", name, action.code, fold, action.language or _language(action.path))
+    rest = _other_arguments(action)
+    if rest:
+        yield _block(turn, stage, "code", "arguments", rest, fold, "json")
+    seen = action.observation
+    if seen is None:
+        yield Block(turn, stage, "error", "never answered", [], failed=True)
+        return
+    failed = seen.kind in ("failed", "timeout", "blocked")
+    state = seen.kind if seen.exit_code is None or seen.kind in ("timeout", "blocked") else f"exit {seen.exit_code}"
+    time = "" if action.exec_time_s is None else f" · {action.exec_time_s:.1f} s"
+    if seen.stdout or not seen.stderr:
+        title = f"output · {state}{time}" + ("" if seen.stdout else " · empty")
+        yield _block(turn, stage, "output", title, seen.stdout, fold, failed=failed)
+    if seen.stderr:
+        title = "stderr" if seen.stdout else f"stderr · {state}{time}"
+        yield _block(turn, stage, "error", title, seen.stderr, fold, failed=failed)
+
+
+def _other_arguments(action: Action) -> str:
+    """Arguments that neither the code nor the title shows, as JSON: nothing that the agent wrote stays unseen."""
+    shown = (action.code, action.language, action.path)
+    rest = {key: value for key, value in (action.arguments or {}).items() if value not in shown}
+    try:
+        return json.dumps(rest, indent=2, ensure_ascii=False, default=str) if rest else ""
+    except (ValueError, RecursionError):
+        return str(len(rest)) + " arguments that are nested too deep to show"
+
+
 def _block(
-    turn: int,
-    stage: Stage | None,
-    kind: str,
-    title: str,
-    text: str,
-    fold: bool,
-    language: str | None = None,
-    failed: bool = False,
-) -> Block:
+    turn: int, stage: Stage | None, kind: str, title: str, text: str, fold: bool, language: str | None = None,
+    *, failed: bool = False,
+) -> Block:  # fmt: skip
     lines = text.split("\n")
-    if len(lines) > 1 and lines[-1] == "":
+    if lines[-1] == "":
         lines.pop()
     return Block(turn, stage, kind, title, lines, language, failed, folded=fold and len(lines) > FOLD_OVER)
+
+
+_SUFFIXES = {"py": "python", "sh": "bash", "json": "json", "yaml": "yaml", "yml": "yaml", "md": "markdown", "toml": "toml"}  # fmt: skip
+
+
+def _language(path: str | None) -> str | None:
+    return _SUFFIXES.get(path.rsplit(".", 1)[-1].lower()) if path and "." in path else None

@@ -1,0 +1,238 @@
+"""What the browser shows: a folder of runs, a file of scorecards, or a store; listed without reading trajectories.
+
+Listing gives rows in batches, from whatever scorecards there are. A run is read when it is opened or scored.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AmbjudgeError, InputError
+from ..trajectories.layout import find_conversations, run_id
+from .rows import RunRow, row_of, waiting
+
+if TYPE_CHECKING:
+    from ..judge.scorecard import ScoreCard
+    from ..judge.session import ScoreOptions
+    from ..judge.store import Store
+    from ..trajectories.models import Run, Segmentation
+
+BATCH = 500
+_BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What reading a row from values that are no scorecard raises."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run as far as it could be read: `run` or `card` may be missing, and `notes` say why."""
+
+    row: RunRow
+    run: Run | None
+    card: ScoreCard | None
+    segmentation: Segmentation | None
+    notes: tuple[str, ...] = ()
+
+
+class Collection:
+    """Runs and their scorecards under one path. Methods may be called from worker threads, one at a time each."""
+
+    def __init__(
+        self, path: Path, *, options: ScoreOptions, store: Store | None = None, cards: Path | None = None
+    ) -> None:
+        """`path` is a folder or a conversation; None of `store` and `cards` need be there.
+
+        With only `cards` (`path` is that file) or only a store (`path` is its file), they say which runs there are.
+        """
+        self.path, self.options, self.store, self.cards_file = path, options, store, cards
+        self.skipped = 0
+        """Scorecards of the file that could not be read."""
+        self._scored: dict[int, bytes] = {}
+        self._offsets: dict[int, int] = {}
+
+    @property
+    def name(self) -> str:
+        """For headings."""
+        return self.path.name or str(self.path)
+
+    def batches(self) -> Iterator[list[RunRow]]:
+        """All rows, some hundred at a time, numbered from 0. InputError when the path holds nothing to show."""
+        rows = self._from_folder() if self.path.is_dir() or self._is_conversation() else self._from_cards()
+        batch: list[RunRow] = []
+        for row in rows:
+            batch.append(row)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _is_conversation(self) -> bool:
+        return self.path != self.cards_file and self.path.suffix == ".json"
+
+    def _from_folder(self) -> Iterator[RunRow]:
+        known: dict[str, tuple[int | None, dict[str, Any]]] = {}
+        if self.store is not None:
+            known = {str(path): (None, card) for path, card in self.store.iter_card_data()}
+        by_id: dict[str, tuple[int | None, dict[str, Any]]] = {}
+        if self.cards_file is not None:
+            for offset, card in self._lines(self.cards_file):
+                by_id[str(card["run"]["id"])] = offset, card
+        for number, path in enumerate(find_conversations(self.path)):
+            id = run_id(path)
+            found = known.get(str(path.absolute())) or by_id.get(id)
+            if found is None:
+                yield waiting(number, path, id)
+                continue
+            offset, card = found
+            if offset is not None:
+                self._offsets[number] = offset
+            try:
+                yield row_of(number, card, path)
+            except _BROKEN:
+                yield waiting(number, path, id)
+
+    def _from_cards(self) -> Iterator[RunRow]:
+        number = 0
+        if self.cards_file is not None:
+            for offset, card in self._lines(self.cards_file):
+                try:
+                    row = row_of(number, card)
+                except _BROKEN:
+                    self.skipped += 1
+                    continue
+                self._offsets[number] = offset
+                yield row
+                number += 1
+        elif self.store is not None:
+            seen = set()
+            for path, card in self.store.iter_card_data():
+                try:
+                    row = row_of(number, card, path)
+                except _BROKEN:
+                    self.skipped += 1
+                    continue
+                seen.add(str(path))
+                yield row
+                number += 1
+            for run in self.store.iter_runs():
+                if str(run.path) not in seen:
+                    yield waiting(number, run.path, run.id)._replace(
+                        agent=run.agent, model=run.model, task=run.task, track=run.track, tier=run.tier,
+                        repeat=run.repeat, turns=run.turns,
+                    )  # fmt: skip
+                    number += 1
+        if not number:
+            raise InputError("holds no scorecards", "make some with: ambjudge score PATH --json --out FILE", self.path)
+
+    def _lines(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(offset, values) of every line of a file that is a JSON object with a run; the others are counted."""
+        offset = 0
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    try:
+                        value = json.loads(line)
+                        if line.strip() and value["run"]["id"]:
+                            yield offset, value
+                    except (*_BROKEN, RecursionError):
+                        self.skipped += bool(line.strip())
+                    offset += len(line)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", "check the path", path) from None
+
+    # One run.
+
+    def card(self, row: RunRow) -> ScoreCard | None:
+        """The scorecard behind a row; None when there is none. InputError or StoreError when it is broken."""
+        from ..judge.verify import parse_card
+
+        if row.number in self._scored:
+            return parse_card(json.loads(zlib.decompress(self._scored[row.number])), row.id)
+        if row.number in self._offsets and self.cards_file is not None:
+            with self.cards_file.open("rb") as file:
+                file.seek(self._offsets[row.number])
+                return parse_card(json.loads(file.readline()), f"{self.cards_file.name}: {row.id}")
+        if self.store is not None and row.state == "scored":
+            return next(self.store.cards(Path(row.path), judge=row.judge), None)
+        return None
+
+    def cards_of(self, row: RunRow) -> list[ScoreCard]:
+        """Every scorecard in force of a run, one a judge and rubric, the newest first."""
+        own = self.card(row)
+        found = [own] if own is not None else []
+        seen = {(c.judge.name, c.rubric.id, c.rubric.sha256) for c in found}
+        for card in self.store.cards(Path(row.path)) if self.store is not None else ():
+            key = (card.judge.name, card.rubric.id, card.rubric.sha256)
+            if key not in seen:
+                seen.add(key)
+                found.append(card)
+        return found
+
+    def conversation(self, row: RunRow) -> Path | None:
+        """Where the run's conversation is; scorecards may name it from another folder than the present one."""
+        given = Path(row.path)
+        places = [given]
+        if not given.is_absolute():
+            base = (self.cards_file or self.path).absolute().parent
+            places += [folder / given for folder in (base, *base.parents[:3])]
+        return next((place for place in places if place.is_file()), None)
+
+    def open(self, row: RunRow) -> Opened:
+        """Read a run and its scorecard; what cannot be read is missing and noted. Scores nothing."""
+        from ..trajectories.load import load_conversation
+        from ..trajectories.models import Segmentation
+        from ..trajectories.segment import segment
+
+        notes: list[str] = []
+        run, card = None, None
+        try:
+            card = self.card(row)
+        except (AmbjudgeError, OSError, ValueError) as error:
+            notes.append(f"scorecard: {error}")
+        where = self.conversation(row)
+        if where is None:
+            notes.append(f"{row.path}: the conversation is not there; only the scorecard is shown")
+        else:
+            try:
+                run = load_conversation(where)
+            except AmbjudgeError as error:
+                notes.append(str(error))
+        segmentation = None
+        if run is not None:
+            if card is not None and card.run.sha256 != run.sha256:
+                notes.append("the scorecard was made from another version of this run; score it again")
+            if card is not None and len(card.turn_stages) == len(run.turns):
+                segmentation = Segmentation(turn_stages=card.turn_stages, segments=card.segments)
+            else:
+                segmentation = segment(run)
+        return Opened(row, run, card, segmentation, tuple(notes))
+
+    def score(self, row: RunRow) -> RunRow:
+        """Score a run by the heuristic judge and remember its card; the row that now stands for it."""
+        from ..judge.engine import score
+        from ..trajectories.load import load_conversation
+
+        where = self.conversation(row)
+        if where is None:
+            return row._replace(state="error", error="the conversation is not there")
+        try:
+            run = load_conversation(where)
+            named = {"track": run.track or self.options.track, "tier": run.tier or self.options.tier}
+            card = score(
+                run.model_copy(update=named), rubric=self.options.rubric, policy=self.options.policy,
+                public=self.options.public,
+            )  # fmt: skip
+        except AmbjudgeError as error:
+            return row._replace(state="error", error=str(error))
+        return self.keep(row, card)
+
+    def keep(self, row: RunRow, card: ScoreCard) -> RunRow:
+        """Remember a card for a row, compressed; the row that now stands for it."""
+        data = card.to_dict()
+        self._scored[row.number] = zlib.compress(json.dumps(data, ensure_ascii=True).encode(), 1)
+        return row_of(row.number, data, Path(row.path))

@@ -1,0 +1,64 @@
+"""Syntax colours of code blocks: lexed when a line of the block is first drawn, never for what nobody looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+Spans = tuple[tuple[int, int, str], ...]
+"""(start, end, class) of the coloured pieces of one line; classes are those of `CLASSES`."""
+
+CLASSES = ("keyword", "string", "comment", "number", "name")
+LARGEST = 60_000
+"""Characters of a block that are lexed. Lexers are regular expressions, and hostile text can make those slow."""
+
+
+def highlight(lines: Sequence[str], language: str | None) -> tuple[Spans, ...]:
+    """Coloured pieces of every line; empty for languages without a lexer and for blocks over LARGEST characters."""
+    if language is None or sum(map(len, lines)) > LARGEST:
+        return ()
+    lexer = _lexer(language.lower())
+    if lexer is None:
+        return ()
+    rows: list[list[tuple[int, int, str]]] = [[]]
+    column = 0
+    for kind, value in lexer.get_tokens("\n".join(lines)):
+        style = _class_of(kind)
+        pieces = value.split("\n")
+        for number, piece in enumerate(pieces):
+            if number:
+                rows.append([])
+                column = 0
+            if style and piece:
+                rows[-1].append((column, column + len(piece), style))
+            column += len(piece)
+    return tuple(tuple(row) for row in rows)
+
+
+@lru_cache(maxsize=32)
+def _lexer(language: str) -> Any:
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _class_of(kind: Any) -> str | None:
+    from pygments.token import Comment, Keyword, Name, Number, Operator, String
+
+    if kind in Comment:
+        return "comment"
+    if kind in String:
+        return "string"
+    if kind in Number:
+        return "number"
+    if kind in Keyword or kind in Operator.Word:
+        return "keyword"
+    if kind in Name.Function or kind in Name.Class or kind in Name.Decorator or kind in Name.Builtin:
+        return "name"
+    return None

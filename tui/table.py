@@ -1,0 +1,351 @@
+"""The table of runs: a line-API view over plain tuples; only the rows on screen are ever formatted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ..sanitize import sanitize_line
+from .rows import RunRow
+
+_BARS = "▁▂▃▄▅▆▇█"
+ENDED = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, width in cells, what is shown, what sorts, and how soon it gives way (0: never)."""
+
+    name: str
+    width: int
+    text: Callable[[RunRow], str]
+    key: Callable[[RunRow], Any]
+    style: Callable[[RunRow], str] | None = None
+    gives_way: int = 0
+    grows: bool = False
+    right: bool = False
+
+
+def grade(score: float | None) -> str:
+    """The style of a score in [0, 1]: good from .8, warn from .4, bad below, unknown for None."""
+    return "unknown" if score is None else "good" if score >= 0.8 else "warn" if score >= 0.4 else "bad"
+
+
+def meter(score: float | None) -> str:
+    """A score in [0, 1] in four cells: a bar and two digits, `█1.0` for 1; a point where it is unknown."""
+    if score is None:
+        return " ·  "
+    bar = _BARS[min(7, int(score * 8))]
+    return f"{bar}1.0" if score >= 0.995 else f"{bar}{f'{score:.2f}'[1:]}"
+
+
+def decimals(score: float | None, digits: int = 2) -> str:
+    """A score, `·` for None."""
+    return "·" if score is None else f"{score:.{digits}f}"
+
+
+def _stage(index: int) -> Column:
+    return Column(
+        f"S{index + 1}", 4, lambda r: meter(r.stages[index]), lambda r: r.stages[index],
+        lambda r: grade(r.stages[index]),
+    )  # fmt: skip
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("Run", 15, lambda r: r.id, lambda r: r.id.casefold(), grows=True),
+    Column("Agent", 12, lambda r: r.agent or "", lambda r: (r.agent or "").casefold() or None, gives_way=4),
+    Column("Task", 18, lambda r: r.task or "", lambda r: (r.task or "").casefold() or None, gives_way=6),
+    Column("Tier", 5, lambda r: {"standard": "std"}.get(r.tier or "", r.tier or ""), lambda r: r.tier, gives_way=5),
+    *(_stage(index) for index in range(5)),
+    Column("Agnt", 4, lambda r: decimals(r.agentic), lambda r: r.agentic, lambda r: grade(r.agentic), right=True),
+    Column("Task", 4, lambda r: decimals(r.task_score), lambda r: r.task_score, lambda r: grade(r.task_score), 3, right=True),
+    Column("Ovrl", 5, lambda r: decimals(r.overall, 1), lambda r: r.overall,
+           lambda r: grade(None if r.overall is None else r.overall / 100), right=True),
+    Column("Codes", 9, lambda r: " ".join(r.codes), lambda r: r.codes or None, lambda r: "code"),
+    Column("End", 4, lambda r: ENDED.get(r.ended or "", r.ended or ""), lambda r: r.ended,
+           lambda r: "bad" if r.disqualified or r.ended in ("cut", "breach") else "", 2),
+    Column("Turns", 5, lambda r: "" if r.turns is None else str(r.turns), lambda r: r.turns, gives_way=7, right=True),
+    Column("Flags", 5, lambda r: flags(r), lambda r: (r.contradictions, r.unscored, r.unverified), lambda r: "warn", gives_way=1),
+)  # fmt: skip
+
+
+def flags(row: RunRow) -> str:
+    """Signs for what deserves a look: ! contradicted, ? unscored, ≠ quotes not found, ✗ unreadable, … not scored yet."""
+    if row.state != "scored":
+        return "✗" if row.state == "error" else "…"
+    signs = ((row.contradictions, "!"), (row.unscored, "?"), (row.unverified, "≠"))
+    return "".join(sign for count, sign in signs if count)
+
+
+def fit_columns(width: int, columns: Sequence[Column] = COLUMNS) -> list[tuple[Column, int]]:
+    """The columns that fit, with their widths: those with the highest `gives_way` go first, `grows` takes the rest."""
+    chosen = list(columns)
+    while (need := sum(c.width + 1 for c in chosen) + 1) > width:
+        last = max(chosen, key=lambda c: c.gives_way)
+        if not last.gives_way:
+            break
+        chosen.remove(last)
+    spare = max(0, width - need)
+    return [(c, min(c.width + spare, 60) if c.grows else c.width) for c in chosen]
+
+
+def sort_rows(rows: Sequence[RunRow], order: Sequence[int], column: Column, descending: bool) -> list[int]:
+    """Indexes of rows in the order of a column; unknown values come last either way, equal ones stay in place."""
+    keyed = [(column.key(rows[i]), i) for i in order]
+    known = [pair for pair in keyed if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=descending)
+    return [i for _, i in known] + [i for key, i in keyed if key is None]
+
+
+class RunsTable(ScrollView, can_focus=True):
+    """Rows of runs with a cursor, marks and a sort column. Line 0 is the heading and does not scroll."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "runs--header", "runs--cursor", "runs--marked", "runs--good", "runs--warn", "runs--bad", "runs--unknown",
+        "runs--code", "runs--waiting", "runs--sorted",
+    }  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "move(1)", "Down", show=False),
+        Binding("k,up", "move(-1)", "Up", show=False),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False),
+        Binding("b,pageup,ctrl+u", "page(-1)", "Page up", show=False),
+        Binding("g,home", "edge(False)", "First run", show=False),
+        Binding("G,end", "edge(True)", "Last run", show=False),
+        Binding("enter,l,right", "open", "Open"),
+        Binding("space", "mark", "Mark"),
+        Binding("asterisk", "mark_all", "Mark all shown, or none", show=False),
+        Binding("less_than_sign,comma", "sort_by(-1)", "Sort by the column to the left", show=False),
+        Binding("greater_than_sign,full_stop", "sort_by(1)", "Sort by the column to the right", show=False),
+        Binding("r", "reverse", "Reverse the order", show=False),
+    ]
+
+    class Opened(Message):
+        """A run shall be opened."""
+
+        def __init__(self, row: RunRow) -> None:
+            super().__init__()
+            self.row = row
+
+    class Moved(Message):
+        """The cursor is on another row (None: the table is empty)."""
+
+        def __init__(self, row: RunRow | None) -> None:
+            super().__init__()
+            self.row = row
+
+    class Changed(Message):
+        """Marks or order changed."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.rows: Sequence[RunRow] = ()
+        self.order: list[int] = []
+        self.marked: set[int] = set()
+        self.cursor = 0
+        self._sort_column: int | None = None
+        self._descending = False
+        self._columns: list[tuple[Column, int]] = []
+        self._strips: LRUCache[tuple[int, bool, bool], Strip] = LRUCache(1000)
+        self._styles: dict[str, Style] = {}
+
+    # Content.
+
+    def show(self, rows: Sequence[RunRow], order: list[int]) -> None:
+        """Show these of the rows, sorted by the chosen column; the cursor stays on its run where that is still shown."""
+        at = self.current
+        self.rows = rows
+        self.order = order
+        if self._sort_column is not None:
+            self.order = sort_rows(rows, order, COLUMNS[self._sort_column], self._descending)
+        self._keep_on(at)
+
+    def _keep_on(self, row: RunRow | None) -> None:
+        place = 0
+        if row is not None:
+            place = next(
+                (p for p, i in enumerate(self.order) if self.rows[i].number == row.number),
+                min(self.cursor, max(0, len(self.order) - 1)),
+            )
+        self.cursor = place
+        self._strips.clear()
+        self.virtual_size = Size(self.size.width, len(self.order) + 1)
+        self._follow()
+        self.refresh()
+        self.post_message(self.Moved(self.current))
+
+    def redraw(self, rows: Sequence[RunRow]) -> None:
+        """The same rows in the same order, with other contents."""
+        self.rows = rows
+        self._strips.clear()
+        self.refresh()
+
+    @property
+    def current(self) -> RunRow | None:
+        """The row under the cursor."""
+        return self.rows[self.order[self.cursor]] if self.cursor < len(self.order) else None
+
+    @property
+    def sorted_by(self) -> str:
+        """For the status line."""
+        if self._sort_column is None:
+            return ""
+        return f"{COLUMNS[self._sort_column].name} {'↓' if self._descending else '↑'}"
+
+    @property
+    def sorting(self) -> tuple[int | None, bool]:
+        """The sort column's place among COLUMNS and whether descending, for saved views."""
+        return self._sort_column, self._descending
+
+    # Keys.
+
+    def action_move(self, step: int) -> None:
+        self.move_to(self.cursor + step)
+
+    def action_page(self, step: int) -> None:
+        self.move_to(self.cursor + step * max(1, self.size.height - 2))
+
+    def action_edge(self, last: bool) -> None:
+        self.move_to(len(self.order) - 1 if last else 0)
+
+    def move_to(self, place: int) -> None:
+        """Put the cursor on a row of the shown ones, the nearest one outside."""
+        place = min(max(0, place), max(0, len(self.order) - 1))
+        if place != self.cursor:
+            self.cursor = place
+            self._follow()
+            self.refresh()
+            self.post_message(self.Moved(self.current))
+
+    def _follow(self) -> None:
+        height = max(1, self.size.height - 1)
+        top = int(self.scroll_offset.y)
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False, force=True)
+        elif self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
+
+    def action_open(self) -> None:
+        if self.current is not None:
+            self.post_message(self.Opened(self.current))
+
+    def action_mark(self) -> None:
+        if self.current is not None:
+            self.marked ^= {self.current.number}
+            self.action_move(1)
+            self.refresh()
+            self.post_message(self.Changed())
+
+    def action_mark_all(self) -> None:
+        shown = {self.rows[i].number for i in self.order}
+        self.marked = self.marked - shown if shown <= self.marked else self.marked | shown
+        self.refresh()
+        self.post_message(self.Changed())
+
+    def action_sort_by(self, step: int) -> None:
+        places = [COLUMNS.index(column) for column, _ in self._columns]
+        if self._sort_column not in places:
+            self.sort_on(places[0 if step > 0 else -1])
+        else:
+            self.sort_on(places[(places.index(self._sort_column) + step) % len(places)])
+
+    def action_reverse(self) -> None:
+        if self._sort_column is not None:
+            self.sort_on(self._sort_column, not self._descending)
+
+    def sort_on(self, column: int, descending: bool | None = None) -> None:
+        """Sort by a column of COLUMNS; numbers begin with the highest unless told otherwise."""
+        if descending is None:
+            descending = False
+        self._sort_column, self._descending = column, descending
+        at = self.current
+        self.order = sort_rows(self.rows, self.order, COLUMNS[column], descending)
+        self._keep_on(at)
+        self.post_message(self.Changed())
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y == 0:
+            x = 1
+            for column, width in self._columns:
+                if x <= event.x <= x + width:
+                    place = COLUMNS.index(column)
+                    self.sort_on(place, not self._descending if place == self._sort_column else None)
+                    return
+                x += width + 1
+            return
+        place = int(self.scroll_offset.y) + event.y - 1
+        if place < len(self.order):
+            if place == self.cursor and event.chain >= 2:
+                self.action_open()
+            self.move_to(place)
+
+    # Drawing.
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._columns = fit_columns(event.size.width)
+        self._strips.clear()
+        self.virtual_size = Size(event.size.width, len(self.order) + 1)
+        self._follow()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
+        self._strips.clear()
+
+    def _style(self, name: str) -> Style:
+        if name not in self._styles:
+            self._styles[name] = self.get_component_rich_style(
+                f"runs--{name}", partial=name not in ("cursor", "header")
+            )
+        return self._styles[name]
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == 0:
+            return self._header(width)
+        place = int(self.scroll_offset.y) + y - 1
+        if place >= len(self.order):
+            return Strip.blank(width, self.rich_style)
+        row = self.rows[self.order[place]]
+        key = (row.number, place == self.cursor, row.number in self.marked)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._draw(row, width, key[1], key[2])
+        return strip
+
+    def _header(self, width: int) -> Strip:
+        base = self._style("header")
+        segments = [Segment(" ", base)]
+        for column, size in self._columns:
+            here = self._sort_column is not None and COLUMNS[self._sort_column] is column
+            name = column.name + ("↓" if self._descending else "↑") if here else column.name
+            text = set_cell_size(name, size)
+            if column.right:
+                text = set_cell_size(name, size).rstrip().rjust(size)
+            segments.append(Segment(text + " ", base + self._style("sorted") if here else base))
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _draw(self, row: RunRow, width: int, cursor: bool, marked: bool) -> Strip:
+        base = self._style("cursor") if cursor else self.rich_style
+        if row.state != "scored":
+            base += self._style("waiting")
+        segments = [Segment("●" if marked else " ", base + self._style("marked"))]
+        for column, size in self._columns:
+            text = sanitize_line(column.text(row))
+            if cell_len(text) > size:
+                text = set_cell_size(text, size - 1) + "…"
+            text = text.rjust(size) if column.right else set_cell_size(text, size)
+            name = column.style(row) if column.style else ""
+            segments.append(Segment(text + " ", base + self._style(name) if name else base))
+        return Strip(segments).adjust_cell_length(width, base)
