@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "codes": ("codes", "Show the error codes that fired, with the turns they rest on."),
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
     "verify": ("verify", "Recompute every number of a scorecard, without any model."),
+    "selftest": ("selftest", "Test a judge's robustness: changes with a known effect."),
     "doctor": ("doctor", "Show what is installed, which judges can be used, where the store is."),
 }
 

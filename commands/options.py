@@ -54,3 +54,26 @@ def policy_options(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def judge_options(function: F) -> F:
+    """--judge and what a model judge takes."""
+    for option in reversed(
+        (
+            click.option(
+                "--judge",
+                "judges",
+                multiple=True,
+                metavar="NAME",
+                help="heuristic (default), a model, or local:PATH; several: a panel.",
+            ),
+            click.option("--api-base", metavar="URL", help="Server of the model, for OpenAI-compatible ones."),
+            click.option("--temperature", type=float, help="Sampling temperature of a model judge."),
+            click.option(
+                "--samples", type=click.IntRange(1, 25), help="Ask a model judge so many times; the majority counts."
+            ),
+            click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model judge."),
+        )
+    ):
+        function = option(function)
+    return function

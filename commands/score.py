@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .options import JSON, PATHS, policy_options, run_options
+from .options import JSON, PATHS, judge_options, policy_options, run_options
 
 
 @click.command(
@@ -14,21 +14,11 @@ from .options import JSON, PATHS, policy_options, run_options
     epilog="\b\nExamples:\n  ambjudge score examples/codes\n  ambjudge score runs/ --judge anthropic/claude-sonnet-4-5 --json --out cards.jsonl",
 )
 @PATHS
-@click.option(
-    "--judge",
-    "judges",
-    multiple=True,
-    metavar="NAME",
-    help="heuristic (default), a model, or local:PATH; several: a panel.",
-)
+@judge_options
 @JSON
 @click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards to FILE (JSON Lines) as well.")
 @run_options
 @policy_options
-@click.option("--api-base", metavar="URL", help="Server of the model, for OpenAI-compatible ones.")
-@click.option("--temperature", type=float, help="Sampling temperature of a model judge.")
-@click.option("--samples", type=click.IntRange(1, 25), help="Ask a model judge so many times; the majority counts.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model judge.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs judged at the same time.  [default: 8]")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:

@@ -12,16 +12,27 @@ from ..config import Settings, load
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from ..judge.base import Judge
     from ..judge.scorecard import ScoreCard
     from ..judge.session import Outcome, ScoreOptions
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
+    settings = load(Path(paths[0]), obj["config"])
+    judge = judge_of(settings, flags)
+    options = score_options(settings, flags)
+    with ExitStack() as stack:
+        sink = _Sink(obj, paths, flags, stack)
+        asyncio.run(_score(paths, judge, options, sink))
+        return sink.finish()
+
+
+def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
+    """The judge that flags and settings name."""
     from ..judge.select import JudgeOptions, make_judge
 
-    settings = load(Path(paths[0]), obj["config"])
-    judge = make_judge(
+    return make_judge(
         settings.get("judge", flags["judges"]) or (),
         JudgeOptions(
             api_base=settings.get("api_base", flags["api_base"]),
@@ -30,11 +41,6 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             timeout=settings.get("timeout", flags["timeout"]),
         ),
     )
-    options = score_options(settings, flags)
-    with ExitStack() as stack:
-        sink = _Sink(obj, paths, flags, stack)
-        asyncio.run(_score(paths, judge, options, sink))
-        return sink.finish()
 
 
 def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
