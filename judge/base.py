@@ -71,8 +71,8 @@ class Estimate:
     """What a request would use, before it is made: at the least, and at the very most (the longest allowed reply, every
     retry spent). None inside where a price or a token count is unknown."""
 
-    low: Usage
-    high: Usage
+    low: Usage = Usage()
+    high: Usage = Usage()
 
 
 class Judge(Protocol):
@@ -103,7 +103,10 @@ class Judge(Protocol):
 
 @runtime_checkable
 class EstimatingJudge(Protocol):
-    """A judge that can say beforehand what a request would use: needed for `--max-cost`, used by dry runs."""
+    """A judge that can say beforehand what a request would use: needed for `--max-cost`, used by dry runs.
+
+    A judge without it is taken as free: every judge that calls what costs money has it.
+    """
 
     def estimate(self, request: StageRequest) -> Estimate:
         """Without calling anything."""

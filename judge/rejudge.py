@@ -295,8 +295,7 @@ class _Planner:
             return estimate.low, estimate.high
         if past.calls:
             return _of_history(past, 0), _of_history(past, 1)
-        unknown = Usage(1, None, None, None)
-        return unknown, unknown
+        return Usage(), Usage()
 
     def _history(self, stage: Stage) -> History:
         if stage not in self._histories:

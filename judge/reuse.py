@@ -15,7 +15,7 @@ from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run
 from . import stamps
-from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest, Usage
+from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest
 from .keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity
 from .scorecard import CriterionResult, FiredCode
 from .store import Store, StoredVerdict
@@ -58,26 +58,34 @@ class StoredJudge:
 
     def evidence_sha256(self, request: StageRequest) -> str:
         """The inner judge's, from the store where this content was packed before."""
-        run = request.run
-        context = evidence_context(self._who, request.rubric, request.stage, run.track, run.tier)
-        known = self._store.evidence([run.content_sha256], [context]).get((run.content_sha256, context))
+        known = self._stored_evidence(request)
         if known is None:
             known = self.inner.evidence_sha256(whole_stage(request))
-            self._store.add_evidence([(run.content_sha256, context, request.stage, known)])
+            self._note_evidence(request, known)
         return known
 
-    def estimate(self, request: StageRequest) -> Estimate | None:
-        """What judging would use beyond what the store has; None when the inner judge cannot say."""
+    def _stored_evidence(self, request: StageRequest) -> str | None:
+        at = (request.run.content_sha256, self._context(request))
+        return self._store.evidence([at[0]], [at[1]]).get(at)
+
+    def _note_evidence(self, request: StageRequest, evidence: str) -> None:
+        self._store.add_evidence([(request.run.content_sha256, self._context(request), request.stage, evidence)])
+
+    def _context(self, request: StageRequest) -> str:
+        return evidence_context(self._who, request.rubric, request.stage, request.run.track, request.run.tier)
+
+    def estimate(self, request: StageRequest) -> Estimate:
+        """What judging would use beyond what the store has."""
         missing = self.look_up(request).missing(request.criteria)
-        if not missing:
-            return Estimate(Usage(), Usage())
-        return (
-            self.inner.estimate(replace(request, criteria=missing)) if isinstance(self.inner, EstimatingJudge) else None
-        )
+        if not missing or not isinstance(self.inner, EstimatingJudge):
+            return Estimate()
+        return self.inner.estimate(replace(request, criteria=missing))
 
     def look_up(self, request: StageRequest) -> Lookup:
         """Keys and stored verdicts of the request's criteria."""
-        evidence = self.evidence_sha256(request)
+        return self._find(request, self.evidence_sha256(request))
+
+    def _find(self, request: StageRequest, evidence: str) -> Lookup:
         keys = {c.id: _maker(self._who, c, request.sample).key(evidence) for c in request.criteria}
         stored = self._store.known(key.sha256 for key in keys.values())
         return Lookup(keys, {id: stored[key.sha256] for id, key in keys.items() if key.sha256 in stored})
@@ -97,14 +105,14 @@ class StoredJudge:
         What the inner judge says is in the store before this returns, so a crash later loses nothing. Codes are those
         of the newest call behind these verdicts.
         """
-        return await self._judge(request, *await asyncio.to_thread(self._before, request))
+        return await self._judge(request, *await self._before(request))
 
     async def ask(self, request: StageRequest) -> StageReply:
         """The same for a request that a plan found stale: only verdicts made for this very run meanwhile (by another
         process) are reused, so that a plan's number of calls is what is called. Of two verdicts under one key, because
         two runs show the same evidence, the first stands.
         """
-        reference, known = await asyncio.to_thread(self._before, request)
+        reference, known = await self._before(request)
         own = {id: verdict for id, verdict in known.found.items() if verdict.run_ref == reference}
         return await self._judge(request, reference, Lookup(known.keys, own))
 
@@ -123,8 +131,14 @@ class StoredJudge:
         ordered = tuple(results.get(c.id) or missed.model_copy(update={"id": c.id}) for c in request.criteria)
         return replace(reply, results=ordered)
 
-    def _before(self, request: StageRequest) -> tuple[int, Lookup]:
-        return self.reference(request.run), self.look_up(request)
+    async def _before(self, request: StageRequest) -> tuple[int, Lookup]:
+        """The store is asked in threads; the judge, which need not bear threads, here."""
+        reference = await asyncio.to_thread(self.reference, request.run)
+        evidence = await asyncio.to_thread(self._stored_evidence, request)
+        if evidence is None:
+            evidence = self.inner.evidence_sha256(whole_stage(request))
+            await asyncio.to_thread(self._note_evidence, request, evidence)
+        return reference, await asyncio.to_thread(self._find, request, evidence)
 
     def _codes(self, known: Lookup) -> tuple[FiredCode, ...]:
         newest = max(known.found.values(), key=lambda verdict: verdict.created_at)

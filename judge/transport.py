@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from ..errors import JudgeError
 from ..sanitize import sanitize_line
+from .pacing import throttled
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +151,8 @@ def _wait(state: Any, retry: Retry) -> float:
 
 def _say(state: Any) -> None:
     error = state.outcome.exception()
+    if _status(error) in (429, 529):
+        throttled()  # the batch around this call, if any, slows down
     log.info("call failed (%s), next try in %.1f s", _status(error), state.next_action.sleep)
 
 

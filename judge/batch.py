@@ -1,0 +1,295 @@
+"""Many jobs at once: a bounded queue, a stop that loses nothing, and progress. Nothing here knows what a job is.
+
+`run_batch(jobs, call, ...)` works on any jobs (stage requests, runs) and any asynchronous call. Limits on money and on
+the provider's patience are the judge's (`pacing`). Jobs are read only a little ahead of the calls, so that thousands of
+runs pass through flat memory. The first Ctrl-C stops starting jobs and waits for the calls under way, whose results are
+kept; the second one abandons those too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_RATE_WINDOW = 200
+"""Completions over which the current rate is measured."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a batch is. `rate` is jobs a second of late, `eta_s` the seconds left; None while unknown."""
+
+    done: int
+    total: int | None
+    running: int
+    elapsed_s: float
+    rate: float | None
+    eta_s: float | None
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What a batch did. `interrupted`: jobs were left out, or abandoned under way, because of a stop."""
+
+    done: int
+    abandoned: int
+    interrupted: bool
+    elapsed_s: float
+    peak: int
+    """The most jobs that ran at once."""
+
+
+async def run_batch(
+    jobs: Iterable[T] | AsyncIterable[T],
+    call: Callable[[T], Awaitable[R]],
+    *,
+    concurrency: int = 16,
+    total: int | None = None,
+    prefix: Callable[[T], str] | None = None,
+    look_ahead: int | None = None,
+    on_result: Callable[[T, R], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: asyncio.Event | None = None,
+    signals: bool = True,
+) -> BatchSummary:
+    """Call every job, at most `concurrency` at once; `on_result` gets each result as it comes, not in order.
+
+    Jobs of one `prefix` (the part of a prompt that a provider may cache) run next to each other, and the first of them
+    alone, so that the others find the cache warm. At most `look_ahead` jobs (default: as many as run) wait in memory; a
+    plain iterable is read in a thread, so that it may load files. Setting `stop` does what the first Ctrl-C does.
+
+    What `call`, `on_result` or `jobs` raises stops the batch as a Ctrl-C does, and is raised when the calls under way
+    have ended: failures that concern one job alone are results, not exceptions.
+    """
+    runner = _Runner(call, max(1, concurrency), total, prefix, on_result, on_progress)
+    feed = asyncio.create_task(runner.feed(jobs, look_ahead or max(1, concurrency)))
+    watch = asyncio.create_task(runner.watch(stop)) if stop is not None else None
+    try:
+        with _interrupts(runner) if signals else contextlib.nullcontext():
+            return await runner.run()
+    finally:
+        for task in (feed, watch):
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(*(t for t in (feed, watch) if t is not None), return_exceptions=True)
+
+
+class _Runner(Generic[T, R]):
+    def __init__(
+        self, call: Callable[[T], Awaitable[R]], concurrency: int, total: int | None,
+        prefix: Callable[[T], str] | None, on_result: Callable[[T, R], None] | None,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:  # fmt: skip
+        self._call, self._concurrency, self._total = call, concurrency, total
+        self._on_result, self._on_progress = on_result, on_progress
+        self._queue: _Queue[T] = _Queue(prefix)
+        self._wake, self._room = asyncio.Event(), asyncio.Event()
+        self._running: dict[asyncio.Task[R], T] = {}
+        self._ended: deque[asyncio.Task[R]] = deque()
+        self._exhausted = self._stopping = self._cut = False
+        self._error: BaseException | None = None
+        self._done = self._abandoned = self._peak = 0
+        self._started = time.monotonic()
+        self._times: deque[float] = deque(maxlen=_RATE_WINDOW)
+
+    def stop(self) -> None:
+        """Start no more jobs; a second time, abandon those that run."""
+        if self._stopping and not self._cut:
+            self._cut = True
+            for task in self._running:
+                task.cancel()
+        self._stopping = True
+        self._wake.set()
+
+    async def feed(self, jobs: Iterable[T] | AsyncIterable[T], ahead: int) -> None:
+        try:
+            async for job in _each(jobs):
+                self._queue.put(job)
+                self._wake.set()
+                while len(self._queue) >= ahead:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._fail(error)
+        self._exhausted = True
+        self._wake.set()
+
+    async def watch(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self.stop()
+
+    async def run(self) -> BatchSummary:
+        try:
+            while True:
+                self._start_jobs()
+                if not self._running and not self._ended and (self._stopping or self._idle()):
+                    break
+                await self._wake.wait()
+                self._wake.clear()
+                self._take_results()
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+        if self._error is not None:
+            raise self._error
+        left = len(self._queue) > 0 or not self._exhausted
+        return BatchSummary(
+            done=self._done, abandoned=self._abandoned, interrupted=self._stopping and (left or self._abandoned > 0),
+            elapsed_s=time.monotonic() - self._started, peak=self._peak,
+        )  # fmt: skip
+
+    def _idle(self) -> bool:
+        return self._exhausted and len(self._queue) == 0
+
+    def _start_jobs(self) -> None:
+        while not self._stopping and len(self._running) < self._concurrency:
+            found = self._queue.take()
+            if found is None:
+                return
+            self._room.set()
+            job = found[0]
+            task: asyncio.Task[R] = asyncio.ensure_future(self._call(job))
+            self._running[task] = job
+            self._peak = max(self._peak, len(self._running))
+            task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[R]) -> None:
+        self._ended.append(task)
+        self._wake.set()
+
+    def _take_results(self) -> None:
+        while self._ended:
+            task = self._ended.popleft()
+            job = self._running.pop(task)
+            self._queue.finished(job)
+            if task.cancelled():
+                self._abandoned += 1
+                continue
+            error = task.exception()
+            if error is not None:
+                self._abandoned += 1
+                self._fail(error)
+                continue
+            self._done += 1
+            self._times.append(time.monotonic())
+            try:
+                if self._on_result is not None:
+                    self._on_result(job, task.result())
+                if self._on_progress is not None:
+                    self._on_progress(self._progress())
+            except Exception as problem:
+                self._fail(problem)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+        else:
+            log.debug("a further failure while stopping: %s", error)
+        self._stopping = True
+        self._wake.set()
+
+    def _progress(self) -> Progress:
+        """The rate is that of the last completions, so that a batch that slows down says so."""
+        span = self._times[-1] - (self._times[0] if len(self._times) == _RATE_WINDOW else self._started)
+        rate = (len(self._times) - (len(self._times) == _RATE_WINDOW)) / span if span > 0 else None
+        eta = (self._total - self._done) / rate if rate and self._total is not None else None
+        elapsed = time.monotonic() - self._started
+        return Progress(self._done, self._total, len(self._running), elapsed, rate, eta)
+
+
+class _Queue(Generic[T]):
+    """Waiting jobs by prefix. A prefix whose first call is under way waits for it; others go on meanwhile."""
+
+    def __init__(self, prefix: Callable[[T], str] | None) -> None:
+        self._prefix = prefix
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()
+        self._count = 0
+        self._running: dict[str, int] = {}
+        self._warm: OrderedDict[str, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, job: T) -> None:
+        self._waiting.setdefault(self._name(job), deque()).append(job)
+        self._count += 1
+
+    def take(self) -> tuple[T] | None:
+        """The next job that may start, None when there is none."""
+        for name, jobs in self._waiting.items():
+            if name and name not in self._warm and self._running.get(name):
+                continue
+            job = jobs.popleft()
+            if not jobs:
+                del self._waiting[name]
+            self._count -= 1
+            self._running[name] = self._running.get(name, 0) + 1
+            return (job,)
+        return None
+
+    def finished(self, job: T) -> None:
+        name = self._name(job)
+        self._running[name] -= 1
+        if not self._running[name]:
+            del self._running[name]
+        if name:
+            self._warm[name] = None
+            self._warm.move_to_end(name)
+            if len(self._warm) > 1_000:
+                self._warm.popitem(last=False)
+
+    def _name(self, job: T) -> str:
+        return self._prefix(job) if self._prefix is not None else ""
+
+
+async def _each(jobs: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+    if isinstance(jobs, AsyncIterable):
+        async for job in jobs:
+            yield job
+    elif isinstance(jobs, Sequence):
+        for job in jobs:
+            yield job
+    else:
+        rest = iter(jobs)
+        while (found := await asyncio.to_thread(_next, rest)) is not None:
+            yield found[0]
+
+
+def _next(rest: Iterator[T]) -> tuple[T] | None:
+    for job in rest:
+        return (job,)
+    return None
+
+
+@contextlib.contextmanager
+def _interrupts(runner: _Runner[Any, Any]) -> Iterator[None]:
+    """Ctrl-C stops the runner while this lasts; where signals cannot be handled, they keep their usual meaning."""
+    loop = asyncio.get_running_loop()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        loop.add_signal_handler(signal.SIGINT, runner.stop)
+    except (NotImplementedError, RuntimeError, ValueError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
