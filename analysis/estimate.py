@@ -118,6 +118,8 @@ def estimate(
             estimand, population, value, n=n, n_clusters=n_clusters, method=method,
             reason=reason or "too few independent units for an interval", warnings=tuple(warnings),
         )  # fmt: skip
+    if se < 1e-12 * max(1.0, abs(value)):
+        se = 0.0
     half = t_quantile((1 + level) / 2, df) * se
     p = None
     if test:

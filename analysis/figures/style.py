@@ -69,13 +69,7 @@ _RC: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "ambjudge",
     "text.parse_math": False,
-    **{
-        name: INK
-        for name in (
-            "text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color",
-            "grid.color", "legend.labelcolor",
-        )
-    },
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color", "grid.color", "legend.labelcolor"), INK),
 }  # fmt: skip
 
 
@@ -140,21 +134,20 @@ def interval(
 def point(ax: Axes, x: float, y: float, colour: str, *, hollow: bool = False, size: float = 6) -> None:
     """The estimate itself; hollow when it says little."""
     face = "none" if hollow else colour
-    ax.plot(
-        [x], [y], "o", markersize=size, markerfacecolor=face, markeredgecolor=colour, markeredgewidth=1.4, zorder=4
-    )
+    ax.plot([x], [y], "o", markersize=size, markerfacecolor=face, markeredgecolor=colour, markeredgewidth=1.4, zorder=4)
 
 
-def column(ax: Axes, texts: Sequence[str], title: str = "", x: float = 1.02, align: str = "left") -> None:
-    """A column of text beside the rows of an axis, with its heading where titles stand."""
-    for at, text in enumerate(texts):
+def panel(ax: Axes, columns: Sequence[tuple[float, str, str, Sequence[str]]]) -> None:
+    """Columns of text on an axis of their own beside the rows: (place 0-1, left|right, heading, texts)."""
+    ax.axis("off")
+    for x, align, title, texts in columns:
+        for at, text in enumerate(texts):
+            ax.annotate(
+                text, (x, at), xycoords=("axes fraction", "data"), va="center", ha=align, fontsize=8.5, in_layout=False
+            )  # fmt: skip
         ax.annotate(
-            text, (x, at), xycoords=("axes fraction", "data"), va="center", ha=align, fontsize=8.5, annotation_clip=False
-        )  # fmt: skip
-    if title:
-        ax.annotate(
-            title, (x, 1), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points", va="bottom", ha=align,
-            fontsize=8.5, annotation_clip=False,
+            title, (x, 1), xycoords="axes fraction", xytext=(0, 8), textcoords="offset points", va="bottom", ha=align,
+            fontsize=8.5, in_layout=False,
         )  # fmt: skip
 
 

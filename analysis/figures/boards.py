@@ -1,0 +1,176 @@
+"""Leaderboards as figures: dots with both intervals and rank sets, the same by track, and all paired differences."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from .drawn import Drawn, Nothing, Row, Tables, both_populations, tidy_rows, with_value
+from .style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    blank,
+    interval,
+    label,
+    labels,
+    panel,
+    plain,
+    point,
+    rows_axis,
+    signed,
+    span,
+    styled,
+)
+
+MOST_AGENTS = 40
+"""Rows of a leaderboard figure; the table has all."""
+MOST_PAIRED = 16
+"""Agents of the matrix of differences: beyond, its numbers cannot be read."""
+
+
+def leaderboard(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """Agents by mean Overall, with intervals for new and for the same tasks and the ranks that stay possible."""
+    pairs = both_populations(with_value(tidy_rows(tables, "leaderboard", scope="overall")), "agent")[:MOST_AGENTS]
+    with styled():
+        figure = blank(1.1 + 0.34 * len(pairs))
+        ax, side = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
+        for at, (new, same) in enumerate(pairs):
+            _dot(ax, at, new, same)
+        rows_axis(ax, labels([new["agent"] for new, _ in pairs]))
+        ax.grid(axis="x")
+        ax.set_xlabel("mean Overall (0–100)")
+        ranks = [f"{new['rank_lo']}–{new['rank_hi']}" if new["rank_lo"] else "–" for new, _ in pairs]
+        panel(side, [
+            (0.13, "right", "mean", [plain(new["value"]) for new, _ in pairs]),
+            (0.19, "left", "95 %, new tasks", [span(new["lo"], new["hi"]) for new, _ in pairs]),
+            (0.78, "right", "ranks", ranks),
+            (1.0, "right", "runs", [str(new["runs"]) for new, _ in pairs]),
+        ])  # fmt: skip
+    best = pairs[0][0]
+    return Drawn(
+        figure,
+        "Mean of runs by track, then of tracks. Pale bar: 95 % interval for other tasks of the same kind; thin line: for "
+        "these tasks again. Ranks: those that new tasks leave possible, jointly for all agents at 95 %.",
+        f"Leaderboard of {len(pairs)} agents; {label(best['agent'])} leads with {plain(best['value'])}.",
+    )
+
+
+def _dot(ax: object, at: int, new: Row, same: Row | None, colour: str = BLUE) -> None:
+    interval(ax, at, new["lo"], new["hi"], colour, thick=True)  # type: ignore[arg-type]
+    if same is not None:
+        interval(ax, at, same["lo"], same["hi"], colour, thick=False)  # type: ignore[arg-type]
+    point(ax, new["value"], at, colour)  # type: ignore[arg-type]
+
+
+def leaderboard_tracks(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """The leaderboard of each track, agents in the overall order."""
+    rows = with_value(tidy_rows(tables, "leaderboard", scope="track"))
+    tracks = sorted({row["name"] for row in rows})
+    if len(tracks) < 2:
+        raise Nothing("one track only: its leaderboard is the overall one")
+    order = list(dict.fromkeys(row["agent"] for row in tidy_rows(tables, "leaderboard", scope="overall")))[:MOST_AGENTS]
+    columns = min(3, len(tracks))
+    lines = math.ceil(len(tracks) / columns)
+    with styled():
+        figure = blank(lines * (0.75 + 0.24 * len(order)) + 0.3)
+        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        for at, ax in enumerate(grid.flat):
+            if at >= len(tracks):
+                ax.remove()
+                continue
+            there = [row for row in rows if row["name"] == tracks[at]]
+            for new, same in both_populations(there, "agent"):
+                if new["agent"] in order:
+                    _dot(ax, order.index(new["agent"]), new, same)
+            rows_axis(ax, labels(order, 20))
+            ax.grid(axis="x")
+            tasks = max(row["tasks"] or 0 for row in there)
+            ax.set_title(f"{label(tracks[at])} ({tasks} task{'s' if tasks != 1 else ''})")
+            ax.tick_params(labelbottom=at >= len(tracks) - columns)
+        figure.supxlabel("mean Overall (0–100)", fontsize=9)
+    return Drawn(
+        figure,
+        "Means over runs within each track, agents in the overall order. Pale bar: 95 % interval for new tasks of the track; "
+        "thin line: for these tasks again. A missing pale bar: one task only.",
+        f"Leaderboards of {len(tracks)} tracks for {len(order)} agents.",
+    )
+
+
+def pairwise(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """Differences between agents, paired by task: row minus column."""
+    rows = with_value(row for row in tidy_rows(tables, "pairwise") if row["population"] != "same")
+    order = list(dict.fromkeys(row["agent"] for row in tidy_rows(tables, "leaderboard", scope="overall")))
+    if len(order) > MOST_PAIRED:
+        raise Nothing(f"{len(order)} agents: the matrix is drawn for at most {MOST_PAIRED}; the table has all pairs")
+    place = {agent: at for at, agent in enumerate(order)}
+    biggest = max(abs(row["value"]) for row in rows) or 1.0
+    n = len(order)
+    with styled():
+        from matplotlib.patches import Rectangle
+
+        figure = blank(0.9 + 0.5 * n)
+        ax = figure.subplots()
+        for row in rows:
+            at, other = place[row["agent"]], place[row["other"]]
+            value, half = row["value"], None if row["hi"] is None else row["hi"] - row["value"]
+            if at > other:
+                at, other, value = other, at, -value
+            for y, x, v in ((at, other, value), (other, at, -value)):
+                colour = BLUE if v > 0 else ORANGE
+                clear = row["p_holm"] is not None and row["p_holm"] < 0.05
+                ax.add_patch(
+                    Rectangle(
+                        (x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, alpha=0.08 + 0.5 * abs(v) / biggest,
+                        linewidth=0,
+                    )
+                )  # fmt: skip
+                text = signed(v) + ("*" if clear else "")
+                ax.text(x, y - 0.12, text, ha="center", va="center", fontsize=8.5, fontweight="bold" if clear else None)
+                if half is not None:
+                    ax.text(x, y + 0.22, f"±{half:.1f}", ha="center", va="center", fontsize=7)
+        rows_axis(ax, labels(order))
+        ax.set_xlim(-0.5, n - 0.5)
+        ax.set_xticks(range(n), labels(order, 12), rotation=30 if n > 6 else 0, ha="right" if n > 6 else "center")
+        ax.spines["bottom"].set_visible(False)
+        ax.tick_params(axis="x", length=0)
+    clear_pairs = sum(1 for row in rows if row["p_holm"] is not None and row["p_holm"] < 0.05)
+    return Drawn(
+        figure,
+        "Row minus column in points of Overall, paired by task, with the half-width of the 95 % interval for new tasks. "
+        "Star and bold: p < .05 after Holm over all pairs.",
+        f"Differences between {n} agents; {clear_pairs} of {len(rows)} pairs differ clearly.",
+    )
+
+
+def recovery(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """How often runs with two or more codes still hand in something scorable."""
+    rows = with_value(row for row in tidy_rows(tables, "recovery") if row["population"] != "same")[: MOST_AGENTS + 1]
+    with styled():
+        figure = blank(1.0 + 0.32 * len(rows))
+        ax, side = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
+        for at, row in enumerate(rows):
+            everyone = row["agent"] == "(all)"
+            ax.barh(at, row["value"], height=0.62, color=INK if everyone else GREEN, alpha=0.45, linewidth=0)
+            interval(ax, at, row["lo"], row["hi"], INK if everyone else GREEN, thick=False)
+        rows_axis(ax, ["all agents" if row["agent"] == "(all)" else label(row["agent"]) for row in rows])
+        ax.set_xlim(0, 1)
+        ax.grid(axis="x")
+        ax.set_xlabel("share of runs with two or more codes that reach a scored submission")
+        panel(side, [
+            (0.13, "right", "share", [f"{row['value']:.2f}" for row in rows]),
+            (0.19, "left", "95 %", [span(row["lo"], row["hi"], 2) for row in rows]),
+            (0.68, "right", "runs", [str(row["runs"]) for row in rows]),
+            (1.0, "right", "codes a run", [plain(row["codes_per_run"], 2) for row in rows]),
+        ])  # fmt: skip
+    return Drawn(
+        figure,
+        "Interval: jackknife over tasks, or Wilson's where runs are few (the table says which). Agents with more codes are "
+        "seen on harder runs: not a fair contest between agents.",
+        f"Recovery rates of {len(rows)} rows; overall {rows[0]['value']:.2f}.",
+    )
+
+
+__all__ = ["leaderboard", "leaderboard_tracks", "pairwise", "recovery"]

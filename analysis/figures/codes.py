@@ -1,0 +1,280 @@
+"""Codes as figures: how often they fire, what they go with, how the score falls with their number, how firm that is."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ..design import prepared
+from ..dose import GROUPS
+from ..frames import CODES
+from .drawn import Drawn, Nothing, Row, Tables, both_populations, tidy_rows, with_value
+from .style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PINK,
+    SKY,
+    YELLOW,
+    blank,
+    interval,
+    label,
+    panel,
+    plain,
+    point,
+    points_cloud,
+    rows_axis,
+    signed,
+    span,
+    styled,
+)  # fmt: skip
+
+CODE_NAMES = {
+    "E1": "understanding",
+    "E2": "data, model setup",
+    "E3": "verification",
+    "E4": "implementation",
+    "E5": "deliverable",
+}
+PARTS = (("judge part", "judged stages S1–S3", SKY), ("rule part", "checked stages S4–S5", YELLOW), ("task part", "Task metric", BLUE))  # fmt: skip
+SEED = 20260601
+"""Of the sideways scatter of single runs: looks only."""
+
+
+def _named(code: str) -> str:
+    return f"{code} {CODE_NAMES[code]}" if code in CODE_NAMES else label(code)
+
+
+def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """How often each code fires per run, and its share of all fired codes."""
+    rows = tidy_rows(tables, "code_prevalence")
+    rows = [row for row in rows if row["code"] in CODES and row.get("agent") in (None, "(all)")]
+    measures = [("rate per run", "runs that fired it, %"), ("share of fired codes", "share of fired codes, %")]
+    with_value(rows)
+    with styled():
+        figure = blank(2.4)
+        axes = figure.subplots(1, 2, sharey=True)
+        for ax, (measure, title) in zip(axes, measures, strict=True):
+            for at, code in enumerate(CODES):
+                pair = both_populations((r for r in rows if r["measure"] == measure and r["code"] == code), "code")
+                for new, same in pair:
+                    if new["value"] is None:
+                        continue
+                    ax.barh(at, 100 * new["value"], height=0.62, color=ORANGE, alpha=0.4, linewidth=0)
+                    lo, hi = (new["lo"], new["hi"]) if new["lo"] is not None else (None, None)
+                    if lo is not None and hi is not None:
+                        interval(ax, at, 100 * max(0.0, lo), 100 * hi, ORANGE, thick=False)
+                    end = 100 * (hi if hi is not None else new["value"])
+                    ax.annotate(
+                        f"{100 * new['value']:.1f}", (end, at), xytext=(5, 0), textcoords="offset points", va="center",
+                        fontsize=8.5,
+                    )  # fmt: skip
+            ax.set_title(title)
+            ax.grid(axis="x")
+            ax.margins(x=0.12)
+            ax.set_xlim(left=0)
+        rows_axis(axes[0], [_named(code) for code in CODES])
+        rows_axis(axes[1], [_named(code) for code in CODES])
+        axes[1].tick_params(labelleft=False)
+    return Drawn(
+        figure,
+        "A code that fired twice in a run counts once. Lines: 95 % intervals for new tasks. Shares add up to 100 %, so one "
+        "falls when another rises: read the rates too.",
+        "Rates per run and shares of the codes E1 to E5.",
+    )
+
+
+def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """Average marginal effects of the codes on Overall, and their exact split into judged, checked and Task parts."""
+    pairs = both_populations(tidy_rows(tables, "code_effects"), "code")
+    with_value([new for new, _ in pairs])
+    parts = tidy_rows(tables, "decompose_effects")
+    with styled():
+        figure = blank(1.35 + 0.42 * len(pairs))
+        ax, bars, side = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.85), sharey=True)
+        for at, (new, same) in enumerate(pairs):
+            if new["value"] is None:
+                reason = label(new["reason"] or "not estimated", 40) + " "
+                ax.text(0, at, reason, va="center", ha="right", fontsize=7.5, style="italic", in_layout=False)
+                continue
+            hollow = new["status"] != "ok"
+            interval(ax, at, new["lo"], new["hi"], BLUE, thick=True)
+            if same is not None:
+                interval(ax, at, same["lo"], same["hi"], BLUE, thick=False)
+            point(ax, new["value"], at, BLUE, hollow=hollow)
+        for axis in (ax, bars):
+            axis.axvline(0, color=INK, linewidth=0.8)
+            axis.grid(axis="x")
+        rows_axis(ax, [_named(new["code"]) for new, _ in pairs])
+        ax.set_title("effect on Overall, points")
+        ends = [new[end] for new, _ in pairs for end in ("lo", "value", "hi") if new[end] is not None]
+        ax.set_xlim(min(-10.0, *ends) * 1.04, max(1.0, *ends) * 1.04)
+        _split(bars, [new for new, _ in pairs], parts)
+        bars.tick_params(labelleft=False)
+        bars.spines["left"].set_visible(False)
+        bars.set_xlim(ax.get_xlim())
+        bars.set_title("the same effect, split")
+        if bars.patches:
+            figure.legend(loc="outside lower center", ncols=3, handlelength=1, columnspacing=1.5)
+        panel(side, [
+            (0.2, "right", "effect", [signed(new["value"]) for new, _ in pairs]),
+            (0.25, "left", "95 %, new tasks", [span(new["lo"], new["hi"]) for new, _ in pairs]),
+            (1.0, "right", "fired", [str(new["fired"]) for new, _ in pairs]),
+        ])  # fmt: skip
+    return Drawn(
+        figure,
+        "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too few firings to inform. An "
+        "association within agent, task and tier, not a cause. The Task part is the only external evidence; for E5 the "
+        "checked part holds by definition.",
+        "Effects of fired codes: "
+        + ", ".join(f"{new['code']} {signed(new['value'])}" for new, _ in pairs if new["value"] is not None),
+    )
+
+
+def _split(ax: object, effects: list[Row], parts: list[Row]) -> None:
+    for name, title, colour in PARTS:
+        first = True
+        for at, effect in enumerate(effects):
+            own = {row["part"]: row["value"] for row in parts if row["code"] == effect["code"]}
+            value = own.get(name)
+            if effect["value"] is None or value is None:
+                continue
+            before = [
+                own[other] for other, _, _ in PARTS[: [p[0] for p in PARTS].index(name)] if own.get(other) is not None
+            ]
+            start = sum(v for v in before if (v < 0) == (value < 0))
+            ax.barh(
+                at,
+                value,
+                left=start,
+                height=0.55,
+                color=colour,
+                alpha=0.75,
+                linewidth=0,
+                label=title if first else None,
+            )  # type: ignore[attr-defined]
+            first = False
+
+
+def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """Overall by number of fired codes, and the drop in percent, raw and within cells."""
+    rows = [row for row in tidy_rows(tables, "cliff") if row["population"] != "same"]
+    means = [row for row in rows if row["kind"] == "mean"]
+    with_value(means)
+    table = prepared(runs, keep_breach=False)[0].filter(pl.col("overall").is_finite() & pl.col("overall").is_not_null())
+    fired = table.select(pl.sum_horizontal(pl.col(code).cast(pl.Int64) for code in CODES)).to_series().clip(0, 3)
+    rng = np.random.default_rng(SEED)
+    jitter = rng.uniform(-0.3, 0.3, table.height)
+    with styled():
+        figure = blank(3.3)
+        ax, drops = figure.subplots(1, 2, width_ratios=(1.2, 1))
+        y, x = table["overall"].to_numpy(), fired.to_numpy()
+        for at, row in enumerate(means):
+            if row["value"] is None:
+                continue
+            here = x == at
+            points_cloud(ax, at + jitter[here], y[here], SKY, n=table.height, alpha=0.3)
+            interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
+            point(ax, at, row["value"], BLUE, size=7)
+            ax.annotate(
+                plain(row["value"]), (at, row["value"]), xytext=(9, 0), textcoords="offset points", va="center",
+                fontweight="bold",
+            )  # fmt: skip
+        known = [(at, row["value"]) for at, row in enumerate(means) if row["value"] is not None]
+        ax.plot([a for a, _ in known], [v for _, v in known], color=BLUE, linewidth=1, zorder=2)
+        ax.set_xticks(
+            range(4), [f"{group}\n{_percent(row['share'])}" for group, row in zip(GROUPS, means, strict=True)]
+        )
+        ax.set_xlim(-0.5, 3.6)
+        ax.set_xlabel("fired codes (share of runs)")
+        ax.set_title("Overall of runs, mean with 95 % interval")
+        ax.grid(axis="y")
+        _drops(drops, rows)
+    one = next((row for row in rows if row["kind"] == "drop_raw" and row["group"] == "1"), None)
+    return Drawn(
+        figure,
+        "Left: runs (spread sideways) and means. Right: change against runs without codes, raw and among repeats of the same "
+        "agent, task and tier; 95 % intervals for new tasks. The within-cell change is free of ‘harder cells fire more codes’.",
+        f"Overall by number of fired codes; one code against none: {signed(one['value'] if one else None)} %.",
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _drops(ax: object, rows: list[Row]) -> None:
+    """Changes in percent, raw beside within-cell: one code, two or more, and each code alone."""
+    names = [
+        ("1", "drop", "any one code"),
+        ("2+", "drop", "two or more"),
+        *((c, "single", f"{c} alone") for c in CODES),
+    ]
+    for at, (group, kind, _) in enumerate(names):
+        for suffix, offset, colour in (("raw", -0.17, ORANGE), ("within_cell", 0.17, GREEN)):
+            found = [row for row in rows if row["kind"] == f"{kind}_{suffix}" and row["group"] == group]
+            if not found or found[0]["value"] is None:
+                continue
+            interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)  # type: ignore[arg-type]
+            point(ax, found[0]["value"], at + offset, colour, size=4.5)  # type: ignore[arg-type]
+    rows_axis(ax, [name for _, _, name in names])  # type: ignore[arg-type]
+    ax.axvline(0, color=INK, linewidth=0.8)  # type: ignore[attr-defined]
+    ax.grid(axis="x")  # type: ignore[attr-defined]
+    ax.plot([], [], "o-", color=ORANGE, markersize=4.5, label="raw")  # type: ignore[attr-defined]
+    ax.plot([], [], "o-", color=GREEN, markersize=4.5, label="within cell")  # type: ignore[attr-defined]
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)  # type: ignore[attr-defined]
+    ax.set_title("change against no code, %")  # type: ignore[attr-defined]
+
+
+def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """How strong an unobserved cause would have to be, with the code and with the score, to erase each effect."""
+    rows = [
+        row for row in tidy_rows(tables, "code_effects")
+        if row["population"] != "same" and row["value"] is not None and row["robustness_value"] and row["status"] == "ok"
+    ]  # fmt: skip
+    if not rows:
+        raise Nothing("no code has an informative effect")
+    rows = sorted(rows, key=lambda row: -row["robustness_value"])
+    columns = min(4, len(rows))
+    lines = -(-len(rows) // columns)
+    with styled():
+        figure = blank(0.5 + 2.15 * lines)
+        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        axis = np.linspace(0.001, 0.8, 160)
+        x, y = np.meshgrid(axis, axis)
+        for at, ax in enumerate(grid.flat):
+            if at >= len(rows):
+                ax.remove()
+                continue
+            row = rows[at]
+            rv = row["robustness_value"]
+            f = (rv * rv / (1 - rv)) ** 0.5
+            left = 1 - np.sqrt(y * x / (1 - x)) / f
+            _contours(ax, x, y, left, row)
+            point(ax, rv, rv, ORANGE, size=5)
+            ax.annotate(f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5)
+            ax.set_title(f"{row['code']}: {signed(row['value'])} points")
+            ax.set_xlim(0, 0.8)
+            ax.set_ylim(0, 0.8)
+            ax.set_aspect("equal")
+        figure.supxlabel("partial R² of an unobserved cause with the code", fontsize=9)
+        figure.supylabel("partial R² with the score", fontsize=9)
+    return Drawn(
+        figure,
+        "Lines: what is left of the effect (points) if an unobserved cause of that strength acted within cells; on the thick "
+        "line nothing is left. RV: the strength, equal on both sides, that erases the effect (Cinelli and Hazlett).",
+        "Robustness values: " + ", ".join(f"{row['code']} {row['robustness_value']:.2f}" for row in rows),
+    )
+
+
+def _contours(ax: object, x: object, y: object, left: object, row: Row) -> None:
+    """Lines of 0, 1/4, 1/2, 3/4 of the effect, labelled in points."""
+    shares = (0.0, 0.25, 0.5, 0.75)
+    lines = ax.contour(  # type: ignore[attr-defined]
+        x, y, left, levels=shares, colors=[ORANGE, PINK, SKY, BLUE], linewidths=[2, 1, 1, 1], linestyles="solid"
+    )  # fmt: skip
+    ax.clabel(lines, fmt={s: plain(s * row["value"]) for s in shares}, fontsize=7, inline=True)  # type: ignore[attr-defined]
+
+
+__all__ = ["cliff", "code_effects", "code_rates", "sensitivity"]

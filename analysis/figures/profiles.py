@@ -1,0 +1,149 @@
+"""Stages against agents as a heatmap, and cost against score by track."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from ...trajectories.models import STAGES
+from ..design import prepared
+from .boards import MOST_AGENTS
+from .drawn import Drawn, Nothing, Tables, tidy_rows
+from .style import (
+    BLUE,
+    INK,
+    MARKERS,
+    ORANGE,
+    SERIES,
+    SKY,
+    blank,
+    label,
+    labels,
+    plain,
+    points_cloud,
+    rows_axis,
+    signed,
+    styled,
+)  # fmt: skip
+
+STAGE_TITLES = {"S1": "S1 Plan", "S2": "S2 Setup", "S3": "S3 Validate", "S4": "S4 Inference", "S5": "S5 Submit"}
+COSTS = (("cost_usd", "cost of the run, US$ (log)"), ("total_tokens", "tokens of the run (log)"), ("turns", "turns of the run (log)"))  # fmt: skip
+"""The first that enough runs have is drawn; the table has all."""
+
+
+def stage_profile(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """Stage means by agent, coloured by their distance from what agents reach on the same tracks."""
+    table = prepared(runs)[0]
+    long = (
+        table.select("agent", "track", *STAGES)
+        .unpivot(STAGES, index=["agent", "track"], variable_name="stage", value_name="score")
+        .filter(pl.col("score").is_finite() & pl.col("score").is_not_null())
+    )
+    if long.is_empty():
+        raise Nothing("no run has a stage score")
+    by_track = long.group_by("agent", "track", "stage").agg(pl.col("score").mean(), pl.len().alias("n"))
+    typical = pl.col("score").mean().over("track", "stage")
+    gaps = by_track.with_columns(gap=pl.col("score") - typical)
+    weight = pl.col("n") / pl.col("n").sum()
+    cells = gaps.group_by("agent", "stage").agg(
+        (pl.col("score") * weight).sum(), (pl.col("gap") * weight).sum(), pl.col("n").sum()
+    )  # fmt: skip
+    order = cells.group_by("agent").agg(pl.col("gap").mean()).sort(["gap", "agent"], descending=[True, False])
+    agents = order["agent"].to_list()[:MOST_AGENTS]
+    biggest = max(0.05, float(cells["gap"].abs().max() or 0))  # type: ignore[arg-type]
+    with styled():
+        from matplotlib.patches import Rectangle
+
+        figure = blank(0.75 + 0.5 * len(agents))
+        ax = figure.subplots()
+        for row in cells.iter_rows(named=True):
+            if row["agent"] not in agents:
+                continue
+            y, x = agents.index(row["agent"]), STAGES.index(row["stage"])
+            ax.add_patch(
+                Rectangle(
+                    (x - 0.485, y - 0.46), 0.97, 0.92, facecolor=BLUE if row["gap"] > 0 else ORANGE, linewidth=0,
+                    alpha=0.04 + 0.56 * min(1.0, abs(row["gap"]) / biggest),
+                )
+            )  # fmt: skip
+            text = f"{row['score']:.2f}   {signed(row['gap'], 2)}"
+            ax.text(x, y - 0.12, text, ha="center", va="center", fontsize=9)
+            ax.text(x, y + 0.25, f"n = {row['n']}", ha="center", va="center", fontsize=7)
+        rows_axis(ax, labels(agents))
+        ax.set_xlim(-0.5, 4.5)
+        ax.set_xticks(range(5), [STAGE_TITLES[stage] for stage in STAGES])
+        ax.xaxis.tick_top()
+        ax.spines["bottom"].set_visible(False)
+        ax.tick_params(axis="x", length=0)
+    return Drawn(
+        figure,
+        "Mean stage score (0–1) over the runs that have one, and its distance from the mean of agents on the same tracks: "
+        "blue above, orange below. An unscored stage is left out, never counted as 0.",
+        f"Stage means of {len(agents)} agents.",
+    )
+
+
+def cost_score(tables: Tables, runs: pl.DataFrame) -> Drawn:
+    """Cost against Overall, run by run, for each track, with the correlation over runs and within cells."""
+    table = prepared(runs)[0].with_columns(total_tokens=pl.col("input_tokens") + pl.col("output_tokens"))
+    usable = [pair for pair in COSTS if (table[pair[0]].cast(pl.Float64) > 0).sum() >= 3]
+    cost, axis_title = usable[0] if usable else COSTS[0]
+    data = table.filter((pl.col(cost) > 0) & pl.col("overall").is_not_null() & pl.col("overall").is_finite())
+    if data.height < 3:
+        raise Nothing("fewer than three runs have a cost and a score")
+    tracks = sorted(data["track"].unique().to_list())
+    agents = sorted(data["agent"].unique().to_list())
+    coloured = len(agents) <= len(MARKERS)
+    correlation = {(r["track"], r["kind"]): r for r in tidy_rows(tables, "cost_score", cost=cost)}
+    columns = min(3, len(tracks))
+    lines = math.ceil(len(tracks) / columns)
+    with styled():
+        figure = blank(lines * 2.25 + 0.75)
+        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        for at, ax in enumerate(grid.flat):
+            if at >= len(tracks):
+                ax.remove()
+                continue
+            part = data.filter(pl.col("track") == tracks[at])
+            ax.set_xscale("log")
+            for k, agent in enumerate(agents):
+                own = part.filter(pl.col("agent") == agent)
+                if own.is_empty():
+                    continue
+                colour = SERIES[k % len(SERIES)] if coloured else SKY
+                points_cloud(ax, own[cost], own["overall"], colour, n=data.height, size=5, alpha=0.28)
+                centre = math.exp(float(np.log(own[cost].to_numpy()).mean())), own["overall"].mean()
+                ax.plot(
+                    *([v] for v in centre), MARKERS[k % len(MARKERS)] if coloured else "o", color=colour, markersize=6.5,
+                    markeredgecolor=INK, markeredgewidth=0.7, zorder=4,
+                )  # fmt: skip
+            notes = [
+                f"{title} {plain(found['value'], 2)}"
+                for kind, title in (("runs_log_cost", "r runs"), ("within_cell", "within cell"))
+                if (found := correlation.get((tracks[at], kind))) and found["value"] is not None
+            ]
+            ax.set_title(label(tracks[at]) + (f"\n{', '.join(notes)}" if notes else ""), linespacing=1.4)
+            ax.grid()
+            ax.tick_params(labelbottom=at >= len(tracks) - columns, which="both")
+            ax.minorticks_off()
+        figure.supxlabel(axis_title, fontsize=9)
+        figure.supylabel("Overall", fontsize=9)
+        if coloured:
+            from matplotlib.lines import Line2D
+
+            handles = [
+                Line2D([], [], marker=MARKERS[k], color=SERIES[k % len(SERIES)], linestyle="", markersize=6, label=name)
+                for k, name in enumerate(labels(agents, 18))
+            ]
+            figure.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)), handletextpad=0.2)
+    return Drawn(
+        figure,
+        "Small dots: runs; large marks: agents (geometric mean of cost, mean score). r over runs mixes differences between "
+        "agents with those between their runs; within cell compares repeats of the same agent, task and tier.",
+        f"Cost against score on {len(tracks)} tracks for {len(agents)} agents.",
+    )
+
+
+__all__ = ["cost_score", "stage_profile"]

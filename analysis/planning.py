@@ -1,0 +1,153 @@
+"""Planning: how many tasks and repeats show a difference, how sure an order is, and which runs people should label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .design import code_columns, design, prepared
+from .estimate import t_quantile
+
+from .jackknife import group_sums
+
+SEED = 20260601
+RARE_FIRST = ("E1", "E2", "E4", "E3", "E5")
+
+
+@dataclass(frozen=True)
+class Components:
+    """Variances of a score (squared units): between repeats, agent x task, and tasks; None with the reason when unknown."""
+
+    repeat: float | None
+    agent_task: float | None
+    task: float | None
+    n_tasks: int
+    n_rep: float
+    n_tiers: int
+    reason: str | None = None
+
+
+def variance_components(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True) -> Components:
+    """Variance components by the method of moments (ANOVA): repeats pooled within cells, agent x task and task from means."""
+    d = design(table, outcome, keep_breach=True, prepare=prepare)
+    tiers = max(1, len(d.tiers))
+    if d.n == 0 or d.n_cells == d.n:
+        reason = "no runs" if d.n == 0 else "no repeats: the spread between repeats is unknown"
+        return Components(None, None, None, len(d.tasks), 1.0, tiers, reason)
+    size = np.bincount(d.cell, minlength=d.n_cells)
+    means = group_sums(d.y[:, None], d.cell, d.n_cells)[:, 0] / size
+    repeat = float(((d.y - means[d.cell]) ** 2).sum() / (size - 1).sum())
+    pair = d.agent * len(d.tasks) + d.task
+    shape = (len(d.agents), len(d.tasks))
+    count = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+    total = np.bincount(pair, d.y, minlength=shape[0] * shape[1]).reshape(shape)
+    whole = (count > 0).all(0)
+    a, t = shape[0], int(whole.sum())
+    n_rep = float(size.mean())
+    if a < 2 or t < 2:
+        return Components(repeat, None, None, len(d.tasks), n_rep, tiers, "needs two agents on two common tasks")
+    m = (total / np.where(count > 0, count, 1.0))[:, whole]
+    noise = repeat * float((1 / count[:, whole]).mean())
+    rest = m - m.mean(0) - m.mean(1, keepdims=True) + m.mean()
+    mixed = float((rest**2).sum() / ((a - 1) * (t - 1)))
+    agent_task = max(0.0, mixed - noise)
+    task = max(0.0, float(m.mean(0).var(ddof=1)) - mixed / a)
+    return Components(repeat, agent_task, task, len(d.tasks), n_rep, tiers)
+
+
+def power(
+    components: Components,
+    *,
+    tasks: Sequence[int] = (12, 24, 48, 96),
+    repeats: Sequence[int] = (5, 10, 20, 40),
+    tiers: int | None = None,
+) -> pl.DataFrame:
+    """The smallest true difference of two agents found with power .8 at level .05 (paired, new tasks), by design.
+
+    MDE = (t_.975 + t_.8) sqrt(2 s2_agent_task / T + 2 s2_repeat / (T tiers N)), t with T-1 degrees of freedom.
+    """
+    rows = []
+    v = tiers or components.n_tiers
+    for t in tasks:
+        for n in repeats:
+            mde, reason = None, components.reason
+            if components.repeat is not None and components.agent_task is not None and t > 1:
+                se = math.sqrt(2 * components.agent_task / t + 2 * components.repeat / (t * v * n))
+                mde = (t_quantile(0.975, t - 1) + t_quantile(0.8, t - 1)) * se
+                reason = None
+            elif reason is None:
+                reason = "needs two tasks"
+            rows.append({"tasks": t, "repeats": n, "tiers": v, "runs_per_agent": t * v * n, "mde80": mde, "reason": reason})
+    schema: dict[str, Any] = {"tasks": pl.Int64, "repeats": pl.Int64, "tiers": pl.Int64, "runs_per_agent": pl.Int64, "mde80": pl.Float64, "reason": pl.String}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def order_probability(means: Sequence[float], components: Components, *, draws: int = 20000, seed: int = SEED) -> dict[str, float | None]:
+    """Were these means the truth: how often a new set of as many tasks shows the same order, and the same first agent."""
+    if components.repeat is None or components.agent_task is None or len(means) < 2 or components.n_tasks < 2:
+        return {"same_order": None, "same_first": None}
+    t = components.n_tasks
+    sd = math.sqrt(components.agent_task / t + components.repeat / (t * components.n_tiers * components.n_rep))
+    truth = np.sort(np.asarray(means, dtype=float))[::-1]
+    seen = truth + sd * np.random.default_rng(seed).standard_normal((draws, len(truth)))
+    order = np.argsort(-seen, axis=1)
+    return {"same_order": float((order == np.arange(len(truth))).all(1).mean()), "same_first": float((order[:, 0] == 0).mean())}
+
+
+def label_plan(
+    table: pl.DataFrame, budget: int = 300, *, target: int = 40, already: Sequence[str] = (), seed: int = SEED, source: str = "any"
+) -> pl.DataFrame:
+    """Which runs to label within a budget: stratified by tags, rare codes first, with inclusion probabilities.
+
+    A run belongs to the stratum of its rarest tag (order E1, E2, E4, E3, E5, none). Each stratum gets up to `target`
+    runs, the rest goes in proportion to size. Columns: order, run_id, agent, task, tier, stratum, stratum_size,
+    probability (weigh a label by 1/probability). Runs in `already` are labelled and left out.
+    """
+    runs, _ = prepared(table)
+    runs = runs.filter(~pl.col("run_id").is_in(list(already)))
+    stratum = pl.lit("none")
+    columns = code_columns(runs, source)
+    for code in reversed(RARE_FIRST):
+        stratum = pl.when(columns[code].fill_null(False)).then(pl.lit(code)).otherwise(stratum)
+    runs = runs.with_columns(stratum=stratum)
+    names = [*RARE_FIRST, "none"]
+    sizes = {name: runs.filter(pl.col("stratum") == name).height for name in names}
+    budget = max(0, min(budget, runs.height))
+    wanted = {name: min(size, target) for name, size in sizes.items()}
+    if sum(wanted.values()) > budget:
+        scale = budget / sum(wanted.values())
+        wanted = {name: math.floor(n * scale) for name, n in wanted.items()}
+    left = budget - sum(wanted.values())
+    while left > 0:
+        room = {name: sizes[name] - wanted[name] for name in names if sizes[name] > wanted[name]}
+        share = {name: min(room[name], max(1, math.floor(left * room[name] / sum(room.values())))) for name in room}
+        for name in sorted(share, key=lambda s: -share[s]):
+            give = min(share[name], left)
+            wanted[name] += give
+            left -= give
+    rng = np.random.default_rng(seed)
+    parts = []
+    for name in names:
+        group = runs.filter(pl.col("stratum") == name).sort("run_id")
+        if wanted[name]:
+            picked = np.sort(rng.choice(group.height, wanted[name], replace=False))
+            parts.append(group[picked.tolist()].select(
+                "run_id", "agent", "task", "tier", "stratum", pl.lit(sizes[name]).alias("stratum_size"),
+                pl.lit(wanted[name] / sizes[name]).alias("probability"),
+            ))  # fmt: skip
+    schema: dict[str, Any] = {
+        "order": pl.UInt32, "run_id": pl.String, "agent": pl.String, "task": pl.String, "tier": pl.String,
+        "stratum": pl.String, "stratum_size": pl.Int32, "probability": pl.Float64,
+    }  # fmt: skip
+    if not parts:
+        return pl.DataFrame(schema=schema)
+    plan = pl.concat(parts)
+    # A random order, so that stopping early leaves a sample of each stratum.
+    return plan[rng.permutation(plan.height).tolist()].with_row_index("order", offset=1).cast(schema)  # type: ignore[arg-type]
+
+
