@@ -36,6 +36,18 @@ _COMPATIBLE = re.compile(
     r"questions?\.json|manifest|\.keys\(\)",
     re.IGNORECASE,
 )
+_PROPERTIES = tuple(
+    re.compile(words, re.IGNORECASE)
+    for words in (
+        r"\.shape|\.size\b",
+        r"dtype|\.mode\b",
+        r"zooms|spacing|pixdim",
+        r"affine|axcodes|orientation",
+        r"\bmin\b|\bmax\b|percentile|\bmean\(",
+        r"\.keys\(\)|columns|schema|manifest",
+    )
+)
+"""Properties of an input that decide whether a model can take it (paper table 7, S2b of the tracks)."""
 _BROKEN_SETUP = re.compile(
     r"ModuleNotFoundError|ImportError|No module named|No matching distribution|CUDA|out of memory|FileNotFoundError|"
     r"Connection|Temporary failure|size mismatch|Missing key|Unexpected key|permission denied|command not found",
@@ -107,6 +119,8 @@ def _setup(turn: Turn, own: Stage, code: str, output: str, first_run: bool) -> f
         score += 0.5
     if _COMPATIBLE.search(code) and own in ("S1", "S2", "S3"):
         score += 1.0
+        if sum(bool(p.search(code)) for p in _PROPERTIES) >= 3:
+            score += 1.0  # inputs are inspected in earnest, not in passing
     if turn.failed and _BROKEN_SETUP.search(output):
         score += 1.5
     if turn.index == 1:
