@@ -13,6 +13,7 @@ from .registry import Finding, detector
 
 _GAVE_UP = re.compile(
     r"need more steps|step limit|maximum (?:number of )?(?:steps|iterations|turns)|ran out of (?:steps|time|turns)"
+    r"|(?:can[’']t|cannot|not able to|unable to|couldn[’']t) (?:install|convert|complete|proceed|produce|run)\b|tried [^.\n]{0,120}\bbut\b"
     r"|(?:could|was) not (?:able to )?(?:complete|finish|produce)|unable to (?:complete|finish|produce)",
     re.IGNORECASE,
 )
@@ -79,7 +80,7 @@ def ended_without_deliverable(ctx: CodeContext) -> Iterable[Finding]:
         return
     gave_up = _GAVE_UP.search(ctx.turn(ctx.last).text)
     written = [t for t in ctx.write_turns if t not in ctx.failed_turns]
-    if gave_up and not written:
+    if gave_up and not written and not (ctx.run.track is None and not ctx.failures):
         yield Finding((ctx.last,), "The run ended by giving up, and no deliverable was written.", 0.85)
     elif not written and ctx.run.track is not None and ctx.run.status.ended in ("cut", "stopped"):
         yield Finding((ctx.last,), "The run ended without a submission and without having written outputs.", 0.85)

@@ -28,7 +28,7 @@ class Episode(Frozen):
     """One step that failed. `resolved_at` is the turn at which the step worked, None when it never did."""
 
     cause: str
-    """What went wrong, one line: the kind that occurred most, with the message of its first occurrence."""
+    """What went wrong, one line: the kind that occurred most (of equals the first), with its first message."""
     kind: str
     stage: Stage
     environment: bool
@@ -36,6 +36,8 @@ class Episode(Frozen):
     first_turn: int
     turns: tuple[int, ...]
     attempts: int
+    errors: int = 1
+    """How many different errors the attempts ended in."""
     resolved_at: int | None = None
 
     @property
@@ -157,6 +159,7 @@ def _episode(group: list[Failure], steps: _Steps, segmentation: Segmentation, fa
         first_turn=first.turn,
         turns=tuple(dict.fromkeys(f.turn for f in group)),
         attempts=len(group),
+        errors=len({f.signature for f in group}),
         resolved_at=_resolved(last, steps, failed),
     )
 

@@ -19,8 +19,9 @@ REPEATED = 3
 def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     for episode in ctx.episodes:
         if episode.attempts >= REPEATED and episode.environment == environment:
-            end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and was never overcome"
-            why = f"The same step failed {episode.attempts} times ({short(episode.cause)}) {end}."
+            end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and is not seen to work later"
+            many = f"with {episode.errors} different errors, e.g. " if episode.errors > 1 else ""
+            why = f"The same step failed {episode.attempts} times ({many}{short(episode.cause)}) {end}."
             yield Finding(episode.turns, why, 0.9 if episode.attempts > REPEATED else 0.8, episode.stage)
 
 

@@ -56,6 +56,7 @@ _VARYING = re.compile(
     r"(?:token\w{0,3}|mean|std|sigma|score|prob\w{0,8}|conf\w{0,8}|area|volume|dice|acc\w{0,6}|loss|voxels?|ssim|psnr|words?|chars?|len(?:gth)?|margin)"
     r"\W{0,4}$", re.IGNORECASE)  # fmt: skip
 
+_TRAINS = re.compile(r"\.backward\(|\bTrainer\(|TrainingArguments|optim(?:izer)?\.step\(|\.train\(\)[^\n]{0,80}loss")
 _PER_ITEM = re.compile(
     r"\b(?:tokens?|words?|char\w{0,7}|voxels?|pixels?|boxes|cells)\b\W{0,3}(?:count)?\W{0,4}$", re.IGNORECASE
 )
@@ -67,6 +68,7 @@ _EXTREME = re.compile(
 def signs(ctx: CodeContext) -> tuple[Sign, ...]:
     """Signs in the outputs of turns that ran a model, wrote or checked outputs (S3 on), in order."""
     found: list[Sign] = []
+    trains = any(f.training for f in ctx.features) or any(_TRAINS.search(t.code[:400_000]) for t in ctx.run.turns)
     for turn in ctx.run.turns:
         feature = ctx.feature(turn.index)
         late = ctx.stage(turn.index) in ("S3", "S4", "S5")
@@ -78,7 +80,7 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
             found.extend(_fallback(ctx, turn.index, lines))
             found.extend(_nan(turn.index, lines))
             found.extend(_one_class(ctx, turn.index, lines))
-            if not any(f.training for f in ctx.features):  # a fresh head is meant to be there when it is trained
+            if not trains:  # a fresh head is meant to be there when it is trained
                 found.extend(_unloaded(turn.index, lines))
             found.extend(_constant(turn.index, lines))
             found.extend(_linear(turn.index, lines))

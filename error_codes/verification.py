@@ -22,6 +22,10 @@ _ADMITTED = re.compile(
     r"[^.\n]{0,40}\b(?:finish|complet|processed|written|produced|saved)|\bmissing\b|\bfailed for\b|\bpartial\b|\bneed more steps",
     re.IGNORECASE,
 )
+_FAILURE_SAID = re.compile(
+    r"\b(?:unable|cannot|can[’']t|could ?n[o’']t|could not|tried [^.\n]{0,120}\bbut\b|not available|unfortunately|timed out|gave up)\b",
+    re.IGNORECASE,
+)
 _DENIED = re.compile(
     r"\b(?:no|none|nothing|zero|0|without|any|isn't|aren't)\b[^.\n]{0,40}?\b(?:missing|incomplete|partial)\b",
     re.IGNORECASE,
@@ -91,7 +95,8 @@ def failed_batch_accepted(ctx: CodeContext) -> Iterable[Finding]:
     final = ctx.final_write
     if final is None or final not in ctx.failed_turns or not ctx.handed_over or ctx.checks:
         return
-    if _SUCCESS.search(ctx.turn(ctx.last).text) and not _admits(ctx):
+    last = ctx.turn(ctx.last).text
+    if _SUCCESS.search(last) and not _FAILURE_SAID.search(last) and not _admits(ctx):
         yield Finding(
             (final, ctx.last), "The last run over the cases failed and success was declared without a look.", 0.85
         )
@@ -260,7 +265,7 @@ def orientation_ignored(ctx: CodeContext) -> Iterable[Finding]:
 def defect_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """The agent itself described a defect of its results, and handed over without opening one output."""
     final = ctx.final_write
-    if final is None or ctx.checks or not ctx.handed_over or not ctx.model_turns:
+    if final is None or ctx.checks or not ctx.handed_over or not ctx.model_turns or ctx.run.track is None:
         return
     for turn in ctx.run.turns[ctx.model_turns[0] : ctx.last]:
         match = _DEFECT.search(turn.text) if ctx.stage(turn.index) in ("S3", "S4", "S5") else None

@@ -111,6 +111,15 @@ _FETCHES = re.compile(
     r"\bpip3? install\b|\bconda (?:install|create|env)\b|\bapt(?:-get)? install\b|\buv (?:pip|add|sync)\b|\bwget\b|\bcurl\b"
     r"|\bgit clone\b|snapshot_download|hf_hub_download|huggingface-cli|urlretrieve|load_dataset\("
 )
+_INPUT_PATH = re.compile(
+    r"data|model|checkpoint|ckpt|weight|input|image|public|/mnt|share|corpus|\.(?:nii|pt|pth|onnx|safetensors|npy|csv|h5|h5ad|dcm)\b",
+    re.IGNORECASE,
+)
+_OWN_PATH = re.compile(r"output|result|log|workspace|config|/tmp|figure|plot", re.IGNORECASE)
+_NO_COMMAND = re.compile(r"No such file or directory: '[\w+-]{1,40}'$")
+_INSTALLER = re.compile(
+    r"subprocess-exited-with-error|originates from a subprocess|Failed to build|failed-wheel-build|metadata-generation-failed"
+)
 _LOCALHOST = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0")
 
 _HEADER = "Traceback (most recent call last)"
@@ -222,6 +231,9 @@ def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
         family = "tool" if action.kind not in ("execute", "other") else _cause(last, "exit")
         quiet = family == "exit" and code == 1 and len(observation.text.strip()) < 400 and action.language != "python"
         found = Finding(0, "tool error" if family == "tool" else f"exit {code}", family, last, 0.5 if quiet else 0.7)
+    elif failed and found.family in ("code", "exit") and _INSTALLER.search(observation.text[-40_000:]):
+        # An error inside a package's own build is the package's.
+        found = found._replace(family="package", confidence=0.9)
     elif failed and found.confidence < 0.9:
         probe = found.kind == "look-up"
         found = found._replace(confidence=0.4 if probe else 0.9)
@@ -236,7 +248,9 @@ def find_errors(text: str) -> tuple[Finding, ...]:
 def _failure(turn: int, slot: int, observation: Observation, found: Finding) -> Failure:
     family = found.family
     environment = family in ENVIRONMENT
-    if family == "shell":
+    if family == "path" and (_OWN_PATH.search(found.message) or not _INPUT_PATH.search(found.message)):
+        environment = False  # a file of the agent's own making that is not where it was looked for
+    if family == "shell" or _NO_COMMAND.search(found.message):
         environment = True  # a missing command is a missing tool
     if family == "package" and _API_MISUSE.search(found.message) and not found.in_library:
         environment = False  # the agent's own line asks for a name that the installed package does not have
