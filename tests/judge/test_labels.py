@@ -1,0 +1,165 @@
+"""Human labels: every recorded file comes back byte for byte; what has no meaning is refused by field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ambjudge.errors import InputError
+from ambjudge.judge.labels import (
+    dump_labels,
+    export_labels,
+    import_labels,
+    parse_labels,
+    problems,
+    read_labels,
+    stored_labels,
+)
+from ambjudge.judge.store import open_store
+from ambjudge.rubrics.load import load_rubric, rubric_for
+from ambjudge.trajectories.load import load_run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+FILES = sorted((RECORDED / "labels").glob("*/*.json"))
+GOLD = RECORDED / "labels" / "gold" / "kidney-lite-01.json"
+
+
+def test_every_recorded_file_goes_through_the_store_unchanged(tmp_path):
+    assert len(FILES) > 30
+    with open_store(tmp_path / "s.db") as store:
+        assert all(import_labels(store, read_labels(path)) for path in FILES)
+        assert not any(import_labels(store, read_labels(path)) for path in FILES)
+        written = export_labels(stored_labels(store), tmp_path / "out")
+    assert {path.relative_to(tmp_path / "out") for path in written} == {
+        p.relative_to(RECORDED / "labels") for p in FILES
+    }
+    for path in FILES:
+        assert (tmp_path / "out" / path.relative_to(RECORDED / "labels")).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted((RECORDED / "labels" / "gold").glob("*.json")), ids=lambda p: p.stem)
+def test_gold_labels_fit_their_run_and_rubric(path):
+    run = load_run(RECORDED / "runs" / path.stem)
+    assert problems(read_labels(path), run, rubric_for(run.track, run.task)) == []
+
+
+def _with(**update):
+    return {**json.loads(GOLD.read_text()), **update}
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param([], "is list", id="list"),
+        pytest.param({"annotator": "a"}, "run: missing", id="no-run"),
+        pytest.param(_with(annotator=" "), "annotator: ' '", id="blank-annotator"),
+        pytest.param(_with(extra=1), "unknown field 'extra'", id="unknown"),
+        pytest.param(_with(stages=["S1"]), "stages: list, not an object", id="stages-list"),
+        pytest.param(_with(stages={"0": "S1"}), "stages.0: int, not a turn number", id="turn-0"),
+        pytest.param(_with(stages={"01": "S1"}), "stages.01", id="turn-01"),
+        pytest.param(_with(stages={"١": "S1"}), "not a turn number", id="arabic-digit"),
+        pytest.param(_with(stages={"1": "S6"}), "stages.1: 'S6', not one of S1-S5", id="stage-6"),
+        pytest.param(_with(criteria={"S1a": True}), "criteria.S1a: bool", id="bool-is-no-grade"),
+        pytest.param(_with(criteria={"S1a": 2}), "criteria.S1a: int, not a number in", id="above-1"),
+        pytest.param(_with(criteria={"S1a": float("nan")}), "criteria.S1a: float", id="nan"),
+        pytest.param(_with(criteria={"S1a": "1"}), "criteria.S1a: '1'", id="text-value"),
+        pytest.param(_with(evidence={"S1a": 4}), "evidence.S1a: int, not a list", id="evidence-number"),
+        pytest.param(_with(evidence={"S1a": [True]}), "evidence.S1a", id="evidence-bool"),
+        pytest.param(_with(evidence={"S1a": ["4"]}), "evidence.S1a", id="evidence-text"),
+        pytest.param(_with(codes={"E3": [1]}), "codes.E3: list", id="code-list"),
+        pytest.param(_with(codes={"E3": {"turns": [-1]}}), "codes.E3.turns: int", id="code-turn"),
+        pytest.param(_with(notes=3), "notes: int", id="notes"),
+    ],
+)
+def test_what_is_no_label_is_refused_by_field(data, said):
+    with pytest.raises(InputError, match=said) as caught:
+        parse_labels(data)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("update", "said"),
+    [
+        pytest.param({"run": "other"}, "labels of 'other', the run is 'kidney-lite-01'", id="other-run"),
+        pytest.param({"stages": {"1": "S1", "99": "S5"}}, "stages: turn 99 of a run with 17", id="turn-outside"),
+        pytest.param({"stages": {"1": "S1"}}, "turn 2 and 15 more without a stage", id="turns-missing"),
+        pytest.param({"criteria": {"S1z": 1}}, "criteria.S1z: not in rubric segmentation", id="unknown-criterion"),
+        pytest.param({"criteria": {"S1a": 1}}, "criteria: S3 is missing", id="criterion-missing"),
+        pytest.param({"criteria": {"S3": 0.7}}, "criteria.S3: 0.7 is not one of 1, 0.5, 0", id="off-scale"),
+        pytest.param({"criteria": {"S3": None}}, "criteria.S3: null, but the item always applies", id="null"),
+        pytest.param({"evidence": {"S3": [18]}}, "evidence.S3: turn 18", id="evidence-outside"),
+        pytest.param({"evidence": {"S9": [1]}}, "evidence.S9: no value", id="evidence-without-value"),
+        pytest.param({"codes": {"E9": {"turns": [1], "why": ""}}}, "codes.E9: not one of E1", id="code"),
+        pytest.param({"codes": {"E3": {"turns": [40], "why": ""}}}, "codes.E3.turns: turn 40", id="code-outside"),
+    ],
+)
+def test_what_contradicts_run_or_rubric_is_listed(update, said):
+    run = load_run(RECORDED / "runs" / "kidney-lite-01")
+    found = problems(parse_labels(_with(**update)), run, load_rubric("segmentation"))
+    assert any(said in line for line in found), found
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/abs", "a/b", "..", "", " . ", "x\0y", "\ud800", "é" * 300])
+def test_hostile_names_stay_in_the_folder(tmp_path, name):
+    labels = parse_labels({"run": "r", "annotator": "a"}).model_copy(update={"run": name, "annotator": name})
+    (path,) = export_labels([labels], tmp_path / "out")
+    assert path.resolve().is_relative_to((tmp_path / "out").resolve())
+    assert len(path.relative_to(tmp_path / "out").parts) == 2
+
+
+def test_labels_without_criteria_are_fine():
+    labels = parse_labels({"run": "r", "annotator": "a", "stages": {"2": "S1", "10": "S2", "1": "S1"}})
+    assert list(json.loads(dump_labels(labels))["stages"]) == ["1", "2", "10"]
+    assert problems(labels, rubric=load_rubric("vqa")) == []
+
+
+def test_a_file_that_is_no_json_is_an_input_error(tmp_path):
+    (tmp_path / "x.json").write_bytes(b"{\xff")
+    with pytest.raises(InputError):
+        read_labels(tmp_path / "x.json")
+
+
+_TURN = st.integers(1, 9_999_999)
+_TEXT = st.text()
+_LABELS = st.fixed_dictionaries(
+    {"run": _TEXT.filter(str.strip), "annotator": _TEXT.filter(str.strip)},
+    optional={
+        "stages": st.dictionaries(_TURN.map(str), st.sampled_from(["S1", "S2", "S3", "S4", "S5"])),
+        "criteria": st.dictionaries(_TEXT, st.one_of(st.none(), st.integers(0, 1), st.floats(0, 1))),
+        "evidence": st.dictionaries(_TEXT, st.lists(_TURN)),
+        "codes": st.dictionaries(_TEXT, st.fixed_dictionaries({"turns": st.lists(_TURN), "why": _TEXT})),
+        "notes": _TEXT,
+    },
+)
+
+
+@given(_LABELS)
+@settings(max_examples=150, deadline=None)
+def test_writing_and_reading_agree(data):
+    text = dump_labels(parse_labels(data))
+    assert dump_labels(parse_labels(json.loads(text))) == text
+    text.encode("utf-8")
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["run", "annotator", "stages", "criteria", "evidence", "codes", "notes"]), _JSON)
+)
+@settings(max_examples=200, deadline=None)
+def test_anything_else_is_labels_or_an_input_error(data):
+    try:
+        dump_labels(parse_labels(data)).encode()
+    except InputError as refused:
+        error = refused
+    else:
+        return
+    assert "\n" not in str(error)
