@@ -19,6 +19,7 @@ from .style import (
     panel,
     plain,
     point,
+    ranks,
     rows_axis,
     signed,
     span,
@@ -42,11 +43,10 @@ def leaderboard(tables: Tables, runs: pl.DataFrame) -> Drawn:
         rows_axis(ax, labels([new["agent"] for new, _ in pairs]))
         ax.grid(axis="x")
         ax.set_xlabel("mean Overall (0–100)")
-        ranks = [f"{new['rank_lo']}–{new['rank_hi']}" if new["rank_lo"] else "–" for new, _ in pairs]
         panel(side, [
             (0.13, "right", "mean", [plain(new["value"]) for new, _ in pairs]),
             (0.19, "left", "95 %, new tasks", [span(new["lo"], new["hi"]) for new, _ in pairs]),
-            (0.78, "right", "ranks", ranks),
+            (0.78, "right", "ranks", [ranks(new["rank_lo"], new["rank_hi"]) for new, _ in pairs]),
             (1.0, "right", "runs", [str(new["runs"]) for new, _ in pairs]),
         ])  # fmt: skip
     best = pairs[0][0]

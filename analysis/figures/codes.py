@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 import numpy as np
 import polars as pl
 
@@ -58,7 +60,7 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
         for ax, (measure, title) in zip(axes, measures, strict=True):
             for at, code in enumerate(CODES):
                 pair = both_populations((r for r in rows if r["measure"] == measure and r["code"] == code), "code")
-                for new, same in pair:
+                for new, _ in pair:
                     if new["value"] is None:
                         continue
                     ax.barh(at, 100 * new["value"], height=0.62, color=ORANGE, alpha=0.4, linewidth=0)
@@ -95,8 +97,8 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
         ax, bars, side = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.85), sharey=True)
         for at, (new, same) in enumerate(pairs):
             if new["value"] is None:
-                reason = label(new["reason"] or "not estimated", 40) + " "
-                ax.text(0, at, reason, va="center", ha="right", fontsize=7.5, style="italic", in_layout=False)
+                reason = "\n".join(wrap(label(new["reason"] or "not estimated", 76), 40)[:2])
+                ax.text(-0.3, at, reason, va="center", ha="right", fontsize=7.5, style="italic", in_layout=False)
                 continue
             hollow = new["status"] != "ok"
             interval(ax, at, new["lo"], new["hi"], BLUE, thick=True)

@@ -80,10 +80,7 @@ def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
             colour = GREEN if b["value"] >= a["value"] else ORANGE
             ax.plot([0, 1], [a["value"], b["value"]], color=colour, linewidth=1.4, alpha=0.8, zorder=3)
             point(ax, 0, a["value"], INK, size=5)
-            if new is not None:
-                interval(ax, 1, new["lo"], new["hi"], colour, thick=True, vertical=True)
-            if same is not None:
-                interval(ax, 1, same["lo"], same["hi"], colour, thick=False, vertical=True)
+            interval(ax, 1, b["lo"], b["hi"], colour, thick=False, vertical=True)
             point(ax, 1, b["value"], colour, size=5)
             ends.append((agent, a["value"], b["value"]))
         _spread(ax, [(f"{label(agent, 22)}  {plain(a)}", a) for agent, a, _ in ends], -0.04, "right")
@@ -94,11 +91,10 @@ def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="x", length=0)
         ax.set_yticks([])
-        ax.margins(y=0.08)
     return Drawn(
         figure,
-        "Mean Overall as judged and corrected by the mean difference on labelled runs. Thin line: uncertainty of the "
-        "correction for these runs; pale bar: with that of new tasks.",
+        "Mean Overall as judged and corrected by the mean difference on labelled runs. Line at the right: 95 % "
+        "interval of the correction for these runs (that of new tasks is in the table). Green: up, orange: down.",
         f"Correction of {len(agents)} agents’ means by human labels.",
     )
 

@@ -140,6 +140,7 @@ def point(ax: Axes, x: float, y: float, colour: str, *, hollow: bool = False, si
 def panel(ax: Axes, columns: Sequence[tuple[float, str, str, Sequence[str]]]) -> None:
     """Columns of text on an axis of their own beside the rows: (place 0-1, left|right, heading, texts)."""
     ax.axis("off")
+    ax.set_title(" ")  # reserves the line of headings
     for x, align, title, texts in columns:
         for at, text in enumerate(texts):
             ax.annotate(
@@ -172,6 +173,11 @@ def span(lo: float | None, hi: float | None, digits: int = 1) -> str:
     if lo is None or hi is None:
         return ""
     return f"[{plain(lo, digits)}, {plain(hi, digits)}]"
+
+
+def ranks(lo: int | None, hi: int | None) -> str:
+    """A set of ranks: 2–4, 1, or a dash."""
+    return "–" if lo is None or hi is None else str(lo) if lo == hi else f"{lo}–{hi}"
 
 
 def plain(value: float | None, digits: int = 1) -> str:
