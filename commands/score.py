@@ -20,6 +20,16 @@ from .options import JSON, PATHS, judge_options, policy_options, run_options
 @run_options
 @policy_options
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs judged at the same time.  [default: 8]")
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Never spend more; what is left over stays unscored.",
+)
+@click.option(
+    "--store", metavar="FILE|none", help="Verdict store.  [default: .ambjudge/ambjudge.db at the collection's root]"
+)
+@click.option("--dry-run", is_flag=True, help="Only say which verdicts are missing, and what they would cost.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Score runs: a conversation.json, a run folder, or every run below a folder.

@@ -9,23 +9,52 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .. import console
 from ..config import Settings, load
-from ..errors import InputError
+from ..errors import InputError, StoreError
 
 if TYPE_CHECKING:
-    from ..judge.base import Judge
+    from ..judge.base import Judge, Usage
+    from ..judge.batch import Progress
     from ..judge.scorecard import ScoreCard
-    from ..judge.session import Outcome, ScoreOptions
+    from ..judge.session import Outcome, ScoreOptions, Session
+    from ..judge.store import Store
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
+    from ..judge.session import score_many
+
     settings = load(Path(paths[0]), obj["config"])
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
     with ExitStack() as stack:
-        sink = _Sink(obj, paths, flags, stack)
-        asyncio.run(_score(paths, judge, options, sink))
-        return sink.finish()
+        store = open_session_store(paths[0], settings, flags, judge, stack, obj["quiet"])
+        sink = _Sink(obj, flags, stack)
+        session = asyncio.run(score_many(paths, judge, options, sink.take, store=store, on_progress=sink.tell))
+        return sink.finish(session)
+
+
+def open_session_store(
+    path: str, settings: Settings, flags: dict[str, Any], judge: Judge, stack: ExitStack, quiet: bool
+) -> Store | None:
+    """The store in force, or None for `--store none`.
+
+    Where nothing can be written the heuristic judge goes on without one, with a note, as its verdicts cost nothing; a
+    model's verdicts must not be lost, so there it is the StoreError that it is.
+    """
+    from ..judge.session import default_store
+    from ..judge.store import open_store
+
+    named = settings.get("store", flags.get("store"))
+    if named == "none":
+        return None
+    where = named or default_store(path, settings.file.parent if settings.file else None)
+    try:
+        return stack.enter_context(open_store(where))
+    except StoreError as error:
+        if named or judge.name != "heuristic":
+            raise
+        console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
+        return None
 
 
 def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
@@ -63,20 +92,14 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
         track=track,
         tier=settings.get("tier", flags.get("tier")),
         concurrency=settings.get("concurrency", flags.get("concurrency")) or 8,
+        max_cost=settings.get("max_cost", flags.get("max_cost")),
     )
-
-
-async def _score(paths: tuple[str, ...], judge: Any, options: ScoreOptions, sink: _Sink) -> None:
-    from ..judge.session import score_many
-
-    async for outcome in score_many(paths, judge, options):
-        sink.take(outcome)
 
 
 class _Sink:
     """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at once."""
 
-    def __init__(self, obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], stack: ExitStack) -> None:
+    def __init__(self, obj: dict[str, Any], flags: dict[str, Any], stack: ExitStack) -> None:
         self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
         self.file: IO[str] | None = None
         if flags["out"]:
@@ -110,9 +133,16 @@ class _Sink:
 
             self.only = card if self.done == 1 else None
             self.rows.append(row(card))
-        self.progress.update(self.done + self.failed, f"{self.failed} failed" if self.failed else "")
 
-    def finish(self) -> int:
+    def tell(self, progress: Progress, usage: Usage) -> None:
+        """A status line: runs, failures, money."""
+        bits = [f"{self.failed} failed"] if self.failed else []
+        if usage.calls:
+            bits.append(f"{usage.calls} calls")
+            bits.append("cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}")
+        self.progress.update(progress.done, " · ".join(bits))
+
+    def finish(self, session: Session) -> int:
         self.progress.clear()
         if not self.as_json and self.only is not None and not self.failed:
             from .render import scorecard
@@ -129,6 +159,14 @@ class _Sink:
             if self.failed:
                 bits.append(f"{self.failed} could not be read")
             console.note(", ".join(bits), self.quiet)
+        if session.usage.calls:
+            cost = session.usage.cost_usd
+            console.note(
+                f"{session.usage.calls} calls, " + ("cost unknown" if cost is None else f"${cost:.4f}"), self.quiet
+            )
+        if session.summary.interrupted:
+            console.note("interrupted: what was judged is kept; the same command goes on from there", self.quiet)
+            return 130
         if not self.done:
             return 2
         return 1 if self.failed or self.partial else 0

@@ -1,22 +1,31 @@
-"""Many runs: read one at a time, judged at the same time, returned in order; one bad run never stops the others."""
+"""Many runs: read a few at a time, judged at the same time, handed on in order; one bad run never stops the others."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import AmbjudgeError, InputError
 from ..rubrics.load import load_rubric
 from ..rubrics.model import Rubric
-from ..trajectories.layout import find_conversations
+from ..trajectories.layout import CONVERSATION_NAMES, find_conversations, run_folder
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Tier, Track
-from .base import Judge
+from .base import Judge, Usage
+from .batch import BatchSummary, Progress, run_batch
 from .engine import score_run
+from .pacing import Budget, GuardedJudge, Pacer
 from .scorecard import Policy, ScoreCard
+
+if TYPE_CHECKING:
+    from .store import Store
+
+_AHEAD = 4
+"""Runs read ahead of the oldest unfinished one, in multiples of the concurrency: results come in order, and what is
+finished early must not pile up behind a slow run."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """How runs are scored. `track` and `tier` stand where the files do not say; `concurrency` counts runs."""
+    """How runs are scored. `track` and `tier` stand where the files do not say; `concurrency` counts runs and calls."""
 
     rubric: str | Path | None = None
     policy: Policy = field(default_factory=Policy)
@@ -38,6 +47,18 @@ class ScoreOptions:
     track: Track | None = None
     tier: Tier | None = None
     concurrency: int = 8
+    max_cost: float | None = None
+    """USD for the whole session; what does not fit any more is `unscored: budget`."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a session came to."""
+
+    summary: BatchSummary
+    usage: Usage
+    throttles: int
+    """Rate limits met."""
 
 
 def conversations(paths: Iterable[str | Path]) -> Iterator[Path | Outcome]:
@@ -49,36 +70,121 @@ def conversations(paths: Iterable[str | Path]) -> Iterator[Path | Outcome]:
             yield Outcome(Path(path), error=error)
 
 
-async def score_many(paths: Iterable[str | Path], judge: Judge, options: ScoreOptions) -> AsyncIterator[Outcome]:
-    """Outcomes in the order of the paths. At most `concurrency` runs are in memory.
+def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
+    """Where the store of a collection is: the nearest one at or above the path, else beside the settings file, else in
+    the collection's root, which is the folder given, or the folder above a single run."""
+    from .store import DEFAULT_STORE
 
-    JudgeError (the judge cannot be used at all) ends the whole batch; every other error belongs to its run.
+    start = Path(path).absolute()
+    for folder in (start, *start.parents):
+        if (folder / DEFAULT_STORE).is_file():
+            return folder / DEFAULT_STORE
+    if settings_folder is not None:
+        return settings_folder / DEFAULT_STORE
+    if not start.is_dir():
+        return run_folder(start).parent / DEFAULT_STORE
+    single = start.name == "process" or any(
+        (start / p / n).is_file() for p in ("", "process") for n in CONVERSATION_NAMES
+    )
+    root = (start.parent.parent if start.name == "process" else start.parent) if single else start
+    return root / DEFAULT_STORE
+
+
+async def score_many(
+    paths: Iterable[str | Path],
+    judge: Judge,
+    options: ScoreOptions,
+    take: Callable[[Outcome], None],
+    *,
+    store: Store | None = None,
+    on_progress: Callable[[Progress, Usage], None] | None = None,
+    signals: bool = True,
+) -> Session:
+    """Score every run and hand each outcome to `take`, in the order of the paths.
+
+    With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
+    kept. The first Ctrl-C waits for the runs under way; what follows an unfinished run is handed on as it is.
+    JudgeError (the judge cannot be used at all) ends the whole session; every other error belongs to its run.
     """
-    rubric = load_rubric(options.rubric) if options.rubric else None
-    waiting: deque[asyncio.Task[Outcome]] = deque()
-    try:
-        for item in conversations(paths):
-            work = _done(item) if isinstance(item, Outcome) else _score(item, judge, rubric, options)
-            waiting.append(asyncio.create_task(work))
-            while len(waiting) >= max(1, options.concurrency):
-                yield await waiting.popleft()
-        while waiting:
-            yield await waiting.popleft()
-    finally:
-        for task in waiting:
-            task.cancel()
+    scorer = _Scorer(judge, options, store)
+    order = _InOrder(take, options.concurrency * _AHEAD)
+
+    async def call(job: tuple[int, Path | Outcome]) -> Outcome:
+        return job[1] if isinstance(job[1], Outcome) else await scorer.score(job[1])
+
+    def told(progress: Progress) -> None:
+        if on_progress is not None:
+            on_progress(progress, scorer.usage)
+
+    summary = await run_batch(
+        order.numbered(conversations(paths)), call, concurrency=options.concurrency,
+        on_result=lambda job, outcome: order.put(job[0], outcome), on_progress=told, signals=signals,
+    )  # fmt: skip
+    order.flush()
+    return Session(summary, scorer.usage, scorer.pacer.throttles)
 
 
-async def _done(outcome: Outcome) -> Outcome:
-    return outcome
+class _Scorer:
+    """Scores one run at a time with what all of them share: judge, rubric, budget, store."""
+
+    def __init__(self, judge: Judge, options: ScoreOptions, store: Store | None) -> None:
+        self.options, self.store, self.usage = options, store, Usage()
+        self.pacer = Pacer(options.concurrency)
+        budget = None if options.max_cost is None else Budget(options.max_cost)
+        self.judge: Judge = GuardedJudge(judge, self.pacer, budget)
+        if store is not None:
+            from .reuse import StoredJudge
+
+            self.judge = StoredJudge(self.judge, store)
+        self.rubric: Rubric | None = load_rubric(options.rubric) if options.rubric else None
+
+    async def score(self, path: Path) -> Outcome:
+        from . import stamps
+
+        started = stamps.clock()
+        try:
+            run = load_conversation(path)
+        except InputError as error:
+            return Outcome(path, error=error)
+        options = self.options
+        run = run.model_copy(update={"track": run.track or options.track, "tier": run.tier or options.tier})
+        reference = None
+        if self.store is not None:
+            from .reuse import note_run
+
+            reference = note_run(self.store, run, started)
+        card = await score_run(run, self.judge, rubric=self.rubric, policy=options.policy, public=options.public)
+        if self.store is not None and reference is not None:
+            self.store.add_card(reference, path, card)
+        used = card.judge
+        self.usage += Usage(used.calls, used.input_tokens, used.output_tokens, used.cost_usd)
+        return Outcome(path, card=card)
 
 
-async def _score(path: Path, judge: Judge, rubric: Rubric | None, options: ScoreOptions) -> Outcome:
-    try:
-        run = load_conversation(path)
-        named = {"track": run.track or options.track, "tier": run.tier or options.tier}
-        run = run.model_copy(update=named)
-        card = await score_run(run, judge, rubric=rubric, policy=options.policy, public=options.public)
-    except InputError as error:
-        return Outcome(path, error=error)
-    return Outcome(path, card=card)
+class _InOrder:
+    """Hands outcomes on in the order of their jobs, and lets jobs run only so far ahead of the oldest unfinished one."""
+
+    def __init__(self, take: Callable[[Outcome], None], ahead: int) -> None:
+        self._take, self._ahead = take, ahead
+        self._next = 0
+        self._early: dict[int, Outcome] = {}
+        self._moved = asyncio.Event()
+
+    async def numbered(self, items: Iterator[Path | Outcome]) -> AsyncIterator[tuple[int, Path | Outcome]]:
+        for number, item in enumerate(items):
+            while number - self._next >= self._ahead:
+                self._moved.clear()
+                await self._moved.wait()
+            yield number, item
+
+    def put(self, number: int, outcome: Outcome) -> None:
+        self._early[number] = outcome
+        while self._next in self._early:
+            self._take(self._early.pop(self._next))
+            self._next += 1
+        self._moved.set()
+
+    def flush(self) -> None:
+        """After a stop some jobs never ran: what waits behind them is handed on."""
+        for number in sorted(self._early):
+            self._take(self._early.pop(number))

@@ -39,7 +39,9 @@ def diagnose(run: Run, segmentation: Segmentation, check: OutputCheck, proposed:
         steps=tuple(map(_card_code, steps)),
         primary_failure=primary_failure(steps),
         failures=stage_failures(steps),
-        episodes=tuple(EpisodeInfo(**episode.model_dump()) for episode in ctx.episodes),
+        episodes=tuple(
+            EpisodeInfo(**episode.model_dump(include=set(EpisodeInfo.model_fields))) for episode in ctx.episodes
+        ),
         # A judge that proposed nothing may not have been asked: only its words can disagree.
         conflicts=tuple(
             Contradiction(criterion=c.code, fact=f"{c.what} ({c.between[0]}, {c.between[1]})", turns=c.turns)

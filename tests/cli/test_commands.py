@@ -311,3 +311,75 @@ def test_shipped_schema_is_the_models() -> None:
 
     made = ScoreCard.model_json_schema(by_alias=True, mode="serialization")
     assert {k: v for k, v in schema().items() if k not in ("$schema", "$id")} == made
+
+
+# The store, and a model judge over real HTTP
+
+
+def _collection(folder: Path, *names: str) -> Path:
+    for name in names:
+        shutil.copytree(RECORDED / "runs" / name, folder / "runs" / name)
+    return folder / "runs"
+
+
+def test_model_verdicts_are_asked_for_once(out, tmp_path: Path, judge_server) -> None:
+    runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
+    judge = ("--judge", "good", "--api-base", judge_server.url)
+    code, first, err = out("score", runs, "--json", *judge)
+    assert code == 0
+    assert judge_server.count == 6
+    assert "6 calls, cost unknown" in err
+    assert (runs / ".ambjudge" / "ambjudge.db").is_file()
+    code, again, err = out("score", runs, "--json", *judge)
+    assert judge_server.count == 6, "nothing changed, so nothing is asked"
+    assert "calls" not in err
+    for before, after in zip(lines(first), lines(again), strict=True):
+        assert before["stages"] == after["stages"]
+        assert (before["judge"]["calls"], after["judge"]["calls"]) == (3, 0)
+    out("score", runs, "--json", *judge, "--store", "none")
+    assert judge_server.count == 12
+
+
+def test_unknown_price_and_a_cost_limit_do_not_go_together(out, tmp_path: Path, judge_server) -> None:
+    runs = _collection(tmp_path, "crc-lite-02")
+    code, text, err = out("score", runs, "--judge", "good", "--api-base", judge_server.url, "--max-cost", "1")
+    assert (code, text, judge_server.count) == (2, "", 0)
+    assert "price of good is unknown" in err
+
+
+def test_failed_judge_leaves_stages_unscored_with_a_reason_and_exit_1(out, tmp_path: Path, judge_server) -> None:
+    runs = _collection(tmp_path, "crc-lite-02")
+    code, text, _ = out("score", runs, "--json", "--judge", "refusal", "--api-base", judge_server.url)
+    assert code == 1
+    (card,) = lines(text)
+    jsonschema.validate(card, schema())
+    for stage in ("S1", "S2", "S3"):
+        assert card["stages"][stage]["score"] is None
+        assert card["stages"][stage]["method"] == "unscored"
+        judged = [c for c in card["stages"][stage]["criteria"] if c["status"] != "credited"]
+        assert {(c["status"], c["reason"], c["value"]) for c in judged} == {("unscored", "refused", None)}
+    assert card["stages"]["S4"]["score"] == 1
+    assert card["overall_bounds"][0] < card["overall_bounds"][1]
+
+
+def test_unreachable_server_is_exit_3(out, tmp_path: Path) -> None:
+    runs = _collection(tmp_path, "crc-lite-02")
+    code, text, err = out("score", runs, "--judge", "m", "--api-base", "http://127.0.0.1:9/v1", "--timeout", "2")
+    assert (code, text) == (3, "")
+    assert "cannot connect" in err
+
+
+def test_store_that_cannot_be_opened(out, tmp_path: Path) -> None:
+    runs = _collection(tmp_path, "crc-lite-02")
+    (tmp_path / "broken.db").write_bytes(b"not a database" * 100)
+    code, text, err = out("score", runs, "--store", tmp_path / "broken.db")
+    assert (code, text) == (2, "")
+    assert "broken.db" in err
+
+
+def test_selftest_of_the_heuristic_judge(out) -> None:
+    code, text, _ = out("selftest", "--json")
+    (report,) = lines(text)
+    rows = {row["name"]: row for row in report["rows"]}
+    assert rows["evidence removed"]["broken"] == rows["full marks demanded"]["broken"] == 0
+    assert code == int(any(row["broken"] for row in report["rows"]))

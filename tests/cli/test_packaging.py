@@ -27,4 +27,6 @@ def test_every_data_file_is_packaged() -> None:
         if not folder.name.endswith(".egg-info"):
             for file in folder.iterdir():
                 if file.is_file() and file.suffix not in (".py", ".pyc"):
-                    assert any(fnmatch(file.name, p) for p in patterns), f"{file.relative_to(ROOT)} would not be installed"
+                    assert any(fnmatch(file.name, p) for p in patterns), (
+                        f"{file.relative_to(ROOT)} would not be installed"
+                    )
