@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -23,8 +24,12 @@ from .style import (
     rows_axis,
     signed,
     span,
+    spoken,
     styled,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_AGENTS = 40
 """Rows of a leaderboard figure; the table has all."""
@@ -58,11 +63,11 @@ def leaderboard(tables: Tables, runs: pl.DataFrame) -> Drawn:
     )
 
 
-def _dot(ax: object, at: int, new: Row, same: Row | None, colour: str = BLUE) -> None:
-    interval(ax, at, new["lo"], new["hi"], colour, thick=True)  # type: ignore[arg-type]
+def _dot(ax: Axes, at: int, new: Row, same: Row | None, colour: str = BLUE) -> None:
+    interval(ax, at, new["lo"], new["hi"], colour, thick=True)
     if same is not None:
-        interval(ax, at, same["lo"], same["hi"], colour, thick=False)  # type: ignore[arg-type]
-    point(ax, new["value"], at, colour)  # type: ignore[arg-type]
+        interval(ax, at, same["lo"], same["hi"], colour, thick=False)
+    point(ax, new["value"], at, colour)
 
 
 def leaderboard_tracks(tables: Tables, runs: pl.DataFrame) -> Drawn:
@@ -88,7 +93,7 @@ def leaderboard_tracks(tables: Tables, runs: pl.DataFrame) -> Drawn:
             rows_axis(ax, labels(order, 20))
             ax.grid(axis="x")
             tasks = max(row["tasks"] or 0 for row in there)
-            ax.set_title(f"{label(tracks[at])} ({tasks} task{'s' if tasks != 1 else ''})")
+            ax.set_title(f"{spoken(tracks[at])} ({tasks} task{'s' if tasks != 1 else ''})")
             ax.tick_params(labelbottom=at >= len(tracks) - columns)
         figure.supxlabel("mean Overall (0–100)", fontsize=9)
     return Drawn(
@@ -123,7 +128,7 @@ def pairwise(tables: Tables, runs: pl.DataFrame) -> Drawn:
                 clear = row["p_holm"] is not None and row["p_holm"] < 0.05
                 ax.add_patch(
                     Rectangle(
-                        (x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, alpha=0.08 + 0.5 * abs(v) / biggest,
+                        (x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, alpha=0.05 + 0.37 * abs(v) / biggest,
                         linewidth=0,
                     )
                 )  # fmt: skip
@@ -162,7 +167,7 @@ def recovery(tables: Tables, runs: pl.DataFrame) -> Drawn:
         panel(side, [
             (0.13, "right", "share", [f"{row['value']:.2f}" for row in rows]),
             (0.19, "left", "95 %", [span(row["lo"], row["hi"], 2) for row in rows]),
-            (0.68, "right", "runs", [str(row["runs"]) for row in rows]),
+            (0.64, "right", "runs", [str(row["runs"]) for row in rows]),
             (1.0, "right", "codes a run", [plain(row["codes_per_run"], 2) for row in rows]),
         ])  # fmt: skip
     return Drawn(

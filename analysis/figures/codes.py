@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -32,6 +33,9 @@ from .style import (
     styled,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 CODE_NAMES = {
     "E1": "understanding",
     "E2": "data, model setup",
@@ -40,6 +44,7 @@ CODE_NAMES = {
     "E5": "deliverable",
 }
 PARTS = (("judge part", "judged stages S1–S3", SKY), ("rule part", "checked stages S4–S5", YELLOW), ("task part", "Task metric", BLUE))  # fmt: skip
+LEFT = ((0.0, "nothing left", ORANGE, 2.2), (0.25, "a quarter", PINK, 1.1), (0.5, "half", SKY, 1.1), (0.75, "three quarters", BLUE, 1.1))  # fmt: skip
 SEED = 20260601
 """Of the sideways scatter of single runs: looks only."""
 
@@ -134,7 +139,7 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
     )
 
 
-def _split(ax: object, effects: list[Row], parts: list[Row]) -> None:
+def _split(ax: Axes, effects: list[Row], parts: list[Row]) -> None:
     for name, title, colour in PARTS:
         first = True
         for at, effect in enumerate(effects):
@@ -155,7 +160,7 @@ def _split(ax: object, effects: list[Row], parts: list[Row]) -> None:
                 alpha=0.75,
                 linewidth=0,
                 label=title if first else None,
-            )  # type: ignore[attr-defined]
+            )
             first = False
 
 
@@ -180,8 +185,7 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
             interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
             point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(
-                plain(row["value"]), (at, row["value"]), xytext=(9, 0), textcoords="offset points", va="center",
-                fontweight="bold",
+                plain(row["value"]), (at + 0.33, row["value"]), va="center", fontweight="bold", annotation_clip=False,
             )  # fmt: skip
         known = [(at, row["value"]) for at, row in enumerate(means) if row["value"] is not None]
         ax.plot([a for a, _ in known], [v for _, v in known], color=BLUE, linewidth=1, zorder=2)
@@ -206,7 +210,7 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
-def _drops(ax: object, rows: list[Row]) -> None:
+def _drops(ax: Axes, rows: list[Row]) -> None:
     """Changes in percent, raw beside within-cell: one code, two or more, and each code alone."""
     names = [
         ("1", "drop", "any one code"),
@@ -218,15 +222,15 @@ def _drops(ax: object, rows: list[Row]) -> None:
             found = [row for row in rows if row["kind"] == f"{kind}_{suffix}" and row["group"] == group]
             if not found or found[0]["value"] is None:
                 continue
-            interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)  # type: ignore[arg-type]
-            point(ax, found[0]["value"], at + offset, colour, size=4.5)  # type: ignore[arg-type]
-    rows_axis(ax, [name for _, _, name in names])  # type: ignore[arg-type]
-    ax.axvline(0, color=INK, linewidth=0.8)  # type: ignore[attr-defined]
-    ax.grid(axis="x")  # type: ignore[attr-defined]
-    ax.plot([], [], "o-", color=ORANGE, markersize=4.5, label="raw")  # type: ignore[attr-defined]
-    ax.plot([], [], "o-", color=GREEN, markersize=4.5, label="within cell")  # type: ignore[attr-defined]
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)  # type: ignore[attr-defined]
-    ax.set_title("change against no code, %")  # type: ignore[attr-defined]
+            interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)
+            point(ax, found[0]["value"], at + offset, colour, size=4.5)
+    rows_axis(ax, [name for _, _, name in names])
+    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.grid(axis="x")
+    ax.plot([], [], "o-", color=ORANGE, markersize=4.5, label="raw")
+    ax.plot([], [], "o-", color=GREEN, markersize=4.5, label="within cell")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
+    ax.set_title("change against no code, %")
 
 
 def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
@@ -241,7 +245,7 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
     columns = min(4, len(rows))
     lines = -(-len(rows) // columns)
     with styled():
-        figure = blank(0.5 + 2.15 * lines)
+        figure = blank(1.0 + 2.1 * lines)
         grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         axis = np.linspace(0.001, 0.8, 160)
         x, y = np.meshgrid(axis, axis)
@@ -253,30 +257,30 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
             rv = row["robustness_value"]
             f = (rv * rv / (1 - rv)) ** 0.5
             left = 1 - np.sqrt(y * x / (1 - x)) / f
-            _contours(ax, x, y, left, row)
+            ax.contour(
+                x, y, left, levels=[share for share, *_ in LEFT], colors=[colour for _, _, colour, _ in LEFT],
+                linewidths=[width for *_, width in LEFT], linestyles="solid",
+            )  # fmt: skip
             point(ax, rv, rv, ORANGE, size=5)
             ax.annotate(f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5)
             ax.set_title(f"{row['code']}: {signed(row['value'])} points")
             ax.set_xlim(0, 0.8)
             ax.set_ylim(0, 0.8)
             ax.set_aspect("equal")
+        from matplotlib.lines import Line2D
+
+        handles = [Line2D([], [], color=colour, linewidth=width, label=text) for _, text, colour, width in LEFT]
+        figure.legend(
+            handles=handles, loc="outside upper center", ncols=4, title="left of the effect", handlelength=1.6
+        )
         figure.supxlabel("partial R² of an unobserved cause with the code", fontsize=9)
         figure.supylabel("partial R² with the score", fontsize=9)
     return Drawn(
         figure,
-        "Lines: what is left of the effect (points) if an unobserved cause of that strength acted within cells; on the thick "
+        "Lines: what is left of the effect if an unobserved cause of that strength acted within cells; on the thick "
         "line nothing is left. RV: the strength, equal on both sides, that erases the effect (Cinelli and Hazlett).",
         "Robustness values: " + ", ".join(f"{row['code']} {row['robustness_value']:.2f}" for row in rows),
     )
-
-
-def _contours(ax: object, x: object, y: object, left: object, row: Row) -> None:
-    """Lines of 0, 1/4, 1/2, 3/4 of the effect, labelled in points."""
-    shares = (0.0, 0.25, 0.5, 0.75)
-    lines = ax.contour(  # type: ignore[attr-defined]
-        x, y, left, levels=shares, colors=[ORANGE, PINK, SKY, BLUE], linewidths=[2, 1, 1, 1], linestyles="solid"
-    )  # fmt: skip
-    ax.clabel(lines, fmt={s: plain(s * row["value"]) for s in shares}, fontsize=7, inline=True)  # type: ignore[attr-defined]
 
 
 __all__ = ["cliff", "code_effects", "code_rates", "sensitivity"]

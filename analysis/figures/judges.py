@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
 from .boards import MOST_AGENTS
 from .drawn import Drawn, Nothing, Row, Tables, tidy_rows, with_value
 from .style import BLUE, GREEN, INK, ORANGE, blank, interval, label, panel, plain, point, rows_axis, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COEFFICIENTS = (("agreement", "raw agreement"), ("kappa", "Cohen’s κ"), ("ac1", "Gwet’s AC1"))
 """Side by side, as each misleads alone: kappa at extreme prevalence, raw agreement by chance."""
@@ -99,10 +104,10 @@ def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
     )
 
 
-def _spread(ax: object, texts: list[tuple[str, float]], x: float, align: str) -> None:
+def _spread(ax: Axes, texts: list[tuple[str, float]], x: float, align: str) -> None:
     """Labels at their heights, pushed apart where they would overlap, keeping their order."""
     heights = [value for _, value in texts]
-    low, high = ax.get_ylim()  # type: ignore[attr-defined]
+    low, high = ax.get_ylim()
     gap = max((high - low) * 0.062, 1e-9)
     order = sorted(range(len(texts)), key=lambda i: heights[i])
     placed: list[float] = []
@@ -110,7 +115,7 @@ def _spread(ax: object, texts: list[tuple[str, float]], x: float, align: str) ->
         placed.append(heights[i] if not placed else max(heights[i], placed[-1] + gap))
     shift = sum(p - heights[i] for p, i in zip(placed, order, strict=True)) / len(placed)
     for p, i in zip(placed, order, strict=True):
-        ax.text(x, p - shift, texts[i][0], va="center", ha=align, fontsize=8.5)  # type: ignore[attr-defined]
+        ax.text(x, p - shift, texts[i][0], va="center", ha=align, fontsize=8.5)
 
 
 __all__ = ["agreement", "judge_correction"]

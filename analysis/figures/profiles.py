@@ -19,12 +19,12 @@ from .style import (
     SERIES,
     SKY,
     blank,
-    label,
     labels,
     plain,
     points_cloud,
     rows_axis,
     signed,
+    spoken,
     styled,
 )  # fmt: skip
 
@@ -65,7 +65,7 @@ def stage_profile(tables: Tables, runs: pl.DataFrame) -> Drawn:
             ax.add_patch(
                 Rectangle(
                     (x - 0.485, y - 0.46), 0.97, 0.92, facecolor=BLUE if row["gap"] > 0 else ORANGE, linewidth=0,
-                    alpha=0.04 + 0.56 * min(1.0, abs(row["gap"]) / biggest),
+                    alpha=0.04 + 0.38 * min(1.0, abs(row["gap"]) / biggest),
                 )
             )  # fmt: skip
             text = f"{row['score']:.2f}   {signed(row['gap'], 2)}"
@@ -124,10 +124,11 @@ def cost_score(tables: Tables, runs: pl.DataFrame) -> Drawn:
                 for kind, title in (("runs_log_cost", "r runs"), ("within_cell", "within cell"))
                 if (found := correlation.get((tracks[at], kind))) and found["value"] is not None
             ]
-            ax.set_title(label(tracks[at]) + (f"\n{', '.join(notes)}" if notes else ""), linespacing=1.4)
+            ax.set_title(spoken(tracks[at]) + (f"\n{', '.join(notes)}" if notes else ""), linespacing=1.4)
             ax.grid()
             ax.tick_params(labelbottom=at >= len(tracks) - columns, which="both")
             ax.minorticks_off()
+            ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         figure.supxlabel(axis_title, fontsize=9)
         figure.supylabel("Overall", fontsize=9)
         if coloured:

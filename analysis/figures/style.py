@@ -99,6 +99,11 @@ def label(text: object, columns: int = 26) -> str:
     return fit(sanitize_line(str(text)), columns)
 
 
+def spoken(track: str) -> str:
+    """A track's name with spaces."""
+    return label(track.replace("_", " "))
+
+
 def labels(texts: Sequence[object], columns: int = 26) -> list[str]:
     """Labels that stay distinct: those that would be cut to the same text keep their ends instead."""
     whole = [sanitize_line(str(text)) for text in texts]
