@@ -33,7 +33,7 @@ _DENIED = re.compile(
 _DEFECT = re.compile(
     r"[^.\n]{0,160}\b(?:(?:fires?|responds?|peaks?|triggers?) (?:inside|in|on|at) [^.\n]{0,60}\b(?:not|instead|corner)|not on [^.\n]{0,40} at all"
     r"|suspicious|implausibl\w{1,3}|looks? (?:wrong|odd|strange|off|bad)|(?:is|are|seems?) (?:clearly )?(?:wrong|off|poor|weak|mediocre|useless|unreliable)"
-    r"|hardly any|far too (?:many|few|high|low|small|large)|doesn't (?:match|fit|look)|does not (?:match|fit|look)|artefacts?|artifacts? (?:in|at))\b",
+    r"|far too (?:many|few|high|low|small|large)|doesn't (?:match|fit|look)|does not (?:match|fit|look))\b",
     re.IGNORECASE,
 )  # fmt: skip
 _PROMISED = re.compile(
@@ -64,6 +64,9 @@ MAX_ROWS = 2_000
 _IDS = re.compile(
     r"\b[A-Za-z]{1,20}[_-]?\d{1,10}\b|\b\d+/\d+\b|\b\d+(?:\.\d+)? ?(?:s|sec|seconds|ms|it/s|%)(?!\w)|\d\d:\d\d"
 )
+_RUNNING = re.compile(
+    r"\b(?:ok|done|saved?|wrote|written|writing|finished|process(?:ed|ing)|running|loading|loaded|complete[d]?|saving|to|in|all|case|patient|image)\b"
+    r"|(?:/[\w.-]+)+|\[\d+/\d+\]|[^\w\s.-]", re.IGNORECASE)  # fmt: skip
 _VALUE = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
 _AXES = re.compile(r"\(\s?'([LR])',\s?'([AP])',\s?'([IS])'\s?\)|\b([LR])([AP])([IS])\b")
 _REORIENTS = re.compile(r"canonical|orient|flip|\[\s?::\s?-1|fliplr|reorient|resampl|ornt|axcodes", re.IGNORECASE)
@@ -109,10 +112,8 @@ def nothing_checked(ctx: CodeContext) -> Iterable[Finding]:
     if final is None or not ctx.handed_over or ctx.run.track is None:
         return
     looked = any(f.checks_outputs or f.reads_outputs for f in ctx.features if f.turn >= final and not f.blocked)
-    shown = sum(
-        bool(_VALUE.search(_IDS.sub("", line[:400]))) for line in ctx.turn(final).output.splitlines()[:MAX_ROWS]
-    )
-    if not looked and shown < 3:
+    shown = _content_shown(ctx.turn(final).output)
+    if not looked and not shown:
         claim = _CLAIM.search(ctx.closing)
         said = f', yet it states "{claim[0].lower()}"' if claim else ""
         yield Finding(
@@ -277,6 +278,13 @@ def defect_accepted(ctx: CodeContext) -> Iterable[Finding]:
                 0.7,
             )
             return
+
+
+def _content_shown(output: str) -> bool:
+    """Whether a log shows what was produced (values, labels, words), not only that something ran."""
+    rests = [" ".join(_RUNNING.sub("", _IDS.sub("", line[:400])).split()) for line in output.splitlines()[:MAX_ROWS]]
+    values = sum(len(_VALUE.findall(rest)) for rest in rests)
+    return values >= 3 or len({rest for rest in rests if re.search(r"[A-Za-z]{2}", rest)}) >= 3
 
 
 def _admits(ctx: CodeContext) -> bool:

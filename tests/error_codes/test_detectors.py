@@ -145,6 +145,8 @@ TABLE = {
     "nothing_checked": [
         ("silent", [say("Run.", BATCH, "done"), submit("Saved and verified.")], "S4 S5", 1, {}),
         ("log-with-values", [GOOD, SUBMIT], "S4 S5", 0, {}),
+        ("class-counts", [say("Run.", BATCH, "40\n{'ADI': 9, 'LYM': 11, 'STR': 13, 'TUM': 7}"), SUBMIT], "S4 S5", 0, {}),
+        ("answers-in-the-log", [say("Run.", BATCH, "q_1 B The film shows nodule.\nq_2 A The film shows effusion.\nq_3 C No finding."), SUBMIT], "S4 S5", 0, {}),
         ("listed", [say("Run.", BATCH, "done"), say("List.", "ls /workspace/agents_outputs", "a\nb\n", language="bash"), SUBMIT], "S4 S5 S5", 0, {}),
 ("only-names-and-times", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} ok {i}.1s" for i in range(1, 9))), SUBMIT], "S4 S5", 1, {}),
                 ("cut", [say("Run.", BATCH, "done")], "S4", 0, {}),
