@@ -14,7 +14,7 @@ import asyncio
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -39,7 +39,7 @@ from .replies import (
     unscored,
 )
 from .scorecard import CriterionResult, UnscoredReason
-from .transport import CallFailed, Completion, Retry, complete, litellm
+from .transport import CallFailed, Completion, Retry, complete, litellm, request_body
 
 Form = Literal["schema", "json", "prompt"]
 """How the form of a reply is asked for: by JSON Schema, by JSON mode, or by the prompt alone."""
@@ -72,6 +72,7 @@ class ApiJudge:
     temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of evidence a call. timeout: seconds a try.
     seed: sent when given, plus the sample's number. samples: answers asked for each stage, made one as panel.py says.
     api_key: only when not from the provider's variable; never shown.
+    prices: a table instead of the built-in one; price: what this model costs at this address, whatever a table says.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class ApiJudge:
         retry: Retry | None = None,
         breaker: Breaker | None = None,
         prices: Mapping[str, Price] | None = None,
+        price: Price | None = None,
     ) -> None:
         if not model.strip():
             raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
@@ -107,7 +109,7 @@ class ApiJudge:
         self._api_key = api_key
         self._retry = retry or Retry()
         self._breaker = breaker or Breaker()
-        self._price = price_of(model, api_base, None if prices is None else dict(prices))
+        self._price = price or price_of(model, api_base, None if prices is None else dict(prices))
         self._form: Form | None = None
         self._dropped: set[str] = set()
         self._reached = False
@@ -212,18 +214,77 @@ class ApiJudge:
             return StageReply(results=())
         if self._samples == 1:
             return await self._sample(request)
-        first = request.sample * self._samples
-        requests = [replace(request, sample=first + i) for i in range(self._samples)]
+        requests = self._samples_of(request)
         replies = await asyncio.gather(*(self._sample(r) for r in requests))
         return combine(
             request, [Ballot(self.name, r.sample, reply) for r, reply in zip(requests, replies, strict=True)]
         )
 
+    def _samples_of(self, request: StageRequest) -> list[StageRequest]:
+        first = request.sample * self._samples
+        return [replace(request, sample=first + i) for i in range(self._samples)]
+
+    # The same calls by other means (provider batches): what would be sent, and what an answer comes to.
+
+    def endpoint(self) -> tuple[str, str | None]:
+        """OpenAI-compatible address and API key (None: none is set; never to be shown or kept).
+
+        ConfigError for a model that is reached in another way.
+        """
+        if "/" in self._target and not self._target.startswith("openai/"):
+            raise ConfigError(f"{self.name} is not reached at an OpenAI-compatible address", "name it openai/MODEL and give --api-base")  # fmt: skip
+        if "/" not in self._target and not self._target.startswith(("gpt-", "o1", "o3", "o4", "chatgpt")):
+            raise ConfigError(f"{self.name}: no OpenAI-compatible address is known for this model", "give --api-base")
+        base = self._api_base or "https://api.openai.com/v1"
+        return base.rstrip("/"), self._api_key or os.environ.get("OPENAI_API_KEY") or None
+
+    def bodies(self, request: StageRequest) -> tuple[dict[str, Any], ...]:
+        """The bodies of the first calls for a request, one a sample, as live calls would send them."""
+        messages = self.messages(request)
+        found = []
+        for sample in self._samples_of(request):
+            while True:
+                used = (self._form, frozenset(self._dropped))
+                try:
+                    found.append(request_body(self._target, messages, self._options(sample)))
+                    break
+                except CallFailed as failed:
+                    if not self._weaken(failed.message, used):
+                        raise JudgeError(f"{self.name}: {failed.message}", "check the model's name and parameters") from None  # fmt: skip
+        return tuple(found)
+
+    def once(self, request: StageRequest) -> Usage:
+        """The most that one answer to each body can take, without retries and repairs."""
+        most = estimate_tokens("".join(m["content"] for m in self.messages(request)))
+        total = Usage()
+        for _ in range(self._samples):
+            total += self._usage(1, most, self._max_tokens)
+        return total
+
+    def reply_to(self, request: StageRequest, answers: Sequence[Completion | CallFailed]) -> StageReply:
+        """What live calls would make of these answers, one a sample; there is no repair round.
+
+        The request's criteria and evidence must be those that the bodies were made of.
+        """
+        first = request.sample * len(answers)
+        ballots = []
+        for number, answer in enumerate(answers):
+            sample = replace(request, sample=first + number)
+            ballots.append(Ballot(self.name, sample.sample, self._reply_to(sample, answer)))
+        return ballots[0].reply if len(ballots) == 1 else combine(request, ballots)
+
+    def _reply_to(self, request: StageRequest, answer: Completion | CallFailed) -> StageReply:
+        if isinstance(answer, CallFailed):
+            return self._conclude(request, None, (_reason(answer), answer.message), Usage(answer.calls), ())
+        usage, raw = self._usage(1, answer.input_tokens, answer.output_tokens), (answer.text or answer.refusal or "",)
+        if (end := _ended_badly(answer)) is not None:
+            return self._conclude(request, None, end, usage, raw)
+        parsed = parse_reply(answer.text, request.criteria)
+        return self._conclude(request, parsed, ("unparsable", parsed.problem), usage, raw)
+
     async def _sample(self, request: StageRequest) -> StageReply:
-        evidence = self.evidence(request)
         messages = self.messages(request)
         usage, raw = Usage(), []
-        warnings = [f"{self.name}, {request.stage}: {describe_omissions(evidence)}"] if evidence.truncated else []
         best: Parsed | None = None
         lost: tuple[UnscoredReason, str] = ("unparsable", "")
         for _ in range(2):
@@ -248,6 +309,15 @@ class ApiJudge:
                 {"role": "assistant", "content": answer.text or "(empty)"},
                 {"role": "user", "content": prompts.fill("repair", {"problem": best.problem})},
             ]
+        return self._conclude(request, best, lost, usage, tuple(raw))
+
+    def _conclude(
+        self, request: StageRequest, best: Parsed | None, lost: tuple[UnscoredReason, str], usage: Usage,
+        raw: tuple[str, ...],
+    ) -> StageReply:  # fmt: skip
+        """The reply from the best that was parsed (None: nothing) and why the rest is missing."""
+        evidence = self.evidence(request)
+        warnings = [f"{self.name}, {request.stage}: {describe_omissions(evidence)}"] if evidence.truncated else []
         if best is None:
             results = unscored(request.criteria, *lost)
         else:
@@ -260,7 +330,7 @@ class ApiJudge:
         cut = lost[0] == "truncated"
         transient = {r.id for r in results if r.status == "unscored" and (r.reason == "unparsable" or cut)}
         return StageReply(
-            results=results, usage=usage, warnings=tuple(warnings), raw=tuple(raw), transient=frozenset(transient),
+            results=results, usage=usage, warnings=tuple(warnings), raw=raw, transient=frozenset(transient),
             codes=to_codes(best, request.stage, request.run, self.name) if best else (),
         )  # fmt: skip
 
@@ -284,8 +354,7 @@ class ApiJudge:
                     raise JudgeError(f"{self.name}: {failed.message}", "check --api-base and the network") from None
                 if failed.kind in ("provider", "unreachable"):
                     self._breaker.record(ok=False)
-                reason: UnscoredReason = "refused" if failed.kind == "policy" else "judge_error"
-                raise _Stopped(reason, failed.message, failed.calls) from None
+                raise _Stopped(_reason(failed), failed.message, failed.calls) from None
             self._breaker.record(ok=True)
             self._reached = True
             return answer, self._usage(calls, answer.input_tokens, answer.output_tokens)
@@ -340,6 +409,10 @@ class _Stopped(Exception):
         super().__init__(message)
         self.reason, self.message = reason, message
         self.usage = Usage(calls=calls)  # failed requests are calls, but bring no tokens to bill
+
+
+def _reason(failed: CallFailed) -> UnscoredReason:
+    return "refused" if failed.kind == "policy" else "judge_error"
 
 
 def _describe(criterion: Criterion) -> str:

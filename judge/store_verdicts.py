@@ -86,16 +86,18 @@ class VerdictTables(StorePart):
         return {row.key: self._verdict(row) for row in rows}
 
     def add_reply(
-        self, run_ref: int, rubric: Rubric, stage: Stage, keys: Sequence[VerdictKey], reply: StageReply
-    ) -> tuple[CriterionResult, ...]:
+        self, run_ref: int, rubric: Rubric, stage: Stage, keys: Sequence[VerdictKey], reply: StageReply,
+        call_id: str | None = None,
+    ) -> tuple[CriterionResult, ...]:  # fmt: skip
         """Keep one stage reply: `keys[i]` is the key of `reply.results[i]`. One transaction.
 
         Returns the results that now stand, in the same order: where another process stored a verdict under the same
-        key first, that one, so that everyone who looks sees the same.
+        key first, that one, so that everyone who looks sees the same. A `call_id` (32 hexadecimal digits) of one's own makes
+        keeping the same reply twice a StoreError instead of a second call.
         """
         if len(keys) != len(reply.results):
             raise ValueError(f"{len(keys)} keys for {len(reply.results)} results")
-        call_id, at = uuid.uuid4().hex, now()
+        call_id, at = call_id or uuid.uuid4().hex, now()
         final, failed = [], []
         for key, result in zip(keys, reply.results, strict=True):
             row = _key_row(key, stage) | {"detail": result.detail, "call_id": call_id, "created_at": at}

@@ -259,3 +259,32 @@ def _completion(answer: Any) -> Completion:
         input_tokens=given if counted else None,
         output_tokens=made if counted else None,
     )
+
+
+def request_body(model: str, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON body that a live call to an OpenAI-compatible address would send, for sending it by other means.
+
+    Raises CallFailed of kind `parameter` for an option that the model is known not to take.
+    """
+    module = litellm()
+    name = model.removeprefix("openai/")
+    asked = {k: v for k, v in options.items() if k not in ("timeout", "api_base")}
+    try:
+        sent = module.utils.get_optional_params(model=name, custom_llm_provider="openai", **asked)
+    except module.exceptions.UnsupportedParamsError as error:
+        raise CallFailed("parameter", redact(str(error))) from None
+    sent |= sent.pop("extra_body", {})
+    sent.pop("stream", None)
+    return {"model": name, "messages": list(messages), **sent}
+
+
+def completion_from_body(body: Any) -> Completion:
+    """The completion in the body of an answer that came by other means. Raises CallFailed for what is none."""
+    module = litellm()
+    try:
+        answer = module.utils.convert_to_model_response_object(
+            response_object=body, model_response_object=module.ModelResponse()
+        )
+        return _completion(answer)
+    except Exception:  # litellm raises many types, down to plain Exception
+        raise CallFailed("provider", "the provider's answer is no chat completion") from None
