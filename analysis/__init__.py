@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .effects import code_effects, decompose_effects
     from .estimate import Estimate, wide
     from .frames import Cohort, cohort, criteria, frame, read_frame, write_frame
+    from .heterogeneity import effects_by, explained_variance
     from .judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
     from .labels import read_labels
     from .planning import label_plan, power, variance_components
@@ -42,6 +43,8 @@ _WHERE = {
     "cost_score": "descriptive",
     "criteria": "frames",
     "decompose_effects": "effects",
+    "effects_by": "heterogeneity",
+    "explained_variance": "heterogeneity",
     "failure_rates": "descriptive",
     "frame": "frames",
     "judged_mean": "judge_error",
@@ -83,6 +86,8 @@ __all__ = [
     "cost_score",
     "criteria",
     "decompose_effects",
+    "effects_by",
+    "explained_variance",
     "failure_rates",
     "frame",
     "judged_mean",

@@ -97,7 +97,9 @@ def stage_use(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare:
 def failure_rates(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
     """Share of failed runs (0-1) by the rule of their track; runs with unknown completion are left out."""
     marked = table.with_columns(failed().cast(pl.Float64).alias("failed"))
-    return column_means(marked, {"failed": "failed"}, by, key="what", label="share of runs that {name}", prepare=prepare)
+    return column_means(
+        marked, {"failed": "failed"}, by, key="what", label="share of runs that {name}", prepare=prepare
+    )
 
 
 def code_prevalence(
@@ -137,9 +139,9 @@ def code_prevalence(
                 continue
             for est in both(label, j, at, n=n, notes=d.notes):
                 if not est.se and est.population == "new" and at < 5:
-                    bounds = wilson(float(fired[k]), n) or (None, None)
+                    lo, hi = wilson(float(fired[k]), n) or (None, None)
                     est = Estimate(
-                        label, "new", est.value, None, *bounds, n=n, n_clusters=est.n_clusters,
+                        label, "new", est.value, None, lo, hi, n=n, n_clusters=est.n_clusters,
                         method="Wilson interval: runs as independent", warnings=d.notes,
                     )  # fmt: skip
                 rows.append((key, est))
@@ -205,7 +207,9 @@ def tier_contrast(
             y = table[outcome].cast(pl.Float64).to_numpy()
             for name in (ALL, *agents):
                 use = np.isfinite(y) & np.isin(tier, (other, baseline)) & ((agent == name) | (name == ALL))
-                in_both = set(axes.task[use & (tier == other)].tolist()) & set(axes.task[use & (tier == baseline)].tolist())
+                in_both = set(axes.task[use & (tier == other)].tolist()) & set(
+                    axes.task[use & (tier == baseline)].tolist()
+                )
                 use &= np.isin(axes.task, list(in_both))
                 key: dict[str, Any] = {"tier": other, "baseline": baseline, "outcome": outcome, "agent": name}
                 label = f"change of {outcome} from {baseline} to {other}, %"
@@ -236,7 +240,11 @@ def _interaction(
     )  # fmt: skip
     if not {other, baseline} <= set(cells.columns):
         return key, Estimate(label, "new", None, reason="no task has both tiers")
-    gaps = cells.select("agent", "task", gap=pl.col(other) - pl.col(baseline)).drop_nulls().pivot("agent", index="task", values="gap")
+    gaps = (
+        cells.select("agent", "task", gap=pl.col(other) - pl.col(baseline))
+        .drop_nulls()
+        .pivot("agent", index="task", values="gap")
+    )
     block = gaps.drop("task").drop_nulls().to_numpy()
     t, a = block.shape
     if t < 2 or a < 2:
@@ -251,7 +259,14 @@ def _interaction(
     f = float(between / rest)
     p = float(stats.f.sf(f, a - 1, (a - 1) * (t - 1)))
     return key, Estimate(
-        label, "new", f, p=p, df=float((a - 1) * (t - 1)), n=int(cells.height), n_clusters=t, method="randomised blocks F test"
+        label,
+        "new",
+        f,
+        p=p,
+        df=float((a - 1) * (t - 1)),
+        n=int(cells.height),
+        n_clusters=t,
+        method="randomised blocks F test",
     )
 
 
@@ -280,7 +295,9 @@ def cost_score(
             part = Axes.__new__(Axes)
             part.task, part.cell = axes.task[use], axes.cell[use]
             agent = numbers(table["agent"])[0][use]
-            for kind, est in _correlations(x[use], y[use], agent, part, f"correlation of {cost} with {outcome}", tuple(notes)):
+            for kind, est in _correlations(
+                x[use], y[use], agent, part, f"correlation of {cost} with {outcome}", tuple(notes)
+            ):
                 rows.append(({"track": group["track"], "cost": cost, "kind": kind}, est))
     return tidy(rows, keys)
 
@@ -293,7 +310,10 @@ def _correlations(
     n = len(x)
     cells, n_cells = codes_of(axes.cell) if n else (axes.cell, 0)
     positive = x > 0
-    views: list[tuple[str, Floats, Floats, Bools]] = [("runs", x, y, np.ones(n, dtype=bool)), ("runs_log_cost", np.log(np.where(positive, x, 1.0)), y, positive)]
+    views: list[tuple[str, Floats, Floats, Bools]] = [
+        ("runs", x, y, np.ones(n, dtype=bool)),
+        ("runs_log_cost", np.log(np.where(positive, x, 1.0)), y, positive),
+    ]
     if n:
         views.append(("runs_spearman", stats.rankdata(x), stats.rankdata(y), np.ones(n, dtype=bool)))
         both_ = demean(np.column_stack([x, y]), cells, n_cells)

@@ -111,11 +111,12 @@ def design(
     source: str = "any",
     keep_breach: bool = False,
     prepare: bool = True,
+    need_codes: bool = True,
 ) -> Design:
     """Arrays of the runs that have `outcome`.
 
     `source`: any, or a code source of the frame (judge, detector, score, human); `independent` is judge or detector,
-    leaving out codes read off the score. Raises ConfigError for an unknown outcome or source.
+    leaving out codes read off the score. `need_codes`: leave out runs whose codes are unknown. Raises ConfigError for an unknown outcome or source.
     """
     if outcome not in table.columns or not table.schema[outcome].is_numeric():
         raise ConfigError(f"no numeric column {outcome!r} to explain", "overall, agentic, task_score or S1..S5")
@@ -128,7 +129,9 @@ def design(
     columns = code_columns(scored, source)
     codes = scored.select(**columns)
     unknown = int(codes.select(pl.any_horizontal(pl.all().is_null()).sum()).item()) if scored.height else 0
-    if unknown:
+    if not need_codes:
+        codes = codes.fill_null(False)
+    elif unknown:
         keep = ~codes.select(pl.any_horizontal(pl.all().is_null())).to_series()
         scored, codes = scored.filter(keep), codes.filter(keep)
         notes.append(f"{unknown} runs whose codes are unknown are left out")

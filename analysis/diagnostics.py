@@ -72,7 +72,9 @@ def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = 
         after = float(low[fired].mean()) if n else None
         before = float(fired[~low & valid].mean()) if high else None
         by_score = int(d.table[f"{code}_score"].fill_null(False).sum()) if f"{code}_score" in d.table.columns else 0
-        alike = after is not None and before is not None and n >= 10 and after >= OUTCOME_SHARE and before <= OUTCOME_LEAK
+        alike = (
+            after is not None and before is not None and n >= 10 and after >= OUTCOME_SHARE and before <= OUTCOME_LEAK
+        )
         verdict = "no sign"
         if code in recorded:
             verdict = "defined by outcome"
@@ -102,7 +104,12 @@ def leave_one_out(
     keys: dict[str, Any] = {"axis": pl.String, "without": pl.String, "code": pl.String, "shift": pl.Float64}
     rows: list[tuple[dict[str, Any], Estimate]] = []
     full = _ames(d)
-    numbers_, names = {"agent": (d.agent, d.agents), "task": (d.task, d.tasks), "track": (d.track, d.tracks), "tier": (d.tier, d.tiers)}[axis]
+    numbers_, names = {
+        "agent": (d.agent, d.agents),
+        "task": (d.task, d.tasks),
+        "track": (d.track, d.tracks),
+        "tier": (d.tier, d.tiers),
+    }[axis]
     for at, name in enumerate(names):
         part = design(d.table.filter(pl.Series(numbers_ != at)), outcome, source=source, prepare=False)
         for k, est in enumerate(_ames(part)):

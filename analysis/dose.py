@@ -81,9 +81,17 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
         test = kind != "mean"
         if j is None or missing:
             reason = missing or "the group never differs from others within a cell"
-            rows.append((key, Estimate(label, "new", None, n=d.n, n_clusters=len(d.tasks), method=method, reason=reason)))
+            rows.append(
+                (key, Estimate(label, "new", None, n=d.n, n_clusters=len(d.tasks), method=method, reason=reason))
+            )
             return
-        common: dict[str, Any] = {"n": d.n, "n_clusters": j.n_clusters, "method": method, "warnings": notes, "test": test}
+        common: dict[str, Any] = {
+            "n": d.n,
+            "n_clusters": j.n_clusters,
+            "method": method,
+            "warnings": notes,
+            "test": test,
+        }
         rows.append((key, estimate(label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, **common)))
         if j.df_same:
             common["method"] = "variation within cells"

@@ -311,7 +311,7 @@ def decompose_effects(
     for k, code in enumerate(d.code_names):
         for at, part in enumerate(PART_GROUPS):
             label = f"AME of {code} on the {part} of overall"
-            key = {"code": code, "part": part, "note": PART_NOTES.get(part)}
+            key: dict[str, Any] = {"code": code, "part": part, "note": PART_NOTES.get(part)}
             reason = refused[k]
             if reason is None and (fit is None or not fit.identified[k]):
                 reason = f"{code} varies in one task only, or never apart from other codes"

@@ -16,7 +16,7 @@ from .estimate import Bools, Floats, Ints
 
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
     """Sums of rows (n x q) by group (0..n_groups-1), as n_groups x q."""
-    flat = values.reshape(len(values), -1)
+    flat = values[:, None] if values.ndim == 1 else values
     out = np.empty((n_groups, flat.shape[1]))
     for column in range(flat.shape[1]):
         out[:, column] = np.bincount(group, flat[:, column], minlength=n_groups)

@@ -50,8 +50,32 @@ def judged_mean(
     if se <= 1e-9 * value_range and n < total:
         half = 3 / n * value_range
         note = "the labels never differed from the judge: half-width by the rule of three"
-        return Estimate(label, "same", value, half / t_quantile(0.975, n - 1), value - half, value + half, None, n - 1, total, None, method, None, (note,))
-    return estimate(label, "same", value, se, n - 1, n=total, method=method, test=False, warnings=() if n >= POOL_BELOW else (f"{n} labels only: intervals this small cover less than they say",))
+        return Estimate(
+            label,
+            "same",
+            value,
+            half / t_quantile(0.975, n - 1),
+            value - half,
+            value + half,
+            None,
+            n - 1,
+            total,
+            None,
+            method,
+            None,
+            (note,),
+        )
+    return estimate(
+        label,
+        "same",
+        value,
+        se,
+        n - 1,
+        n=total,
+        method=method,
+        test=False,
+        warnings=() if n >= POOL_BELOW else (f"{n} labels only: intervals this small cover less than they say",),
+    )
 
 
 def human_scores(cards: Cohort, labels: Labels, annotator: str) -> pl.DataFrame:
@@ -60,24 +84,41 @@ def human_scores(cards: Cohort, labels: Labels, annotator: str) -> pl.DataFrame:
     Runs without all three stages labelled and scored, or without an Overall, are left out.
     """
     stage = pl.col("criterion").str.slice(0, 2)
-    means = labels.of(annotator).criteria.group_by("run_id", stage.alias("stage")).agg(pl.col("value").mean()).pivot("stage", index="run_id", values="value")
+    means = (
+        labels.of(annotator)
+        .criteria.group_by("run_id", stage.alias("stage"))
+        .agg(pl.col("value").mean())
+        .pivot("stage", index="run_id", values="value")
+    )
     if not {"S1", "S2", "S3"} <= set(means.columns):
         return pl.DataFrame(schema={"run_id": pl.String, "human": pl.Float64})
-    joined = cards.runs.filter(~pl.col("disqualified").fill_null(False)).join(means.select("run_id", *(pl.col(s).alias(f"{s}_human") for s in ("S1", "S2", "S3"))), on="run_id")
+    joined = cards.runs.filter(~pl.col("disqualified").fill_null(False)).join(
+        means.select("run_id", *(pl.col(s).alias(f"{s}_human") for s in ("S1", "S2", "S3"))), on="run_id"
+    )
     shift = pl.sum_horizontal(50 * WEIGHTS[s] * (pl.col(f"{s}_human") - pl.col(s)) for s in ("S1", "S2", "S3"))
-    complete = pl.all_horizontal(pl.col(c).is_not_null() for c in [*WEIGHTS, "overall", "S1_human", "S2_human", "S3_human"])
-    return joined.filter(complete).select("run_id", human=pl.col("overall") + shift).unique("run_id", keep="first", maintain_order=True)
+    complete = pl.all_horizontal(
+        pl.col(c).is_not_null() for c in [*WEIGHTS, "overall", "S1_human", "S2_human", "S3_human"]
+    )
+    return (
+        joined.filter(complete)
+        .select("run_id", human=pl.col("overall") + shift)
+        .unique("run_id", keep="first", maintain_order=True)
+    )
 
 
-def corrected_leaderboard(table: pl.DataFrame, human: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True) -> pl.DataFrame:
+def corrected_leaderboard(
+    table: pl.DataFrame, human: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True
+) -> pl.DataFrame:
     """Agents' means corrected by human scores (`human`: run_id, human, on the outcome's scale).
 
     Rows by agent: `kind` judge (as scored) and corrected; the latter for these runs (SE of the judge's error) and for
     new tasks (SE_task and SE_judge together). Below 25 labels of an agent its correction is the pooled one.
     """
-    d = design(table, outcome, keep_breach=True, prepare=prepare)
+    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
-    known = d.table.select("run_id").join(human.unique("run_id"), on="run_id", how="left", maintain_order="left")["human"]
+    known = d.table.select("run_id").join(human.unique("run_id"), on="run_id", how="left", maintain_order="left")[
+        "human"
+    ]
     y = known.cast(pl.Float64).to_numpy()
     labelled = np.isfinite(y)
     span = 100.0 if outcome == "overall" else 1.0
@@ -94,22 +135,74 @@ def corrected_leaderboard(table: pl.DataFrame, human: pl.DataFrame, outcome: str
         key: dict[str, Any] = {"agent": name, "kind": "judge", "labels": n, "pooled": False}
         common: dict[str, Any] = {"n": score.n_runs, "n_clusters": int((score.track_of >= 0).sum()), "test": False}
         se_task = math.sqrt(variance) if df else None
-        rows.append((key, estimate(f"mean {outcome}", "new", score.value, se_task, df, method="tasks within tracks, t", reason=None if df else "one task a track", warnings=d.notes, **common)))
+        rows.append(
+            (
+                key,
+                estimate(
+                    f"mean {outcome}",
+                    "new",
+                    score.value,
+                    se_task,
+                    df,
+                    method="tasks within tracks, t",
+                    reason=None if df else "one task a track",
+                    warnings=d.notes,
+                    **common,
+                ),
+            )
+        )
         group = labelled if pooled else labelled & mine
         key = {"agent": name, "kind": "corrected", "labels": n, "pooled": pooled}
         everyone = np.ones(d.n, dtype=bool) if pooled else mine
-        shift = judged_mean(d.y[everyone], y[everyone], labelled[everyone], value_range=span, tuned=not pooled and n >= TUNE_FROM)
+        shift = judged_mean(
+            d.y[everyone], y[everyone], labelled[everyone], value_range=span, tuned=not pooled and n >= TUNE_FROM
+        )
         if shift.value is None or shift.se is None:
             populations: tuple[Population, ...] = ("same", "new")
             for population in populations:
-                rows.append((key, Estimate(f"corrected mean {outcome}", population, None, n=score.n_runs, reason=shift.reason)))
+                rows.append(
+                    (key, Estimate(f"corrected mean {outcome}", population, None, n=score.n_runs, reason=shift.reason))
+                )
             continue
         moved = score.value + shift.value - float(d.y[everyone].mean())
-        notes = (*d.notes, *shift.warnings, *((f"fewer than {POOL_BELOW} labels: correction pooled over agents",) if pooled else ()))
+        notes = (
+            *d.notes,
+            *shift.warnings,
+            *((f"fewer than {POOL_BELOW} labels: correction pooled over agents",) if pooled else ()),
+        )
         free = int(group.sum()) - 1
-        rows.append((key, estimate(f"corrected mean {outcome}", "same", moved, shift.se, free, method=shift.method, warnings=notes, **common)))
+        rows.append(
+            (
+                key,
+                estimate(
+                    f"corrected mean {outcome}",
+                    "same",
+                    moved,
+                    shift.se,
+                    free,
+                    method=shift.method,
+                    warnings=notes,
+                    **common,
+                ),
+            )
+        )
         both = math.sqrt(variance + shift.se**2) if df else None
-        rows.append((key, estimate(f"corrected mean {outcome}", "new", moved, both, df, method=f"{shift.method}; plus tasks within tracks", reason=None if df else "one task a track", warnings=notes, **common)))
+        rows.append(
+            (
+                key,
+                estimate(
+                    f"corrected mean {outcome}",
+                    "new",
+                    moved,
+                    both,
+                    df,
+                    method=f"{shift.method}; plus tasks within tracks",
+                    reason=None if df else "one task a track",
+                    warnings=notes,
+                    **common,
+                ),
+            )
+        )
     return tidy(rows, keys)
 
 
@@ -130,7 +223,13 @@ def weighted_fit(x: Floats, y: Floats, weight: Floats, k: int) -> tuple[Floats, 
 
 
 def predict_then_debias(
-    human: Floats, judge: Floats, fixed: Floats, y: Floats, labelled: Bools, task: np.ndarray[Any, Any], probability: Floats | None = None
+    human: Floats,
+    judge: Floats,
+    fixed: Floats,
+    y: Floats,
+    labelled: Bools,
+    task: np.ndarray[Any, Any],
+    probability: Floats | None = None,
 ) -> dict[str, Floats]:
     """PTD with additive fixed effects: theta = theta_H(L) + Omega (theta_J(all) - theta_J(L)), Omega diagonal in [0, 1].
 
@@ -179,12 +278,22 @@ def corrected_code_effects(
     if method not in ("ptd", "mi", "simex"):
         raise ConfigError(f"unknown method {method!r}", "ptd, mi or simex")
     d = design(table, outcome, source=source, prepare=prepare)
-    labels = human.unique("run_id", keep="first").select("run_id", *(pl.col(c).alias(f"{c}_h") for c in CODES), *(["probability"] if "probability" in human.columns else []))
+    labels = human.unique("run_id", keep="first").select(
+        "run_id",
+        *(pl.col(c).alias(f"{c}_h") for c in CODES),
+        *(["probability"] if "probability" in human.columns else []),
+    )
     joined = d.table.select("run_id").join(labels, on="run_id", how="left", maintain_order="left")
     truth = joined.select(pl.col(f"{c}_h").cast(pl.Float64) for c in CODES).to_numpy().reshape(-1, len(CODES))
     labelled = np.isfinite(truth).all(1)
     positives = np.nan_to_num(truth[labelled]).sum(0).astype(int)
-    keys: dict[str, Any] = {"code": pl.String, "kind": pl.String, "omega": pl.Float64, "human_positives": pl.Int64, "labels": pl.Int64}
+    keys: dict[str, Any] = {
+        "code": pl.String,
+        "kind": pl.String,
+        "omega": pl.Float64,
+        "human_positives": pl.Int64,
+        "labels": pl.Int64,
+    }
     rows: list[tuple[dict[str, Any], Estimate]] = []
     m, n_tasks = int(labelled.sum()), len(d.tasks)
     judge, fixed = d.codes.astype(float), additive_design(d)
@@ -197,9 +306,17 @@ def corrected_code_effects(
             fit["theta"], fit["se"] = imputed_effects(d, truth, labelled, seed)
         elif method == "simex":
             fit["theta"], fit["se"] = simex_effects(d, truth, labelled, fixed, seed), np.full(len(CODES), np.nan)
-    words = {"ptd": "predict-then-debias, influence by task", "mi": "multiple imputation with the outcome, cell fixed effects", "simex": "MC-SIMEX, quadratic (assumes errors that ignore the outcome)"}
+    words = {
+        "ptd": "predict-then-debias, influence by task",
+        "mi": "multiple imputation with the outcome, cell fixed effects",
+        "simex": "MC-SIMEX, quadratic (assumes errors that ignore the outcome)",
+    }
     for k, code in enumerate(CODES):
-        for kind, value, se in (("judge", "judge_only", "judge_se"), ("human", "human_only", "human_se"), ("corrected", "theta", "se")):
+        for kind, value, se in (
+            ("judge", "judge_only", "judge_se"),
+            ("human", "human_only", "human_se"),
+            ("corrected", "theta", "se"),
+        ):
             key: dict[str, Any] = {"code": code, "kind": kind, "human_positives": int(positives[k]), "labels": m}
             if kind == "corrected" and method == "ptd" and enough:
                 key["omega"] = float(fit["omega"][k])
@@ -209,7 +326,9 @@ def corrected_code_effects(
             if not enough:
                 reason = f"{m} labelled runs in {n_tasks} tasks: too few for a correction"
             elif kind != "judge" and positives[k] < MIN_POSITIVES:
-                reason = f"{positives[k]} human positives of {code}; {MIN_POSITIVES} are needed (label runs tagged {code})"
+                reason = (
+                    f"{positives[k]} human positives of {code}; {MIN_POSITIVES} are needed (label runs tagged {code})"
+                )
             elif kind == "judge" and not d.codes[:, k].any():
                 reason = f"{code} was never tagged"
             if reason:
@@ -272,6 +391,7 @@ def simex_effects(d: Design, truth: Floats, labelled: Bools, fixed: Floats, seed
                 values, vectors = np.linalg.eig(matrix)
                 power = np.real(vectors @ np.diag(np.maximum(np.real(values), 1e-9) ** step) @ np.linalg.inv(vectors))
                 noisy[:, k] = rng.random(d.n) < np.clip(power[judge[:, k].astype(int), 1], 0, 1)
-            curve[at] += weighted_fit(np.hstack([noisy, fixed]), d.y, np.ones(d.n), len(CODES))[0] / (repeats if step else 1)
+            curve[at] += weighted_fit(np.hstack([noisy, fixed]), d.y, np.ones(d.n), len(CODES))[0] / (
+                repeats if step else 1
+            )
     return np.array([np.polyval(np.polyfit(steps, curve[:, k], 2), -1.0) for k in range(len(CODES))])
-

@@ -12,7 +12,6 @@ import polars as pl
 
 from .design import code_columns, design, prepared
 from .estimate import t_quantile
-
 from .jackknife import group_sums
 
 SEED = 20260601
@@ -34,7 +33,7 @@ class Components:
 
 def variance_components(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True) -> Components:
     """Variance components by the method of moments (ANOVA): repeats pooled within cells, agent x task and task from means."""
-    d = design(table, outcome, keep_breach=True, prepare=prepare)
+    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     tiers = max(1, len(d.tiers))
     if d.n == 0 or d.n_cells == d.n:
         reason = "no runs" if d.n == 0 else "no repeats: the spread between repeats is unknown"
@@ -82,12 +81,23 @@ def power(
                 reason = None
             elif reason is None:
                 reason = "needs two tasks"
-            rows.append({"tasks": t, "repeats": n, "tiers": v, "runs_per_agent": t * v * n, "mde80": mde, "reason": reason})
-    schema: dict[str, Any] = {"tasks": pl.Int64, "repeats": pl.Int64, "tiers": pl.Int64, "runs_per_agent": pl.Int64, "mde80": pl.Float64, "reason": pl.String}
+            rows.append(
+                {"tasks": t, "repeats": n, "tiers": v, "runs_per_agent": t * v * n, "mde80": mde, "reason": reason}
+            )
+    schema: dict[str, Any] = {
+        "tasks": pl.Int64,
+        "repeats": pl.Int64,
+        "tiers": pl.Int64,
+        "runs_per_agent": pl.Int64,
+        "mde80": pl.Float64,
+        "reason": pl.String,
+    }
     return pl.DataFrame(rows, schema=schema)
 
 
-def order_probability(means: Sequence[float], components: Components, *, draws: int = 20000, seed: int = SEED) -> dict[str, float | None]:
+def order_probability(
+    means: Sequence[float], components: Components, *, draws: int = 20000, seed: int = SEED
+) -> dict[str, float | None]:
     """Were these means the truth: how often a new set of as many tasks shows the same order, and the same first agent."""
     if components.repeat is None or components.agent_task is None or len(means) < 2 or components.n_tasks < 2:
         return {"same_order": None, "same_first": None}
@@ -96,11 +106,20 @@ def order_probability(means: Sequence[float], components: Components, *, draws: 
     truth = np.sort(np.asarray(means, dtype=float))[::-1]
     seen = truth + sd * np.random.default_rng(seed).standard_normal((draws, len(truth)))
     order = np.argsort(-seen, axis=1)
-    return {"same_order": float((order == np.arange(len(truth))).all(1).mean()), "same_first": float((order[:, 0] == 0).mean())}
+    return {
+        "same_order": float((order == np.arange(len(truth))).all(1).mean()),
+        "same_first": float((order[:, 0] == 0).mean()),
+    }
 
 
 def label_plan(
-    table: pl.DataFrame, budget: int = 300, *, target: int = 40, already: Sequence[str] = (), seed: int = SEED, source: str = "any"
+    table: pl.DataFrame,
+    budget: int = 300,
+    *,
+    target: int = 40,
+    already: Sequence[str] = (),
+    seed: int = SEED,
+    source: str = "any",
 ) -> pl.DataFrame:
     """Which runs to label within a budget: stratified by tags, rare codes first, with inclusion probabilities.
 
@@ -148,6 +167,5 @@ def label_plan(
         return pl.DataFrame(schema=schema)
     plan = pl.concat(parts)
     # A random order, so that stopping early leaves a sample of each stratum.
-    return plan[rng.permutation(plan.height).tolist()].with_row_index("order", offset=1).cast(schema)  # type: ignore[arg-type]
-
-
+    shuffled: pl.DataFrame = plan[rng.permutation(plan.height).tolist()].with_row_index("order", offset=1)
+    return shuffled.select(pl.col(name).cast(kind) for name, kind in schema.items())

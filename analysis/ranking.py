@@ -186,11 +186,11 @@ def leaderboard(
     a score counted as 0), and overall the rank set (`rank_lo`..`rank_hi`, joint 95 %) and the share of task resamplings
     in which the agent comes first. Disqualified runs count with their 0.
     """
-    d = design(table, outcome, keep_breach=True, prepare=prepare)
+    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     full = prepared(table)[0] if prepare else table
     g = grid(d)
     zero_frame = full.with_columns(pl.col(outcome).fill_null(0.0).fill_nan(0.0))
-    zeros = grid(design(zero_frame, outcome, keep_breach=True, prepare=False))
+    zeros = grid(design(zero_frame, outcome, keep_breach=True, prepare=False, need_codes=False))
     keys = {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)}
     rows: list[tuple[dict[str, Any], Estimate]] = []
     sides = _sides(full)
@@ -293,15 +293,15 @@ def contrasts(g: Grid) -> list[Contrast]:
 
 def pairwise(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True) -> pl.DataFrame:
     """Differences between agents, paired by task (two rows a pair), Holm over pairs, and the difference found with power .8."""
-    d = design(table, outcome, keep_breach=True, prepare=prepare)
+    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
     keys: dict[str, Any] = {"agent": pl.String, "other": pl.String, "p_holm": pl.Float64, "mde80": pl.Float64}
     pairs = contrasts(g)
     blocks: list[list[tuple[dict[str, Any], Estimate]]] = [[], []]
     for pair in pairs:
-        common = {"n": pair.n, "n_clusters": pair.n_tasks, "warnings": d.notes}
+        common: dict[str, Any] = {"n": pair.n, "n_clusters": pair.n_tasks, "warnings": d.notes}
         label = f"difference in mean {outcome}"
-        new = estimate(label, "new", pair.value, pair.se, pair.df, method="paired by task within tracks, t", **common)  # type: ignore[arg-type]
+        new = estimate(label, "new", pair.value, pair.se, pair.df, method="paired by task within tracks, t", **common)
         same = estimate(
             label,
             "same",
@@ -310,7 +310,7 @@ def pairwise(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = T
             g.repeats,
             method="repeats within cells, t",
             **common,
-        )  # type: ignore[arg-type]
+        )
         for at, est in enumerate((new, same)):
             mde = (t_quantile(0.975, est.df) + t_quantile(0.8, est.df)) * est.se if est.se and est.df else None
             blocks[at].append(({"agent": g.agents[pair.a], "other": g.agents[pair.b], "mde80": mde}, est))
@@ -343,7 +343,7 @@ def rank_sets(
 
     `p_first` describes resamplings of tasks within tracks; it is no confidence. Undefined without two tasks a track.
     """
-    d = design(table, outcome, keep_breach=True, prepare=prepare)
+    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
     rows = _rank_columns(g, level, draws, seed)
     schema: dict[str, Any] = {

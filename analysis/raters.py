@@ -137,7 +137,9 @@ def agreement_of(
         elif lo is None:
             reason = "one task only" if len(names) < 2 else "undefined in too many resamplings"
         if not ordinal and name in ("kappa", "alpha_nominal") and min(positives) < 5:
-            warnings.append(f"{min(positives)} of the rarer value: its interval is too narrow; read AC1, sensitivity, specificity")
+            warnings.append(
+                f"{min(positives)} of the rarer value: its interval is too narrow; read AC1, sensitivity, specificity"
+            )
         out.append({
             "coefficient": name, "value": defined, "lo": lo, "hi": hi, "n": n, "n_tasks": len(names),
             "prevalence_human": float((human * 1.0).mean()), "prevalence_judge": float((judge * 1.0).mean()),
@@ -152,7 +154,11 @@ def _undefined(name: str, table: Floats) -> str:
     if name == "specificity":
         return "the human never said 0"
     used = (table.sum(0) + table.sum(1) > 0).sum()
-    return "both raters gave one value throughout: chance agreement is certain" if used < 2 else "undefined for these counts"
+    return (
+        "both raters gave one value throughout: chance agreement is certain"
+        if used < 2
+        else "undefined for these counts"
+    )
 
 
 def agreement(
@@ -167,7 +173,13 @@ def agreement(
     chosen = annotator or ("gold" if "gold" in names else names[0] if names else "")
     mine = labels.of(chosen)
     runs = cards.runs if judge is None else cards.runs.filter(pl.col("judge") == judge)
-    task = runs.select("run_id", "judge", pl.concat_str(pl.col("track").fill_null(UNKNOWN), pl.col("task").fill_null(UNKNOWN), separator="/").alias("task_key")).unique(["run_id", "judge"])
+    task = runs.select(
+        "run_id",
+        "judge",
+        pl.concat_str(pl.col("track").fill_null(UNKNOWN), pl.col("task").fill_null(UNKNOWN), separator="/").alias(
+            "task_key"
+        ),
+    ).unique(["run_id", "judge"])
     verdicts = (
         cards.criteria.filter((pl.col("status").cast(pl.String) == "scored") & pl.col("value").is_not_null())
         .with_columns(pl.col("criterion").cast(pl.String))
@@ -176,13 +188,23 @@ def agreement(
     )
     rows: list[dict[str, Any]] = []
     for (item,), part in sorted(verdicts.group_by("criterion"), key=lambda pair: str(pair[0][0])):
-        found = agreement_of(part["human"].to_numpy(), part["value"].to_numpy(), part["task_key"].to_list(), draws=draws)
+        found = agreement_of(
+            part["human"].to_numpy(), part["value"].to_numpy(), part["task_key"].to_list(), draws=draws
+        )
         rows += [{"item": str(item), "kind": "criterion", **row} for row in found]
-    both = runs.unique(["run_id", "judge"]).select("run_id", "judge", *CODES).join(task, on=["run_id", "judge"]).join(mine.codes, on="run_id", suffix="_label")
+    both = (
+        runs.unique(["run_id", "judge"])
+        .select("run_id", "judge", *CODES)
+        .join(task, on=["run_id", "judge"])
+        .join(mine.codes, on="run_id", suffix="_label")
+    )
     for code in CODES:
         part = both.filter(pl.col(code).is_not_null())
         human, said = part[f"{code}_label"].cast(pl.Float64).to_numpy(), part[code].cast(pl.Float64).to_numpy()
-        rows += [{"item": code, "kind": "code", **row} for row in agreement_of(human, said, part["task_key"].to_list(), draws=draws)]
+        rows += [
+            {"item": code, "kind": "code", **row}
+            for row in agreement_of(human, said, part["task_key"].to_list(), draws=draws)
+        ]
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
 
 
@@ -191,10 +213,14 @@ def rater_agreement(first: Labels, second: Labels, *, draws: int = DRAWS) -> pl.
     rows: list[dict[str, Any]] = []
     criteria = first.criteria.join(second.criteria, on=["run_id", "criterion"], suffix="_second")
     for (item,), part in sorted(criteria.group_by("criterion"), key=lambda pair: str(pair[0][0])):
-        found = agreement_of(part["value"].to_numpy(), part["value_second"].to_numpy(), part["run_id"].to_list(), draws=draws)
+        found = agreement_of(
+            part["value"].to_numpy(), part["value_second"].to_numpy(), part["run_id"].to_list(), draws=draws
+        )
         rows += [{"item": str(item), "kind": "criterion", **row} for row in found]
     codes = first.codes.join(second.codes, on="run_id", suffix="_second")
     for code in CODES:
         a, b = codes[code].cast(pl.Float64).to_numpy(), codes[f"{code}_second"].cast(pl.Float64).to_numpy()
-        rows += [{"item": code, "kind": "code", **row} for row in agreement_of(a, b, codes["run_id"].to_list(), draws=draws)]
+        rows += [
+            {"item": code, "kind": "code", **row} for row in agreement_of(a, b, codes["run_id"].to_list(), draws=draws)
+        ]
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)

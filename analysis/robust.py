@@ -16,9 +16,9 @@ import polars as pl
 from ..errors import ConfigError
 from .design import Design, design
 from .effects import cells_varying, circular_codes, marginal_effects, refusal
-from .estimate import Estimate, Floats, benjamini_hochberg, estimate, tidy
+from .estimate import Estimate, Floats, estimate, tidy
 from .frames import CODES
-from .jackknife import codes_of, cr3, demean, jackknife_variance
+from .jackknife import codes_of, cr3, demean
 from .judge_error import additive_design, weighted_fit
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,10 @@ def robustness(
     rows: list[tuple[dict[str, Any], Estimate]] = []
     for name in models:
         if all(reasons):
-            rows += [({"code": code, "model": name}, _none(d, name, reason)) for code, reason in zip(CODES, reasons, strict=True)]
+            rows += [
+                ({"code": code, "model": name}, _none(d, name, reason))
+                for code, reason in zip(CODES, reasons, strict=True)
+            ]
             continue
         with np.errstate(all="ignore"), python_warnings.catch_warnings():
             python_warnings.simplefilter("ignore")
@@ -67,7 +70,9 @@ def robustness(
 
 
 def _none(d: Design, name: str, reason: str | None) -> Estimate:
-    return Estimate(f"effect of a code on {d.outcome}", None, None, n=d.n, n_clusters=d.n_tasks, method=name, reason=reason)
+    return Estimate(
+        f"effect of a code on {d.outcome}", None, None, n=d.n, n_clusters=d.n_tasks, method=name, reason=reason
+    )
 
 
 Rows = list[tuple[dict[str, Any], Estimate]]
@@ -77,7 +82,17 @@ def _block(d: Design, name: str, target: str, value: Floats, se: Floats, df: flo
     return [
         (
             {"code": code, "model": name, "target": target},
-            estimate(f"effect of {code} on {d.outcome}", "new", value[k], se[k], df, n=d.n, n_clusters=d.n_tasks, method=method, **more),
+            estimate(
+                f"effect of {code} on {d.outcome}",
+                "new",
+                value[k],
+                se[k],
+                df,
+                n=d.n,
+                n_clusters=d.n_tasks,
+                method=method,
+                **more,
+            ),
         )
         for k, code in enumerate(CODES)
     ]
@@ -85,7 +100,9 @@ def _block(d: Design, name: str, target: str, value: Floats, se: Floats, df: flo
 
 def _pairs(d: Design, seed: int) -> Rows:
     fit = marginal_effects(d.codes.astype(float), d.y[:, None], d.cell, d.task)
-    return _block(d, "pairs", "AME", fit.ame[:, 0], fit.se[:, 0], fit.n_clusters - 1, "cell effects + pairs, jackknife over tasks")
+    return _block(
+        d, "pairs", "AME", fit.ame[:, 0], fit.se[:, 0], fit.n_clusters - 1, "cell effects + pairs, jackknife over tasks"
+    )
 
 
 def _cell_ols(d: Design, seed: int) -> Rows:
@@ -95,11 +112,15 @@ def _cell_ols(d: Design, seed: int) -> Rows:
 
 
 def _additive(d: Design, seed: int) -> Rows:
-    theta, influence = weighted_fit(np.hstack([d.codes.astype(float), additive_design(d)]), d.y, np.ones(d.n), len(CODES))
+    theta, influence = weighted_fit(
+        np.hstack([d.codes.astype(float), additive_design(d)]), d.y, np.ones(d.n), len(CODES)
+    )
     sums = np.array([np.bincount(d.task, influence[:, k], minlength=d.n_tasks) for k in range(len(CODES))])
     se = np.sqrt((sums**2).sum(1) * d.n_tasks / max(d.n_tasks - 1, 1))
     note = ("agent x task differences confound it: a comparison, not a finding",)
-    return _block(d, "additive_ols", "regression", theta, se, d.n_tasks - 1, "agent + task + tier, CR1 by task", warnings=note)
+    return _block(
+        d, "additive_ols", "regression", theta, se, d.n_tasks - 1, "agent + task + tier, CR1 by task", warnings=note
+    )
 
 
 def _logit(d: Design, seed: int) -> Rows:
@@ -107,7 +128,10 @@ def _logit(d: Design, seed: int) -> Rows:
     scale = 100.0 if d.outcome == "overall" else 1.0
     y = d.y / scale
     if y.min() < 0 or y.max() > 1:
-        return [({"code": c, "model": "logit", "target": "AME"}, _none(d, "logit", f"{d.outcome} is not within its scale")) for c in CODES]
+        return [
+            ({"code": c, "model": "logit", "target": "AME"}, _none(d, "logit", f"{d.outcome} is not within its scale"))
+            for c in CODES
+        ]
     codes = d.codes.astype(float)
     means = codes - demean(codes, d.cell, d.n_cells)
     x = np.hstack([codes, means, additive_design(d)])
@@ -135,7 +159,9 @@ def _logit(d: Design, seed: int) -> Rows:
         total = influence @ slope + (gain - gain.mean()) / d.n
         se[k] = scale * np.sqrt((np.bincount(d.task, total) ** 2).sum() * d.n_tasks / max(d.n_tasks - 1, 1))
     note = ("the link alone does not undo sub-additivity of codes",)
-    return _block(d, "logit", "AME", value, se, d.n_tasks - 1, "fractional logit, Mundlak means, CR1 by task", warnings=note)
+    return _block(
+        d, "logit", "AME", value, se, d.n_tasks - 1, "fractional logit, Mundlak means, CR1 by task", warnings=note
+    )
 
 
 def _hurdle(d: Design, seed: int) -> Rows:
@@ -145,7 +171,10 @@ def _hurdle(d: Design, seed: int) -> Rows:
     rows: Rows = []
     reached = known & (task > 0)
     if not reached.any() or not known.any():
-        return [({"code": c, "model": "hurdle", "target": "Task"}, _none(d, "hurdle", "Task is unknown or always 0")) for c in CODES]
+        return [
+            ({"code": c, "model": "hurdle", "target": "Task"}, _none(d, "hurdle", "Task is unknown or always 0"))
+            for c in CODES
+        ]
     for name, rows_of, y, factor in (
         ("zeroing (points of Overall)", known, (task > 0).astype(float), 50 * float(task[reached].mean())),
         ("intensity (points of Overall)", reached, np.nan_to_num(task), 50 * float(reached.sum() / known.sum())),
@@ -155,14 +184,29 @@ def _hurdle(d: Design, seed: int) -> Rows:
         b, v = cr3(x, demean(y[rows_of][:, None], cell, n_cells)[:, 0], d.task[rows_of])
         g = len(np.unique(d.task[rows_of]))
         note = ("conditions on what happens after the code: descriptive; the two parts need not add up",)
-        rows += _block(d, "hurdle", name, factor * b, factor * np.sqrt(np.diag(v)), g - 1, "cell effects, CR3 by task", warnings=note)
+        rows += _block(
+            d,
+            "hurdle",
+            name,
+            factor * b,
+            factor * np.sqrt(np.diag(v)),
+            g - 1,
+            "cell effects, CR3 by task",
+            warnings=note,
+        )
     return rows
 
 
 def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
     """Freedman and Lane: residuals without the code, permuted within cells; p only, for the same tasks."""
     if d.n > MAX_PERMUTED:
-        return [({"code": c, "model": "permutation", "target": "p"}, _none(d, "permutation", f"more than {MAX_PERMUTED} runs: too slow")) for c in CODES]
+        return [
+            (
+                {"code": c, "model": "permutation", "target": "p"},
+                _none(d, "permutation", f"more than {MAX_PERMUTED} runs: too slow"),
+            )
+            for c in CODES
+        ]
     rng = np.random.default_rng(seed)
     x, y = demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
     order = np.argsort(d.cell, kind="stable")
@@ -210,7 +254,9 @@ def _wild(d: Design, seed: int, draws: int = 1999) -> Rows:
     return rows
 
 
-def wild_p(x: Floats, y: Floats, cluster: np.ndarray[Any, Any], k: int, draws: int, seed: int) -> tuple[float | None, float | None]:
+def wild_p(
+    x: Floats, y: Floats, cluster: np.ndarray[Any, Any], k: int, draws: int, seed: int
+) -> tuple[float | None, float | None]:
     """p of column k's coefficient being 0, and the coefficient; None when it is not identified."""
     dense, n_clusters = codes_of(cluster)
     used = np.flatnonzero((x**2).sum(0) > 1e-9)
@@ -237,7 +283,13 @@ def wild_p(x: Floats, y: Floats, cluster: np.ndarray[Any, Any], k: int, draws: i
 
 def _quantile(d: Design, seed: int) -> Rows:
     if d.n > MAX_QUANTILE:
-        return [({"code": c, "model": "quantile", "target": "quantile"}, _none(d, "quantile", f"more than {MAX_QUANTILE} runs: too slow")) for c in CODES]
+        return [
+            (
+                {"code": c, "model": "quantile", "target": "quantile"},
+                _none(d, "quantile", f"more than {MAX_QUANTILE} runs: too slow"),
+            )
+            for c in CODES
+        ]
     import statsmodels.api as sm
 
     x = np.hstack([d.codes.astype(float), additive_design(d)])
@@ -246,14 +298,30 @@ def _quantile(d: Design, seed: int) -> Rows:
         fit = sm.QuantReg(d.y, x).fit(q=tau)
         none = np.full(len(CODES), np.nan)
         note = ("point masses (zeroed Task) make quantiles jump",)
-        rows += _block(d, "quantile", f"quantile {tau}", fit.params[: len(CODES)], none, 0, "quantile regression", reason="its default errors ignore tasks", warnings=note)
+        rows += _block(
+            d,
+            "quantile",
+            f"quantile {tau}",
+            fit.params[: len(CODES)],
+            none,
+            0,
+            "quantile regression",
+            reason="its default errors ignore tasks",
+            warnings=note,
+        )
     return rows
 
 
 def _mixed(d: Design, seed: int) -> Rows:
     """Random task intercept and task slopes of the frequent codes, with cell means of codes; refused at the boundary."""
     if d.n > MAX_MIXED:
-        return [({"code": c, "model": "mixed", "target": "regression"}, _none(d, "mixed", f"more than {MAX_MIXED} runs: too slow")) for c in CODES]
+        return [
+            (
+                {"code": c, "model": "mixed", "target": "regression"},
+                _none(d, "mixed", f"more than {MAX_MIXED} runs: too slow"),
+            )
+            for c in CODES
+        ]
     import statsmodels.api as sm
 
     codes = d.codes.astype(float)
@@ -271,88 +339,27 @@ def _mixed(d: Design, seed: int) -> Rows:
             raise np.linalg.LinAlgError("at the boundary")
     except (np.linalg.LinAlgError, ValueError) as error:
         log.debug("mixed model: %s", error)
-        return [({"code": c, "model": "mixed", "target": "regression"}, _none(d, "mixed", "the variance of tasks is at its boundary: no trustworthy fit")) for c in CODES]
+        return [
+            (
+                {"code": c, "model": "mixed", "target": "regression"},
+                _none(d, "mixed", "the variance of tasks is at its boundary: no trustworthy fit"),
+            )
+            for c in CODES
+        ]
     k = len(CODES)
-    return _block(d, "mixed", "regression", np.asarray(fit.fe_params)[:k], np.asarray(fit.bse_fe)[:k], d.n_tasks - 1, "MixedLM, task intercept and slopes", warnings=("a cross-check only",))
+    return _block(
+        d,
+        "mixed",
+        "regression",
+        np.asarray(fit.fe_params)[:k],
+        np.asarray(fit.bse_fe)[:k],
+        d.n_tasks - 1,
+        "MixedLM, task intercept and slopes",
+        warnings=("a cross-check only",),
+    )
 
 
 _MODELS: dict[str, Callable[[Design, int], Rows]] = {
     "pairs": _pairs, "cell_ols": _cell_ols, "additive_ols": _additive, "logit": _logit, "hurdle": _hurdle,
     "permutation": _permutation, "wild": _wild, "quantile": _quantile, "mixed": _mixed,
 }  # fmt: skip
-
-
-def effects_by(table: pl.DataFrame, by: str = "agent", outcome: str = "overall", *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
-    """AMEs of each code within each agent, track or tier; BH over the grid; `shrunk` pulls values to the code's mean.
-
-    `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird); rank by `shrunk` only.
-    """
-    d = design(table, outcome, source=source, prepare=prepare)
-    axis, names = {"agent": (d.agent, d.agents), "track": (d.track, d.tracks), "tier": (d.tier, d.tiers)}[by]
-    keys: dict[str, Any] = {"by": pl.String, "group": pl.String, "code": pl.String, "p_bh": pl.Float64, "shrunk": pl.Float64, "i2": pl.Float64}
-    rows: Rows = []
-    for at, name in enumerate(names):
-        part = design(d.table.filter(pl.Series(axis == at)), outcome, source=source, prepare=False)
-        varying = cells_varying(part.codes, part.cell)
-        circular = circular_codes(part)
-        reasons = [refusal(part, k, varying, circular) for k in range(len(CODES))]
-        fit = None if all(reasons) else marginal_effects(part.codes.astype(float), part.y[:, None], part.cell, part.task)
-        for k, code in enumerate(CODES):
-            key = {"by": by, "group": name, "code": code}
-            if fit is None or reasons[k] or not fit.identified[k]:
-                rows.append((key, _none(part, "cell effects + pairs", reasons[k] or "never varies apart from other codes")))
-                continue
-            rows.append((key, estimate(
-                f"AME of {code} on {outcome} in {name}", "new", float(fit.ame[k, 0]), float(np.sqrt(jackknife_variance(fit.ame, fit.deleted))[k, 0]),
-                fit.n_clusters - 1, n=part.n, n_clusters=fit.n_clusters, method="cell effects + pairs, jackknife over tasks",
-            )))  # fmt: skip
-    for code in CODES:
-        block = [(key, est) for key, est in rows if key["code"] == code and est.value is not None and est.se]
-        if len(block) >= 3:
-            _shrink(block)
-    for (key, _), p in zip(rows, benjamini_hochberg([est.p for _, est in rows]), strict=True):
-        key["p_bh"] = p
-    return tidy(rows, keys)
-
-
-def _shrink(block: Rows) -> None:
-    value = np.array([est.value for _, est in block], dtype=float)
-    variance = np.array([est.se for _, est in block], dtype=float) ** 2
-    w = 1 / variance
-    mean = (w * value).sum() / w.sum()
-    q = float((w * (value - mean) ** 2).sum())
-    df = len(block) - 1
-    tau2 = max(0.0, (q - df) / (w.sum() - (w**2).sum() / w.sum()))
-    centre = (value / (variance + tau2)).sum() / (1 / (variance + tau2)).sum()
-    for (key, _), v, s2 in zip(block, value, variance, strict=True):
-        key["shrunk"] = float(centre + (v - centre) * tau2 / (tau2 + s2))
-        key["i2"] = max(0.0, (q - df) / q) if q > 0 else 0.0
-
-
-def explained_variance(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any", seed: int = SEED, prepare: bool = True) -> pl.DataFrame:
-    """Leave-task-out R2 of codes for scores above their cell's mean: linear, and boosted trees as a check of form.
-
-    How much of the spread between repeats the codes account for on unseen tasks (0-1; below 0: worse than the mean).
-    """
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.linear_model import LinearRegression
-    from sklearn.model_selection import GroupKFold
-
-    d = design(table, outcome, source=source, prepare=prepare)
-    keys: dict[str, Any] = {"model": pl.String}
-    y = demean(d.y[:, None], d.cell, d.n_cells)[:, 0] if d.n else d.y
-    x = demean(d.codes.astype(float), d.cell, d.n_cells) if d.n else d.codes.astype(float)
-    rows: Rows = []
-    spread = float((y**2).sum()) if d.n else 0.0
-    for name, model in (("linear", LinearRegression(fit_intercept=False)), ("trees", HistGradientBoostingRegressor(max_iter=60, random_state=seed))):
-        label = f"R2 of codes for {outcome} within cells, tasks left out"
-        if d.n_tasks < 3 or spread <= 1e-9 or not d.codes.any():
-            reason = "needs three tasks, repeats that differ, and fired codes"
-            rows.append(({"model": name}, Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, reason=reason)))
-            continue
-        lost = 0.0
-        for fit_rows, test_rows in GroupKFold(min(5, d.n_tasks)).split(x, y, d.task):
-            predicted = model.fit(x[fit_rows], y[fit_rows]).predict(x[test_rows])
-            lost += float(((y[test_rows] - predicted) ** 2).sum())
-        rows.append(({"model": name}, Estimate(label, "new", 1 - lost / spread, n=d.n, n_clusters=d.n_tasks, method="grouped 5-fold", reason="a point only")))
-    return tidy(rows, keys)

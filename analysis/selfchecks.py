@@ -65,7 +65,15 @@ def _additive(replicates: int, seed: int, base: Settings) -> list[Gate]:
         gates.append(Gate("additive", f"bias of {code}, points", float(bias[k]), -0.5, 0.5, float(error[k])))
         gates.append(Gate("additive", f"coverage of {code}", float(cover[k]), 0.90, 0.98))
     gates.append(Gate("additive", "false rejections of E2", float(1 - cover[1]), 0.0, 0.09))
-    gates.append(Gate("additive", "|bias| of E3 in naive OLS (must fail)", float(abs(np.mean(naive, 0)[2] - target[2])), 3.0, np.inf))
+    gates.append(
+        Gate(
+            "additive",
+            "|bias| of E3 in naive OLS (must fail)",
+            float(abs(np.mean(naive, 0)[2] - target[2])),
+            3.0,
+            np.inf,
+        )
+    )
     return gates
 
 
@@ -87,7 +95,10 @@ def _structural(replicates: int, seed: int, base: Settings) -> list[Gate]:
     ]
     bias = np.mean(values, 0) - target
     error = np.std(values, axis=0) / np.sqrt(replicates)
-    gates += [Gate("structural", f"bias of {code}, pairs, points", float(bias[k]), -2.5, 2.5, float(error[k])) for k, code in enumerate(CODES)]
+    gates += [
+        Gate("structural", f"bias of {code}, pairs, points", float(bias[k]), -2.5, 2.5, float(error[k]))
+        for k, code in enumerate(CODES)
+    ]
     gates.append(Gate("structural", "coverage of E5 without pairs (must fail)", float(np.mean(plain, 0)[4]), 0.0, 0.80))
     return gates
 
@@ -109,8 +120,19 @@ def _labels(replicates: int, seed: int, base: Settings, m: int = 300) -> list[Ga
     target = np.mean(oracle, 0)
     t = t_quantile(0.975, s.n_tasks - 1)
     covered = np.mean([np.abs(fit["theta"] - target) <= t * fit["se"] for fit in fits], 0)
-    gates = [Gate("labels", f"coverage of {code}, PTD, m={m}", float(covered[CODES.index(code)]), 0.90, 1.0) for code in SHOWN]
-    gates.append(Gate("labels", "|bias| of E3, judge tags as they are (must fail)", float(abs(np.mean(naive, 0)[2] - target[2])), 3.0, np.inf))
+    gates = [
+        Gate("labels", f"coverage of {code}, PTD, m={m}", float(covered[CODES.index(code)]), 0.90, 1.0)
+        for code in SHOWN
+    ]
+    gates.append(
+        Gate(
+            "labels",
+            "|bias| of E3, judge tags as they are (must fail)",
+            float(abs(np.mean(naive, 0)[2] - target[2])),
+            3.0,
+            np.inf,
+        )
+    )
     return gates
 
 
@@ -138,8 +160,20 @@ def _leaderboard(replicates: int, seed: int, base: Settings) -> list[Gate]:
     target = np.array([score.value if score else np.nan for score in scores])
     gap = np.array([abs(value - target[a]) for a, value in values])
     return [
-        Gate("leaderboard", "coverage of the task interval", float((gap <= t_quantile(0.975, df) * np.array(ses)).mean()), 0.91, 0.98),
-        Gate("leaderboard", "coverage of the iid interval (must fail)", float((gap <= 1.96 * np.array(iid)).mean()), 0.0, 0.80),
+        Gate(
+            "leaderboard",
+            "coverage of the task interval",
+            float((gap <= t_quantile(0.975, df) * np.array(ses)).mean()),
+            0.91,
+            0.98,
+        ),
+        Gate(
+            "leaderboard",
+            "coverage of the iid interval (must fail)",
+            float((gap <= 1.96 * np.array(iid)).mean()),
+            0.0,
+            0.80,
+        ),
     ]
 
 

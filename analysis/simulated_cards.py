@@ -69,8 +69,8 @@ def simulated_cards(sim: Simulation) -> Iterator[ScoreCard]:
             ambjudge=__version__,
             run=RunInfo(
                 id=run_id, path=run_id, sha256=hashlib.sha256(f"{sim.seed}/{run_id}".encode()).hexdigest(),
-                agent=agents[sim.agent[i]], model=agents[sim.agent[i]], task=task, track=tracks[sim.task[i]],  # type: ignore[arg-type]
-                tier=tier, repeat=int(sim.repeat[i]) + 1, turns=use["turns"][i], format="simulated",  # type: ignore[arg-type]
+                agent=agents[sim.agent[i]], model=agents[sim.agent[i]], task=task, track=tracks[sim.task[i]],
+                tier=tier, repeat=int(sim.repeat[i]) + 1, turns=use["turns"][i], format="simulated",
             ),
             rubric=rubric, judge=judge, policy=policy, stages=stages, agentic=agentic, agentic_bounds=(agentic, agentic),
             task=score, task_from="report" if out.completed[i] else "gate", overall=overall,

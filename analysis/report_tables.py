@@ -1,0 +1,198 @@
+"""Every table of a cohort by name, with human titles and notes: what the report and `analyze --json` show.
+
+`TABLES` names them in reading order; `all_tables` computes them. Tables in long form have two rows a subject where both
+populations apply; `estimate.wide` puts these side by side for display.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ..errors import AmbjudgeError, ConfigError
+from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
+from .design import prepared
+from .diagnostics import circularity, leave_one_out, placebo
+from .dose import cliff, recovery
+from .effects import code_effects, decompose_effects
+from .frames import CODES, Cohort, cohort, conform
+from .heterogeneity import effects_by, explained_variance
+from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
+from .labels import Labels
+from .planning import label_plan, order_probability, power, variance_components
+from .ranking import leaderboard, pairwise
+from .raters import agreement
+from .robust import robustness
+from .validation import validate_scores
+
+
+@dataclass(frozen=True)
+class Table:
+    """How a table presents itself."""
+
+    title: str
+    note: str
+    needs_labels: bool = False
+
+
+TABLES: dict[str, Table] = {
+    "cohort": Table("The cohort", "What was read, and what was left out of the analysis."),
+    "checks": Table("Checks of the scores", "Whether scores add up, policies are one, and nothing was read twice."),
+    "leaderboard": Table("Leaderboard", "Mean over runs of a track, then over tracks. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %."),
+    "pairwise": Table("Differences between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8."),
+    "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0."),
+    "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks."),
+    "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged."),
+    "codes": Table("Fired codes", "Rates per run and shares of fired codes; shares are compositional, so read both."),
+    "codes_by_agent": Table("Fired codes by agent", "As above, by agent."),
+    "codes_by_track": Table("Fired codes by track", "As above, by track."),
+    "code_stages": Table("Where codes fire", "Firings by code, stage and source; a code in two stages of a run counts in both here."),
+    "cliff": Table("Scores by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of."),
+    "recovery": Table("Recovery", "Among runs with two or more codes, the share that still reaches a scored submission. Agents with more codes are seen on harder runs."),
+    "code_effects": Table("Effects of codes on Overall", "Runs that fired a code against repeats of the same agent, task and tier that did not, in points. Associational: codes are tagged after the outcome."),
+    "effect_parts": Table("Effects by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part (the only external evidence)."),
+    "effects_by_agent": Table("Effects of codes by agent", "BH over the grid; rank by the shrunk value only."),
+    "robustness": Table("Effects under other models", "What changes when the model changes; traps are named in the warnings."),
+    "explained": Table("How much codes explain", "R2 within cells on left-out tasks."),
+    "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that something else drives both."),
+    "circularity": Table("Circular codes", "Codes that restate the score cannot explain it."),
+    "leave_agent_out": Table("Effects without one agent", "Whether a single agent carries a result."),
+    "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only."),
+    "failures": Table("Failure rates", "No scoreable submission, by the rule of the track."),
+    "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation."),
+    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components."),
+    "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order."),
+    "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first; weigh a label by 1/probability."),
+    "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why.", True),
+    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error.", True),
+    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", True),
+}  # fmt: skip
+
+
+def all_tables(
+    source: Any,
+    *,
+    labels: Labels | None = None,
+    only: Iterable[str] | None = None,
+    outcome: str = "overall",
+    code_source: str = "any",
+    budget: int = 300,
+) -> dict[str, pl.DataFrame]:
+    """Tables by name, in the order of TABLES.
+
+    `source`: a run frame, a Cohort, or anything `frames.cohort` reads. `labels` add the tables that need them.
+    `only`: names to compute. A table that cannot be computed has one row with the `reason`. Raises ConfigError for an
+    unknown name and InputError when nothing can be read.
+    """
+    names = list(TABLES) if only is None else list(only)
+    unknown = [name for name in names if name not in TABLES]
+    if unknown:
+        raise ConfigError(f"unknown table {unknown[0]!r}", f"choose from {', '.join(TABLES)}")
+    whole = source if isinstance(source, Cohort) else _cohort(source)
+    runs, src = whole.runs, code_source
+    human = _human_codes(labels)
+    makers: dict[str, Callable[[], pl.DataFrame]] = {
+        "cohort": lambda: _summary(whole),
+        "checks": lambda: validate_scores(runs),
+        "leaderboard": lambda: leaderboard(runs, outcome),
+        "pairwise": lambda: pairwise(runs, outcome),
+        "stages": lambda: stage_profile(runs),
+        "stages_by_track": lambda: stage_profile(runs, ("agent", "track")),
+        "tiers": lambda: tier_contrast(runs),
+        "codes": lambda: code_prevalence(runs, source=src),
+        "codes_by_agent": lambda: code_prevalence(runs, ("agent",), source=src),
+        "codes_by_track": lambda: code_prevalence(runs, ("track",), source=src),
+        "code_stages": lambda: _code_stages(whole),
+        "cliff": lambda: cliff(runs, outcome, source=src),
+        "recovery": lambda: recovery(runs, source=src),
+        "code_effects": lambda: code_effects(runs, outcome, source=src),
+        "effect_parts": lambda: decompose_effects(runs, source=src),
+        "effects_by_agent": lambda: effects_by(runs, "agent", outcome, source=src),
+        "robustness": lambda: robustness(runs, outcome, source=src),
+        "explained": lambda: explained_variance(runs, outcome, source=src),
+        "placebo": lambda: placebo(runs, source=src),
+        "circularity": lambda: circularity(runs),
+        "leave_agent_out": lambda: leave_one_out(runs, outcome, source=src),
+        "cost": lambda: cost_score(runs, outcome=outcome),
+        "failures": lambda: failure_rates(runs, ("agent",)),
+        "stage_use": lambda: stage_use(runs),
+        "planning": lambda: power(variance_components(runs, outcome)),
+        "order": lambda: _order(runs, outcome),
+        "label_plan": lambda: label_plan(runs, budget, source=src, already=human["run_id"].to_list()),
+    }
+    if labels is not None:
+        makers |= {
+            "agreement": lambda: agreement(whole, labels),
+            "corrected_leaderboard": lambda: corrected_leaderboard(
+                runs, human_scores(whole, labels, _gold(labels)), outcome
+            ),
+            "corrected_effects": lambda: corrected_code_effects(runs, human, outcome, source=src),
+        }
+    out: dict[str, pl.DataFrame] = {}
+    for name in TABLES:
+        if name in names and name in makers:
+            try:
+                out[name] = makers[name]()
+            except AmbjudgeError as error:
+                out[name] = pl.DataFrame({"reason": [str(error)]})
+    return out
+
+
+def _cohort(source: Any) -> Cohort:
+    if isinstance(source, pl.DataFrame):
+        empty = cohort([])
+        return Cohort(conform(source), empty.criteria, empty.codes)
+    return cohort(source)
+
+
+def _gold(labels: Labels) -> str:
+    names = labels.annotators
+    return "gold" if "gold" in names else names[0] if names else "gold"
+
+
+def _human_codes(labels: Labels | None) -> pl.DataFrame:
+    if labels is None:
+        return pl.DataFrame(schema={"run_id": pl.String, **dict.fromkeys(CODES, pl.Boolean)})
+    return labels.of(_gold(labels)).codes.drop("annotator")
+
+
+def _summary(whole: Cohort) -> pl.DataFrame:
+    runs, notes = prepared(whole.runs)
+    rows: list[tuple[str, str]] = [("scorecards", str(whole.runs.height)), ("runs analysed", str(runs.height))]
+    for name in ("agent", "task", "track", "tier", "judge", "rubric", "missing_policy", "breach_policy"):
+        values = [str(value) for value in runs[name].unique().sort().to_list() if value is not None]
+        shown = ", ".join(values[:12]) + (f" and {len(values) - 12} more" if len(values) > 12 else "")
+        rows.append((name.replace("_", " "), f"{len(values)}: {shown}" if values else "none"))
+    cells = runs.select("agent", "task", "tier").n_unique() if runs.height else 0
+    rows.append(("cells (agent x task x tier)", str(cells)))
+    rows.append(("disqualified", str(int(runs["disqualified"].fill_null(False).sum()))))
+    rows += [("left out", note) for note in notes]
+    rows += [("not readable", problem) for problem in whole.problems[:50]]
+    return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.String}, orient="row")
+
+
+def _code_stages(whole: Cohort) -> pl.DataFrame:
+    return (
+        whole.codes.with_columns(pl.col("stage").cast(pl.String), source=pl.col("by").str.split(":").list.first())
+        .group_by("taxonomy", "code", "stage", "source", "independence")
+        .agg(firings=pl.len().cast(pl.Int64), runs=pl.col("run_id").n_unique().cast(pl.Int64))
+        .sort("taxonomy", "code", "stage", "source", "independence", descending=[True, False, False, False, False])
+    )
+
+
+def _order(runs: pl.DataFrame, outcome: str) -> pl.DataFrame:
+    board = leaderboard(runs, outcome, scopes=("overall",)).filter(pl.col("population") == "new")
+    parts = variance_components(runs, outcome)
+    chance = order_probability([v for v in board["value"].to_list() if v is not None], parts)
+    row = {
+        "s2_repeat": parts.repeat, "s2_agent_task": parts.agent_task, "s2_task": parts.task, "tasks": parts.n_tasks,
+        "repeats": parts.n_rep, **chance, "reason": parts.reason if parts.reason else (None if chance["same_order"] is not None else "needs two agents and two tasks"),
+    }  # fmt: skip
+    schema: dict[str, Any] = {
+        "s2_repeat": pl.Float64, "s2_agent_task": pl.Float64, "s2_task": pl.Float64, "tasks": pl.Int64,
+        "repeats": pl.Float64, "same_order": pl.Float64, "same_first": pl.Float64, "reason": pl.String,
+    }  # fmt: skip
+    return pl.DataFrame([row], schema=schema)
