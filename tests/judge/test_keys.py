@@ -1,0 +1,111 @@
+"""Verdict keys: everything that decides a verdict is in, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+from ambjudge.judge.base import StageRequest
+from ambjudge.judge.keys import KeyMaker, canonical_json, code_sha256, evidence_context, identity, verdict_key
+from ambjudge.rubrics.load import criterion_sha256, load_rubric
+from ambjudge.rubrics.model import Level
+from hypothesis import given
+from hypothesis import strategies as st
+
+RUBRIC = load_rubric("segmentation")
+CRITERION = RUBRIC.criteria("S3")[0]
+REQUEST = StageRequest(None, None, RUBRIC, "S3", (CRITERION,))
+
+
+@dataclass
+class SomeJudge:
+    name: str = "m"
+    prompt_sha256: str | None = "p"
+    parameters: dict = field(default_factory=lambda: {"temperature": 0.0, "api_base": None})
+    members: tuple[str, ...] = ()
+    evidence: str = "e"
+
+    def evidence_sha256(self, request: StageRequest) -> str:
+        return self.evidence
+
+
+BASE = verdict_key(SomeJudge(), REQUEST, CRITERION)
+
+
+@pytest.mark.parametrize(
+    ("judge", "request_", "criterion", "parts"),
+    [
+        pytest.param(SomeJudge(), REQUEST, CRITERION, (), id="same"),
+        pytest.param(SomeJudge(parameters={"api_base": None, "temperature": 0.0}), REQUEST, CRITERION, (), id="order"),
+        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"weight": 9.0}), (), id="weight"),
+        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"requires": ("S3",)}), (), id="requires"),
+        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"credit": ("lite",)}), (), id="credit"),
+        pytest.param(SomeJudge(), REQUEST, CRITERION.model_copy(update={"text": "x"}), ("criterion",), id="text"),
+        pytest.param(
+            SomeJudge(), REQUEST,
+            CRITERION.model_copy(update={"scale": (Level(value=1, text="y"), Level(value=0, text="n"))}), ("criterion",), id="scale",
+        ),
+        pytest.param(SomeJudge(evidence="f"), REQUEST, CRITERION, ("evidence",), id="evidence"),
+        pytest.param(SomeJudge(prompt_sha256="q"), REQUEST, CRITERION, ("prompt",), id="prompt"),
+        pytest.param(SomeJudge(prompt_sha256=None), REQUEST, CRITERION, ("prompt",), id="no-prompt"),
+        pytest.param(SomeJudge(name="n"), REQUEST, CRITERION, ("judge",), id="judge"),
+        pytest.param(SomeJudge(parameters={"temperature": 0.5, "api_base": None}), REQUEST, CRITERION, ("parameters",), id="temperature"),
+        pytest.param(SomeJudge(parameters={"temperature": 0.0, "api_base": "u"}), REQUEST, CRITERION, ("parameters",), id="api-base"),
+        pytest.param(SomeJudge(members=("a", "b")), REQUEST, CRITERION, ("parameters",), id="members"),
+        pytest.param(SomeJudge(), StageRequest(None, None, RUBRIC, "S3", (CRITERION,), 1), CRITERION, ("sample",), id="sample"),
+    ],
+)  # fmt: skip
+def test_a_key_changes_with_what_decides_and_says_so(judge, request_, criterion, parts):
+    key = verdict_key(judge, request_, criterion)
+    assert key.changed_from(BASE) == parts
+    assert (key.sha256 == BASE.sha256) == (not parts)
+
+
+def test_the_key_is_the_hash_of_its_parts_as_canonical_json():
+    parts = ["ambjudge.verdict/1", "m", "p", '{"api_base":null,"temperature":0.0}', criterion_sha256(CRITERION), 0]
+    text = json.dumps(parts, separators=(",", ":")) + json.dumps("e")
+    assert BASE.sha256 == hashlib.sha256(text.encode()).hexdigest()
+
+
+@given(st.lists(st.text(), min_size=4, max_size=4), st.lists(st.text(), min_size=4, max_size=4))
+def test_no_two_sets_of_parts_share_a_key(a, b):
+    def key(parts):
+        judge = SomeJudge(name=parts[0], prompt_sha256=parts[1], parameters={"x": parts[2]})
+        return KeyMaker(identity(judge), "S3", "c").sha256(parts[3])
+
+    assert (key(a) == key(b)) == (a == b)
+
+
+def test_keys_are_the_same_in_another_process():
+    code = (
+        "from ambjudge.judge.keys import *; from ambjudge.rubrics.load import *\n"
+        "who = JudgeIdentity(judge='m', prompt_sha256='p', parameters='{\"api_base\":null,\"temperature\":0.0}')\n"
+        "c = load_rubric('segmentation').criteria('S3')[0]\n"
+        "print(KeyMaker(who, c.id, criterion_sha256(c)).sha256('e'), code_sha256())"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert found == [BASE.sha256, code_sha256()]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": float("nan")}, object()])
+def test_what_has_no_canonical_form_is_refused(value):
+    with pytest.raises((ValueError, TypeError)):
+        canonical_json(value)
+
+
+def test_the_packing_context_follows_the_judge_the_scopes_and_what_the_user_named():
+    who = identity(SomeJudge())
+    base = evidence_context(who, RUBRIC, "S3", "segmentation", "lite")
+    assert base == evidence_context(who, RUBRIC, "S3", "segmentation", "lite")
+    others = {
+        evidence_context(who, RUBRIC, "S2", "segmentation", "lite"),
+        evidence_context(who, RUBRIC, "S3", None, "lite"),
+        evidence_context(who, RUBRIC, "S3", "segmentation", "pro"),
+        evidence_context(identity(SomeJudge(name="n")), RUBRIC, "S3", "segmentation", "lite"),
+        evidence_context(identity(SomeJudge(parameters={"budget": 1})), RUBRIC, "S3", "segmentation", "lite"),
+    }
+    assert len(others | {base}) == 6
