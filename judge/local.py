@@ -11,7 +11,9 @@ Needs the extra `local` (torch, transformers). Nothing is downloaded: PATH is a 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import io
 import os
 import string
 import threading
@@ -186,10 +188,12 @@ class Scorer:
         extra: dict[str, Any] = {"gguf_file": gguf.name} if gguf else {}
         folder = str(gguf.parent if gguf else path)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **extra)
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, local_files_only=True, dtype=kind, attn_implementation="sdpa", **extra
-            )
+            # Loaders draw bars whatever they are told; what matters comes as an exception.
+            with contextlib.redirect_stderr(io.StringIO()):
+                tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **extra)
+                model = AutoModelForCausalLM.from_pretrained(
+                    folder, local_files_only=True, dtype=kind, attn_implementation="sdpa", **extra
+                )
         except Exception as error:  # the loaders raise whatever the file makes them raise
             first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
             raise JudgeError(
