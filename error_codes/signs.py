@@ -68,6 +68,7 @@ _EXTREME = re.compile(
 def signs(ctx: CodeContext) -> tuple[Sign, ...]:
     """Signs in the outputs of turns that ran a model, wrote or checked outputs (S3 on), in order."""
     found: list[Sign] = []
+    classes = _classes(ctx.run.brief) if ctx.run.track == "detection" else ()
     trains = any(f.training for f in ctx.features) or any(_TRAINS.search(t.code[:400_000]) for t in ctx.run.turns)
     for turn in ctx.run.turns:
         feature = ctx.feature(turn.index)
@@ -77,6 +78,9 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
         lines = [line[:600] for line in turn.output.splitlines()[-MAX_LINES:] if line.strip()]
         if lines:
             found.extend(_zero(turn.index, lines))
+            found.extend(_never(turn.index, lines, classes))
+            if ctx.stage(turn.index) == "S3" and feature.forward_pass:
+                found.extend(_empty_pilot(turn.index, lines))
             found.extend(_fallback(ctx, turn.index, lines))
             found.extend(_nan(turn.index, lines))
             found.extend(_one_class(ctx, turn.index, lines))
@@ -116,6 +120,28 @@ def _zero(turn: int, lines: list[str]) -> Iterator[Sign]:
             zero = [case for case in low if cases[case] == 0]
             shown = ", ".join(f"{cases[c]} {name} in {c}" for c in low[:3])
             yield Sign("zero", turn, shown, tuple(low), 0.75 if zero else 0.6)
+
+
+def _classes(brief: str) -> tuple[str, ...]:
+    """Class names of a detection brief: "Detect rbc, wbc and platelets in 12 images"."""
+    match = re.search(r"\bdetect ((?:[\w-]{2,30}(?:, | and |, and )?){2,12}) in\b", brief[:200_000], re.IGNORECASE)
+    return tuple(name for name in re.split(r", and |, | and ", match[1]) if name) if match else ()
+
+
+def _never(turn: int, lines: list[str], classes: tuple[str, ...]) -> Iterator[Sign]:
+    """A class that was asked for and is found in no case at all."""
+    for name in classes:
+        pattern = re.compile(rf"\b{re.escape(name)}['\"]?\s{{0,3}}[:=]?\s{{0,3}}(\d{{1,6}})(?![\d.,:])", re.IGNORECASE)
+        values = [int(m[1]) for line in lines if (m := pattern.search(line)) and case_of(line)]
+        if len(values) >= 3 and not any(values):
+            yield Sign("never", turn, f"no {name} in any of {len(values)} cases", (name,), 0.75)
+
+
+def _empty_pilot(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """A pilot that finds nothing at all of what is looked for."""
+    counts = [(m[1], int(m[2])) for line in lines for m in _COUNT.finditer(line)]
+    if counts and not any(value for _, value in counts) and len(counts) <= 3:
+        yield Sign("zero", turn, f"{counts[0][0]} 0 in the pilot", (), 0.65)
 
 
 def _fallback(ctx: CodeContext, turn: int, lines: list[str]) -> Iterator[Sign]:
@@ -244,6 +270,7 @@ def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
 
 
 _MENTION = {
+    "never": re.compile(r"\b(?:no|zero|never|none of|not (?:found|detected)|without any|only)\b", re.IGNORECASE),
     "zero": re.compile(
         r"\b(?:zero|empty|absent|tumou?r-free|free of|without (?:a |any )?(?:tumou?r|lesion|nodule|mask)"
         r"|no (?:\w+ ){0,2}(?:tumou?r|lesion|voxels?|mask|box(?:es)?|detections?|findings?|positives?|nodules?|objects?)"
@@ -269,9 +296,22 @@ def answered(ctx: CodeContext, sign: Sign) -> bool:
     first = ctx.model_turns[0] if ctx.model_turns else sign.turn
     # A sign that was foreseen and explained before the batch is known, not overlooked.
     words = ctx.text_from(min(first, sign.turn))
+    if sign.kind == "never":
+        return any(_said_of(name, pattern, words) or _found_later(ctx, sign.turn, name) for name in sign.subject)
     if pattern.search(words):
         return True
     return any(_names(case, words) for case in sign.subject)
+
+
+def _said_of(name: str, pattern: re.Pattern[str], words: str) -> bool:
+    return any(
+        re.search(rf"\b{re.escape(name)}\b", part, re.I) and pattern.search(part) for part in re.split(r"[.\n]", words)
+    )
+
+
+def _found_later(ctx: CodeContext, turn: int, name: str) -> bool:
+    found = re.compile(rf"\b{re.escape(name)}['\"]?\s{{0,3}}[:=]?\s{{0,3}}[1-9]", re.IGNORECASE)
+    return any(found.search(ctx.turn(t).output[-60_000:]) for t in ctx.model_turns if t > turn)
 
 
 def _names(case: str, words: str) -> bool:
