@@ -351,3 +351,13 @@ def _scored(paths: list[Path], problems: list[str]) -> Iterator[ScoreCard]:
                 yield score(run)
             except AmbjudgeError as error:
                 problems.append(str(error))
+
+
+def each_card(source: Any, problems: list[str]) -> Iterator[ScoreCard | pl.DataFrame]:
+    """The cards of a source one at a time, then its ready-made frames; what cannot be read is named in `problems`.
+
+    For readers that need the words of the cards, which `cohort` does not keep: what comes out may be given to `cohort`.
+    """
+    frames: list[pl.DataFrame] = []
+    yield from _cards(source, frames, problems)
+    yield from frames

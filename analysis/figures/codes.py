@@ -55,7 +55,7 @@ def _named(code: str) -> str:
 
 def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
     """How often each code fires per run, and its share of all fired codes."""
-    rows = tidy_rows(tables, "code_prevalence")
+    rows = tidy_rows(tables, "codes")
     rows = [row for row in rows if row["code"] in CODES and row.get("agent") in (None, "(all)")]
     measures = [("rate per run", "runs that fired it, %"), ("share of fired codes", "share of fired codes, %")]
     with_value(rows)
@@ -96,7 +96,7 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
     """Average marginal effects of the codes on Overall, and their exact split into judged, checked and Task parts."""
     pairs = both_populations(tidy_rows(tables, "code_effects"), "code")
     with_value([new for new, _ in pairs])
-    parts = tidy_rows(tables, "decompose_effects")
+    parts = tidy_rows(tables, "effect_parts")
     with styled():
         figure = blank(1.35 + 0.42 * len(pairs))
         ax, bars, side = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.85), sharey=True)

@@ -34,6 +34,8 @@ def tidy_rows(tables: Tables, name: str, **where: Any) -> list[Row]:
     table = tables.get(name)
     if table is None:
         raise Nothing(f"the table {name} was not computed")
+    if table.columns == ["reason"]:
+        raise Nothing(str(table["reason"][0]))
     for column, value in where.items():
         if column not in table.columns:
             raise Nothing(f"the table {name} has no column {column}")

@@ -96,7 +96,7 @@ def cost_score(tables: Tables, runs: pl.DataFrame) -> Drawn:
     tracks = sorted(data["track"].unique().to_list())
     agents = sorted(data["agent"].unique().to_list())
     coloured = len(agents) <= len(MARKERS)
-    correlation = {(r["track"], r["kind"]): r for r in tidy_rows(tables, "cost_score", cost=cost)}
+    correlation = {(r["track"], r["kind"]): r for r in tidy_rows(tables, "cost", cost=cost)}
     columns = min(3, len(tracks))
     lines = math.ceil(len(tracks) / columns)
     with styled():
