@@ -1,0 +1,120 @@
+"""ambjudge label: human labels in and out, and which to make next."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+@click.group("label", epilog="\b\nExample:\n  ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db")
+def command() -> None:
+    """Human labels (one JSON file a run and annotator): into the store, out of it, and what to label next."""
+
+
+STORE = click.option("--store", metavar="FILE|URL", help="Verdict store.  [default: the nearest .ambjudge/ambjudge.db]")
+
+
+@command.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="FILE|DIR...")
+@STORE
+@click.option(
+    "--runs", metavar="DIR", type=click.Path(), help="Hold the labels against the runs below DIR (turns, criteria)."
+)
+@click.pass_obj
+def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs: str | None) -> int:
+    """Read label files, check them, keep them in the store. Files that break the format are named and left out."""
+    from pathlib import Path
+
+    from ..console import note
+    from ..errors import InputError
+    from ..judge.labels import import_labels, problems, read_labels
+    from ..rubrics.load import rubric_for
+    from .runs import each_run
+
+    known = {run.id: run for run in each_run([runs]) if not isinstance(run, InputError)} if runs else {}
+    kept = same = bad = 0
+    with _open(obj, store) as opened:
+        for path in (
+            p for name in paths for p in (sorted(Path(name).rglob("*.json")) if Path(name).is_dir() else [Path(name)])
+        ):
+            try:
+                labels = read_labels(path)
+            except InputError as error:
+                bad += 1
+                note(f"ambjudge: error: {error}")
+                continue
+            run = known.get(labels.run)
+            found = problems(labels, run, rubric_for(run.track, run.task) if run else None)
+            for line in found:
+                note(f"ambjudge: error: {path}: {line}")
+            if found:
+                bad += 1
+            elif import_labels(opened, labels):
+                kept += 1
+            else:
+                same += 1
+    note(f"{kept} kept, {same} were there already, {bad} left out", obj["quiet"])
+    return 1 if bad else 0
+
+
+@command.command("export")
+@click.argument("folder", metavar="DIR", type=click.Path())
+@STORE
+@click.option("--annotator", metavar="NAME", help="Only this annotator's.")
+@click.pass_obj
+def export(obj: dict[str, Any], folder: str, store: str | None, annotator: str | None) -> int:
+    """Write the labels in force as DIR/<annotator>/<run>.json."""
+    from pathlib import Path
+
+    from ..console import note
+    from ..judge.labels import export_labels, stored_labels
+
+    with _open(obj, store, create=False) as opened:
+        written = export_labels(stored_labels(opened, annotator=annotator), Path(folder))
+    note(f"{len(written)} files written below {folder}", obj["quiet"])
+    return 0
+
+
+@command.command("next")
+@click.argument("cards", metavar="SCORECARDS", type=click.Path())
+@click.option(
+    "-n", "--budget", type=click.IntRange(1), default=20, show_default=True, help="How many runs can be labelled."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random draw within strata.")
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.pass_obj
+def next_(obj: dict[str, Any], cards: str, budget: int, seed: int, as_json: bool) -> int:
+    """Which runs to label next: a sample stratified by fired codes, with the chance that each had to be drawn."""
+    from ..analysis.frames import frame
+    from ..analysis.planning import label_plan
+    from ..console import raw, table
+
+    plan = label_plan(frame(cards), budget, seed=seed)
+    rows = plan.to_dicts()
+    if as_json:
+        raw(json.dumps(rows, ensure_ascii=False, default=str))
+        return 0
+    names = list(plan.columns)
+    table(
+        names,
+        [
+            ["–" if row[n] is None else f"{row[n]:.4g}" if isinstance(row[n], float) else str(row[n]) for n in names]
+            for row in rows
+        ],
+        flexible=0,
+    )
+    return 0
+
+
+def _open(obj: dict[str, Any], store: str | None, create: bool = True) -> Any:
+    from pathlib import Path
+
+    from ..config import load
+    from ..judge.session import default_store
+    from ..judge.store import open_store
+
+    settings = load(Path.cwd(), obj["config"])
+    where = settings.get("store", store) or default_store(Path.cwd(), settings.file.parent if settings.file else None)
+    return open_store(where, create=create)
