@@ -26,6 +26,7 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "temperature": (float, None),
     "samples": (int, None),
     "timeout": (float, None),
+    "price": (str, None),
 }
 
 

@@ -73,6 +73,11 @@ def judge_options(function: F) -> F:
                 "--samples", type=click.IntRange(1, 25), help="Ask a model judge so many times; the majority counts."
             ),
             click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model judge."),
+            click.option(
+                "--price",
+                metavar="IN,OUT",
+                help="USD per million tokens of a model that the price table does not know.",
+            ),
         )
     ):
         function = option(function)

@@ -68,6 +68,7 @@ def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
             temperature=settings.get("temperature", flags["temperature"]),
             samples=settings.get("samples", flags["samples"]) or 1,
             timeout=settings.get("timeout", flags["timeout"]),
+            price=settings.get("price", flags["price"]),
         ),
     )
 

@@ -191,7 +191,7 @@ class GuardedJudge:
         if worst is None:
             raise ConfigError(
                 f"the price of {self.name} is unknown, so a cost limit cannot be kept",
-                "leave out --max-cost, or give the model's price",
+                "leave out --max-cost, or say the price with --price IN,OUT",
             )
         async with self.pacer.slot():
             if not await self.budget.reserve(worst):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 
-from ..errors import JudgeError
+from ..errors import ConfigError, JudgeError
 from .base import Judge
+from .prices import Price
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,8 @@ class JudgeOptions:
     temperature: float | None = None
     samples: int = 1
     timeout: float | None = None
+    price: str | None = None
+    """`IN,OUT`: USD per million input and output tokens, where the built-in table does not know."""
 
 
 def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -> Judge:
@@ -52,4 +56,17 @@ def _one(name: str, options: JudgeOptions) -> Judge:
         make = partial(make, temperature=options.temperature)
     if options.timeout is not None:
         make = partial(make, timeout=options.timeout)
+    if options.price is not None:
+        make = partial(make, price=parse_price(options.price))
     return make()
+
+
+def parse_price(text: str) -> Price:
+    """The price that a user states as `IN,OUT`; ConfigError for anything but two numbers of at least 0."""
+    try:
+        read, written = (float(part) for part in text.split(","))
+    except ValueError:
+        read, written = -1.0, -1.0
+    if not (0 <= read < inf and 0 <= written < inf):
+        raise ConfigError(f"price {text!r} is not IN,OUT", "USD per million input and output tokens, e.g. 0.25,2")
+    return Price(read, written, source="stated by the user", date="")

@@ -383,3 +383,19 @@ def test_selftest_of_the_heuristic_judge(out) -> None:
     rows = {row["name"]: row for row in report["rows"]}
     assert rows["evidence removed"]["broken"] == rows["full marks demanded"]["broken"] == 0
     assert code == int(any(row["broken"] for row in report["rows"]))
+
+
+def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, tmp_path: Path, judge_server) -> None:
+    runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02", "bccd-lite-01")
+    judge = ("--judge", "good", "--api-base", judge_server.url, "--price", "1,4")
+    code, text, err = out("score", runs, "--json", *judge, "--max-cost", "0.12", "--concurrency", "4")
+    assert code == 1
+    cards = lines(text)
+    spent = sum(c["judge"]["cost_usd"] for c in cards)
+    assert 0 < spent <= 0.12
+    reasons = {c["reason"] for card in cards for s in ("S1", "S2", "S3") for c in card["stages"][s]["criteria"]}
+    assert "budget" in reasons
+    code, text, _ = out("score", runs, "--json", *judge)
+    assert code == 0, "what was left over is asked for next time"
+    assert judge_server.count == 9
+    assert out("score", runs, *judge[:-1], "cheap")[0] == 2
