@@ -96,7 +96,7 @@ def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
 def failed_batch_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """The last run over the cases failed, and success was declared all the same."""
     final = ctx.final_write
-    if final is None or final not in ctx.failed_turns or not ctx.handed_over or ctx.checks:
+    if final is None or final not in ctx.failed_turns or not ctx.handed_over or ctx.checks or ctx.run.track is None:
         return
     last = ctx.turn(ctx.last).text
     if _SUCCESS.search(last) and not _FAILURE_SAID.search(last) and not _admits(ctx):
