@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
     "verify": ("verify", "Recompute every number of a scorecard, without any model."),
     "selftest": ("selftest", "Test a judge's robustness: changes with a known effect."),
+    "browse": ("browse", "Read, search, compare and label runs in the terminal."),
     "doctor": ("doctor", "Show what is installed, which judges can be used, where the store is."),
 }
 

@@ -80,8 +80,8 @@ class Collection:
             known = {str(path): (None, card) for path, card in self.store.iter_card_data()}
         by_id: dict[str, tuple[int | None, dict[str, Any]]] = {}
         if self.cards_file is not None:
-            for offset, card in self._lines(self.cards_file):
-                by_id[str(card["run"]["id"])] = offset, card
+            for position, values in self._lines(self.cards_file):
+                by_id[str(values["run"]["id"])] = position, values
         for number, path in enumerate(find_conversations(self.path)):
             id = run_id(path)
             found = known.get(str(path.absolute())) or by_id.get(id)

@@ -122,6 +122,10 @@ class TranscriptView(ScrollView, can_focus=True):
         """Which search hit the reader is at (1-based, 0 for none) and how many lines hold the text."""
         return self._hit + 1, len(self._hits)
 
+    def hit_rows(self) -> list[int]:
+        """Rows of the lines that search found, at most some hundreds of them."""
+        return [self.layout_.find(block, line) for block, line in self._hits[:500]]
+
     def on_resize(self, event: events.Resize) -> None:
         anchor = self._anchor()
         self.layout_.resize(self._text_width)

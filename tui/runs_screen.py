@@ -1,0 +1,319 @@
+"""The first screen: all runs of a collection, filtered, sorted and marked; what nobody scored is scored behind it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+from textual.worker import get_current_worker
+
+from ..errors import AmbjudgeError
+from .dialogs import Choice, Prompt, Reader, key_map
+from .paint import safe, safe_line
+from .query import Predicate, compile_query
+from .rows import RunRow
+from .source import Collection
+from .table import COLUMNS, RunsTable, decimals
+from .views import View, Views
+
+if TYPE_CHECKING:
+    from .app import Browser
+
+_FLUSH_S = 0.4
+"""Seconds between updates of the table while runs are scored."""
+
+
+class RunsScreen(Screen[None]):
+    """Filter, table, a preview of the run under the cursor, and how many there are."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "focus_filter", "Filter"),
+        Binding("escape", "leave_filter", "Back to the table; once more: no filter", show=False),
+        Binding("c", "compare", "Compare two"),
+        Binding("R", "rejudge", "Judge"),
+        Binding("v", "views", "Views"),
+        Binding("ctrl+s", "save_view", "Save this filter and order as a view", show=False),
+        Binding("s", "sort", "Sort by a column", show=False),
+        Binding("A", "analysis", "Analysis"),
+        Binding("question_mark", "help", "Help"),
+        Binding("q", "app.quit", "Quit"),
+    ]
+    app: Browser
+
+    def __init__(self, collection: Collection, views: Views, *, score: bool = True, query: str = "") -> None:
+        super().__init__()
+        self.collection, self.views, self._score, self._query = collection, views, score, query
+        self.rows: list[RunRow] = []
+        self._predicate: Predicate = lambda row: True
+        self._listed = False
+        self._problem = ""
+        self._flushed = 0.0
+
+    def compose(self) -> ComposeResult:
+        yield Static(safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title")
+        with Horizontal(id="filter-line"):
+            yield Static("Filter /")
+            yield Input(
+                self._query,
+                placeholder="track:vqa code:E3 S3<0.5 -tier:lite unscored contradictions words",
+                id="filter",
+                compact=True,
+            )
+        yield RunsTable(id="runs")
+        yield Static(id="preview")
+        yield Static(id="status", classes="bar")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.table = self.query_one(RunsTable)
+        self.table.focus()
+        self._filter(self._query)
+        self.list_runs()
+
+    # Listing and scoring.
+
+    @work(thread=True, group="list", exclusive=True)
+    def list_runs(self) -> None:
+        """Rows as they are found; then the runs without a scorecard are scored, those on screen first."""
+        worker = get_current_worker()
+        try:
+            for batch in self.collection.batches():
+                if worker.is_cancelled:
+                    return
+                self.app.call_from_thread(self._add, batch)
+        except AmbjudgeError as error:
+            self.app.call_from_thread(self._trouble, str(error))
+        if worker.is_cancelled:
+            return
+        self.app.call_from_thread(self._all_listed)
+        if not self._score:
+            return
+        waiting = deque(row.number for row in self.rows if row.state == "waiting")
+        done: list[RunRow] = []
+        flushed = time.monotonic()
+        while waiting and not worker.is_cancelled:
+            number = next(
+                (n for n in self._on_screen() if self.rows[n].state == "waiting" and all(r.number != n for r in done)),
+                None,
+            )
+            if number is None:
+                number = waiting.popleft()
+            row = self.rows[number]
+            if row.state == "waiting" and all(r.number != number for r in done):
+                done.append(self.collection.score(row))
+            if done and (time.monotonic() - flushed > _FLUSH_S or not waiting):
+                self.app.call_from_thread(self.update_rows, done)
+                done, flushed = [], time.monotonic()
+            time.sleep(0.002)  # Lets the keyboard have its turn.
+        if done and not worker.is_cancelled:
+            self.app.call_from_thread(self.update_rows, done)
+
+    def _on_screen(self) -> list[int]:
+        table = self.table
+        top = int(table.scroll_offset.y)
+        return [self.rows[i].number for i in table.order[top : top + table.size.height]]
+
+    def _add(self, batch: list[RunRow]) -> None:
+        first = len(self.rows)
+        self.rows += batch
+        self.table.show(
+            self.rows, self.table.order + [n for n in range(first, len(self.rows)) if self._predicate(self.rows[n])]
+        )
+        self._status()
+
+    def _all_listed(self) -> None:
+        self._listed = True
+        if self.collection.skipped:
+            self.notify(
+                f"{self.collection.skipped} scorecards could not be read and are left out",
+                severity="warning",
+                markup=False,
+            )
+        self._status()
+
+    def _trouble(self, text: str) -> None:
+        self._problem = text
+        self._status()
+
+    def update_rows(self, changed: list[RunRow]) -> None:
+        """Rows that have been scored, here or on the screen of a run."""
+        for row in changed:
+            self.rows[row.number] = row
+        if self.query_one("#filter", Input).value.strip() or self.table.sorting[0] is not None:
+            self._apply()
+        else:
+            self.table.redraw(self.rows)
+            self._preview(self.table.current)
+        self._status()
+
+    # Filter.
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._filter(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.table.focus()
+
+    def _filter(self, text: str) -> None:
+        try:
+            self._predicate = compile_query(text, self.table.marked)
+            self._problem = ""
+        except AmbjudgeError as error:
+            self._problem = str(error)
+        else:
+            self._apply()
+        self._status()
+
+    def _apply(self) -> None:
+        predicate = self._predicate
+        self.table.show(self.rows, [n for n, row in enumerate(self.rows) if predicate(row)])
+
+    def action_focus_filter(self) -> None:
+        self.query_one("#filter", Input).focus()
+
+    def action_leave_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        if field.has_focus:
+            self.table.focus()
+        elif field.value:
+            field.value = ""
+
+    # What the table tells.
+
+    def on_runs_table_moved(self, event: RunsTable.Moved) -> None:
+        self._preview(event.row)
+
+    def on_runs_table_changed(self, event: RunsTable.Changed) -> None:
+        self._status()
+
+    def on_runs_table_opened(self, event: RunsTable.Opened) -> None:
+        self.app.open_run(event.row)
+
+    def neighbour(self, row: RunRow, step: int) -> RunRow | None:
+        """The run `step` places further among those shown, and the cursor goes along; None past the ends."""
+        place = next((p for p, n in enumerate(self.table.order) if self.rows[n].number == row.number), None)
+        if place is None or not 0 <= place + step < len(self.table.order):
+            return None
+        self.table.move_to(place + step)
+        return self.rows[self.table.order[place + step]]
+
+    def chosen(self) -> list[RunRow]:
+        """The marked rows, or the one under the cursor."""
+        marked = [row for row in self.rows if row.number in self.table.marked]
+        return marked or ([self.table.current] if self.table.current else [])
+
+    def _preview(self, row: RunRow | None) -> None:
+        self.query_one("#preview", Static).update(safe("\n".join(preview(row)) if row else ""))
+
+    def _status(self) -> None:
+        waiting = sum(row.state == "waiting" for row in self.rows)
+        bits = [f"{len(self.rows):,} runs{'' if self._listed else ' …'}"]
+        if len(self.table.order) != len(self.rows):
+            bits.append(f"{len(self.table.order):,} shown")
+        if self.table.marked:
+            bits.append(f"{len(self.table.marked):,} marked")
+        if waiting:
+            bits.append(f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard")
+        if self.table.sorted_by:
+            bits.append(f"by {self.table.sorted_by}")
+        if self._problem:
+            bits.insert(0, f"✗ {self._problem}")
+        self.query_one("#status", Static).update(safe_line(" · ".join(bits)))
+
+    # Views, sorting, help.
+
+    def action_sort(self) -> None:
+        def sort(place: int | None) -> None:
+            if place is not None:
+                self.table.sort_on(place)
+
+        self.app.push_screen(Choice("Sort by", [_column_name(n) for n in range(len(COLUMNS))]), sort)
+
+    def action_save_view(self) -> None:
+        column, descending = self.table.sorting
+        query = self.query_one("#filter", Input).value
+
+        def save(name: str | None) -> None:
+            if name and name.strip():
+                try:
+                    self.views.save(View(name.strip(), query, column, descending))
+                    self.notify(f"Saved: {name.strip()}", markup=False)
+                except AmbjudgeError as error:
+                    self.notify(str(error), severity="error", markup=False)
+
+        self.app.push_screen(
+            Prompt("Name of the view", hint="Keeps the filter and the order. The same name replaces a view."), save
+        )
+
+    def action_views(self) -> None:
+        views = self.views.all()
+
+        def use(place: int | None) -> None:
+            if place is not None:
+                self.use_view(views[place])
+
+        self.app.push_screen(Choice("Views", [f"{view.name}   {view.query}" for view in views]), use)
+
+    def use_view(self, view: View) -> None:
+        """Filter and sort as a view says."""
+        self.query_one("#filter", Input).value = view.query
+        if view.column is not None and 0 <= view.column < len(COLUMNS):
+            self.table.sort_on(view.column, view.descending)
+
+    def action_help(self) -> None:
+        self.app.push_screen(Reader("Keys", [*key_map(self), *_filter_help()]))
+
+    def action_compare(self) -> None:
+        self.app.compare(self.chosen())
+
+    def action_rejudge(self) -> None:
+        self.app.rejudge(self.chosen())
+
+    def action_analysis(self) -> None:
+        self.app.analysis()
+
+
+def _column_name(place: int) -> str:
+    return {"Agnt": "Agentic", "Ovrl": "Overall"}.get(
+        COLUMNS[place].name, "Task score" if place == 10 else COLUMNS[place].name
+    )
+
+
+def preview(row: RunRow) -> list[str]:
+    """Two lines on a run: what is worst about it, and where it comes from."""
+    if row.state == "error":
+        return [f"✗ {row.error}", row.path]
+    if row.state == "waiting":
+        return ["not scored yet", row.path]
+    known = [(score, n) for n, score in enumerate(row.stages, 1) if score is not None]
+    bits = [f"lowest S{min(known)[1]} {decimals(min(known)[0])}"] if known else []
+    if row.primary:
+        bits.append(f"primary failure {row.primary}")
+    for count, word in ((row.contradictions, "contradiction"), (row.unscored, "unscored item"), (row.unverified, "quote not found in its turn")):  # fmt: skip
+        if count:
+            bits.append(
+                f"{count} {word if count == 1 else word.replace('quote ', 'quotes ') if 'quote' in word else word + 's'}"
+            )
+    if row.disqualified:
+        bits.append("disqualified")
+    if row.failed_calls:
+        bits.append(f"{row.failed_calls} failed calls")
+    return [
+        " · ".join(bits) or "nothing stands out",
+        f"{row.task or 'unknown task'} · {row.judge} · {row.rubric} · {row.path}",
+    ]
+
+
+def _filter_help() -> list:  # type: ignore[type-arg]
+    from . import query
+    from .panels import line
+
+    text = (query.__doc__ or "").split("\n", 2)[2]
+    return [line(""), line(("Filter", "head")), *(line(row) for row in text.split("\n"))]
