@@ -71,16 +71,16 @@ def conversations(paths: Iterable[str | Path]) -> Iterator[Path | Outcome]:
 
 
 def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
-    """Where the store of a collection is: the nearest one at or above the path, else beside the settings file, else in
-    the collection's root, which is the folder given, or the folder above a single run."""
+    """Where the store of a collection is: beside the settings file (that is the project's root), else the nearest store
+    at or above the path, else new in the collection's root: the folder given, or the folder above a single run."""
     from .store import DEFAULT_STORE
 
+    if settings_folder is not None:
+        return settings_folder / DEFAULT_STORE
     start = Path(path).absolute()
     for folder in (start, *start.parents):
         if (folder / DEFAULT_STORE).is_file():
             return folder / DEFAULT_STORE
-    if settings_folder is not None:
-        return settings_folder / DEFAULT_STORE
     if not start.is_dir():
         return run_folder(start).parent / DEFAULT_STORE
     single = start.name == "process" or any(

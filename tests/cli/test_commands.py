@@ -22,6 +22,8 @@ RECORDED = ROOT / "tests" / "data" / "recorded"
 def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Run a command line; (exit code, stdout, stderr). In an empty folder, so that no settings or store are found."""
     monkeypatch.chdir(tmp_path)
+    # Settings make this folder the project's root: a store of somebody else further up is none of ours.
+    (tmp_path / "ambjudge.toml").write_text("", encoding="utf-8")
 
     def call(*args: str | Path) -> tuple[int, str, str]:
         code = run([str(a) for a in args])
@@ -329,7 +331,7 @@ def test_model_verdicts_are_asked_for_once(out, tmp_path: Path, judge_server) ->
     assert code == 0
     assert judge_server.count == 6
     assert "6 calls, cost unknown" in err
-    assert (runs / ".ambjudge" / "ambjudge.db").is_file()
+    assert (tmp_path / ".ambjudge" / "ambjudge.db").is_file()
     code, again, err = out("score", runs, "--json", *judge)
     assert judge_server.count == 6, "nothing changed, so nothing is asked"
     assert "calls" not in err
@@ -338,6 +340,20 @@ def test_model_verdicts_are_asked_for_once(out, tmp_path: Path, judge_server) ->
         assert (before["judge"]["calls"], after["judge"]["calls"]) == (3, 0)
     out("score", runs, "--json", *judge, "--store", "none")
     assert judge_server.count == 12
+
+
+def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections_root(tmp_path: Path) -> None:
+    from ambjudge.judge.session import default_store
+
+    runs = _collection(tmp_path, "crc-lite-02")
+    own = Path(".ambjudge") / "ambjudge.db"
+    assert default_store(runs) == runs / own
+    assert default_store(runs / "crc-lite-02") == runs / own
+    assert default_store(runs / "crc-lite-02" / "process" / "conversation.json") == runs / own
+    (tmp_path / ".ambjudge").mkdir()
+    (tmp_path / own).write_bytes(b"")
+    assert default_store(runs) == tmp_path / own
+    assert default_store(runs, settings_folder=tmp_path / "project") == tmp_path / "project" / own
 
 
 def test_unknown_price_and_a_cost_limit_do_not_go_together(out, tmp_path: Path, judge_server) -> None:
