@@ -43,9 +43,12 @@ class Price:
 
 
 def price_of(model: str, api_base: str | None = None, table: dict[str, Price] | None = None) -> Price | None:
-    """The price of a model as litellm names it, or None when it is unknown or served from elsewhere."""
+    """The price of a model as litellm names it, or None when it is unknown or served from elsewhere.
+
+    A `table` of the user's own holds wherever the model is served: who wrote it knows what that address asks.
+    """
     base = effective_api_base(model, api_base)
-    if base is not None and (urlsplit(base).hostname or "") not in _OWN_HOSTS:
+    if table is None and base is not None and (urlsplit(base).hostname or "") not in _OWN_HOSTS:
         return None
     known = builtin_prices() if table is None else table
     for prefix in ("", *_PREFIXES):

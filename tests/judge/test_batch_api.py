@@ -1,0 +1,93 @@
+"""A whole batch through litellm against a server that fails a fifth of the time: all scored or unscored with a reason,
+nothing scored that the model did not say, and the cost limit holds."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from ambjudge.judge.api import ApiJudge, Breaker
+from ambjudge.judge.execute import execute
+from ambjudge.judge.prices import Price
+from ambjudge.judge.rejudge import plan
+from ambjudge.judge.store import open_store
+from ambjudge.judge.transport import Retry
+from ambjudge.trajectories.layout import find_conversations
+
+PRICE = Price(input=1.0, output=10.0, source="test", date="2026-01-01")
+FAILURES = [
+    "429:0.01",
+    "429",
+    "500",
+    "503",
+    "slow:1.2",
+    "length",
+    "malformed",
+    "prose",
+    "reset",
+    "refusal",
+    "out_of_scale",
+]
+RUNS = 40
+
+
+def make_judge(server, retry: Retry | None = None) -> ApiJudge:
+    return ApiJudge(
+        "openai/good", server.url, evidence_budget=8_000, timeout=1.0, prices={"good": PRICE},
+        retry=retry or Retry(attempts=4, first_s=0.01, longest_s=0.05), breaker=Breaker(after=1_000),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    import json
+
+    for number in range(RUNS):
+        path = tmp_path / "runs" / f"r{number:03d}" / "conversation.json"
+        path.parent.mkdir(parents=True)
+        words = f"Plan number {number}: a pretrained network, one pilot case first, then all of the cases."
+        messages = [{"role": "system", "content": "Segment."}, {"role": "assistant", "content": words}]
+        path.write_text(json.dumps({"task": "kidney-seg-task", "tier": "standard", "messages": messages}))
+    return tmp_path
+
+
+async def test_a_fifth_of_failures(folder, judge_server):
+    chance = random.Random(11)
+    judge_server.script = [chance.choice(FAILURES) if chance.random() < 0.2 else "good" for _ in range(4_000)]
+    with open_store(folder / "s.db") as store:
+        judge = make_judge(judge_server)
+        paths = list(find_conversations(folder / "runs"))
+        first = plan(store, paths, judge)
+        done = await execute(first, store, judge, concurrency=16, signals=False)
+        assert done.summary.done == first.calls == 3 * RUNS
+        assert done.scored + done.unscored.total() == first.stale
+        assert set(done.unscored) <= {"judge_error", "truncated", "unparsable", "refused"}
+        assert done.throttles > 0
+        values = Counter(v.result.value for v in store.iter_verdicts() if v.result.status == "scored")
+        assert set(values) == {1.0}, "the model only ever said 1"
+        for _ in range(6):
+            again = plan(store, paths, judge)
+            if not again.calls:
+                break
+            assert {why for need in again.needs for why in need.reasons.values()} == {("failed",)}
+            await execute(again, store, judge, concurrency=16, signals=False)
+        final = list(store.iter_verdicts())
+        assert len(final) == first.stale
+        assert {v.result.reason for v in final} <= {None, "refused"}
+        assert store.total_usage().calls == judge_server.count
+
+
+async def test_the_cost_limit_holds(folder, judge_server):
+    judge_server.script = ["good"]
+    judge = make_judge(judge_server)
+    with open_store(folder / "s.db") as store:
+        planned = plan(store, find_conversations(folder / "runs"), judge)
+        cap = 0.6
+        assert planned.estimate.high.cost_usd > cap
+        done = await execute(planned, store, judge, concurrency=16, max_cost=cap, signals=False)
+        assert 0 < done.usage.cost_usd <= cap
+        assert done.unscored["budget"] + done.scored == planned.stale
+        again = plan(store, find_conversations(folder / "runs"), judge)
+        assert again.stale == done.unscored["budget"]

@@ -1,0 +1,59 @@
+"""kill -9 in the middle of a batch: nothing stored is lost or doubled, and only calls under way are made again."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from ambjudge.judge.store import open_store
+
+SCRIPT = Path(__file__).parent / "http_judge.py"
+KILLS, RUNS, CONCURRENCY = 5, 60, 8
+
+
+def _load():
+    spec = importlib.util.spec_from_file_location("ambjudge_test_http_judge", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_kill_9_costs_at_most_the_calls_under_way(tmp_path):
+    http = _load()
+    server = http.Server(latency=0.03)
+    server.start_in_thread()
+    http.make_runs(tmp_path / "runs", RUNS)
+    command = [
+        sys.executable, str(SCRIPT), "work", str(tmp_path / "s.db"), str(tmp_path / "runs"), server.url,
+        "--concurrency", str(CONCURRENCY),
+    ]  # fmt: skip
+    moments = random.Random(3)
+    progress = []
+    for _ in range(KILLS):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(moments.uniform(0.03, 0.2))
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        with open_store(tmp_path / "s.db") as store:
+            store.check()
+            progress.append(sum(1 for _ in store.iter_verdicts()))
+    assert progress[-1] > 0
+    last = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert last.stdout.endswith("done\n")
+    with open_store(tmp_path / "s.db") as store:
+        store.check()
+        verdicts = Counter((v.run_ref, v.key.criterion_id) for v in store.iter_verdicts())
+        kinds = Counter(kind for _, kind, _ in store.events())
+    minimum = RUNS * 3
+    assert len(verdicts) == RUNS * 12
+    assert set(verdicts.values()) == {1}
+    assert minimum <= server.count <= minimum + KILLS * CONCURRENCY
+    assert kinds["batch_finished"] >= 1
