@@ -92,6 +92,23 @@ def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
     )
 
 
+@detector("rejected_unnoticed", code="E3", stage="S5", independence="from_trace")
+def rejected_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
+    """As `wrong_files_unnoticed` where no files came with the run: the harness found the submission wrong, the run did not."""
+    if (ctx.facts is not None and ctx.facts.source == "files") or not ctx.handed_over or ctx.final_write is None:
+        return
+    report, answer = ctx.run.report, ctx.run.submit_result
+    lacking = any(key.startswith("missing") and value for key, value in (answer or {}).items())
+    wrong = lacking or (answer is not None and ctx.run.status.completed is False)
+    wrong = wrong or (report is not None and report.submission_format_valid is False)
+    if wrong and not _admits(ctx):
+        yield Finding(
+            _hand_over(ctx),
+            "The run was handed over as good and the harness found its files incomplete or invalid.",
+            0.75,
+        )
+
+
 @detector("failed_batch_accepted", code="E3", stage="S4", independence="from_trace")
 def failed_batch_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """The last run over the cases failed, and success was declared all the same."""

@@ -137,6 +137,12 @@ TABLE = {
         ("cut-before-any-claim", [GOOD], "S4", 0, {"known": MISNAMED}),
         ("good-files", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {"known": facts()}),
     ],
+    "rejected_unnoticed": [
+        ("incomplete", [GOOD, LOOK, submit(complete=False, missing_files=["patient_0006/lesion.nii.gz"])], "S4 S5 S5", 1, {}),
+        ("complete", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {}),
+        ("said-so", [GOOD, LOOK, submit("Only 4 of 8 are done.", complete=False)], "S4 S5 S5", 0, {}),
+        ("files-speak", [GOOD, LOOK, submit(complete=False)], "S4 S5 S5", 0, {"known": facts()}),
+    ],
     "failed_batch_accepted": [
         ("declared-done", [fail(), say("All set, segmentation is done!")], "S4 S5", 1, {}),
         ("honest", [fail(), say("It could not finish; outputs are missing.")], "S4 S5", 0, {}),
