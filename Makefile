@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help score test lint types unit bench clean
+.PHONY: help score test lint types unit bench bench-statistics clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -42,6 +42,9 @@ unit: $(VENV)/.test
 
 bench: $(VENV)/.test  ## benchmarks; figures go to docs/measurements.md
 	$(BIN)/python benchmarks/segmentation.py
+
+bench-statistics: $(VENV)/.test  ## estimators against planted truth, and their speed
+	$(BIN)/python benchmarks/statistics.py
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

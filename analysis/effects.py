@@ -205,9 +205,12 @@ def effects_of(d: Design, *, pairs: bool = True, circular: Sequence[str] = ()) -
         fits["new"] = marginal_effects(codes, d.y[:, None], d.cell, d.task, pairs=pairs)
         fits["same"] = marginal_effects(codes, d.y[:, None], d.cell, d.cell, pairs=pairs)
     rows: list[tuple[dict[str, Any], Estimate]] = []
+    new, same = fits["new"], fits["same"]
+    narrow = [bool(new and same and new.se[k, 0] < 0.8 * same.se[k, 0]) for k in range(len(d.code_names))]
     for population, fit in fits.items():
         block = [
-            _effect_row(d, fit, k, population, refused[k], int(varying[k]), pairs) for k in range(len(d.code_names))
+            _effect_row(d, fit, k, population, refused[k], int(varying[k]), pairs, narrow[k])
+            for k in range(len(d.code_names))
         ]
         adjusted = holm([est.p if key["status"] == "ok" else None for key, est in block])
         for (key, _), p in zip(block, adjusted, strict=True):
@@ -217,7 +220,14 @@ def effects_of(d: Design, *, pairs: bool = True, circular: Sequence[str] = ()) -
 
 
 def _effect_row(
-    d: Design, fit: Marginal | None, k: int, population: Population, refused: str | None, varying: int, pairs: bool
+    d: Design,
+    fit: Marginal | None,
+    k: int,
+    population: Population,
+    refused: str | None,
+    varying: int,
+    pairs: bool,
+    narrow: bool,
 ) -> tuple[dict[str, Any], Estimate]:
     name, fired = d.code_names[k], int(d.codes[:, k].sum())
     key: dict[str, Any] = {
@@ -251,6 +261,8 @@ def _effect_row(
     if not informative:
         detectable = f"; effects below {key['mde80']:.1f} go unseen" if key.get("mde80") else ""
         warnings.append(f"uninformative: {fired} firings, {varying} varying cells{detectable}")
+    if narrow and population == "new":
+        warnings.append("tasks happen to spread less than repeats alone would: read the wider interval for these tasks")
     key["robustness_value"] = robustness_value(float(fit.iid_t[k]), fit.iid_df)
     if fit.n_clusters > 1 and population == "new":
         deleted = fit.deleted[:, k, 0]

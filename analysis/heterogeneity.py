@@ -93,7 +93,7 @@ def explained_variance(
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import LinearRegression
     from sklearn.model_selection import GroupKFold
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     d = design(table, outcome, source=source, prepare=prepare)
     keys: dict[str, Any] = {"model": pl.String}

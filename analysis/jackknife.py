@@ -158,7 +158,8 @@ def of_sums(x: Floats, statistic: Functional, task: Ints, cell: Ints) -> Jackkni
         step = 1e-5 * np.maximum(np.abs(total), 1e-3 * np.abs(total).max(initial=1e-12))
         nudges = np.diag(step)
         gradient = (statistic(total + nudges) - statistic(total - nudges)) / (2 * step[:, None])
-        influence = x @ np.nan_to_num(gradient)
+        gradient[:, ~np.isfinite(gradient).all(0)] = np.nan
+        influence = x @ gradient
     size = np.bincount(cells, minlength=n_cells)
     repeated = size > 1
     df = float((size - 1).sum())

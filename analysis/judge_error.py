@@ -218,7 +218,10 @@ def weighted_fit(x: Floats, y: Floats, weight: Floats, k: int) -> tuple[Floats, 
     """Weighted least squares: the first k coefficients and each run's influence on them (rows sum to about 0)."""
     inverse = np.linalg.pinv(x.T @ (x * weight[:, None]), hermitian=True)
     theta = inverse @ (x.T @ (weight * y))
-    residual = (y - x @ theta) * weight
+    free = len(y) - x.shape[1]
+    # Residuals shrink with the number of dummies fitted: 300 labels carry some 36 of them (as in HC1 and CR1).
+    grown = np.sqrt((len(y) - 1) / free) if free > 0 else 1.0
+    residual = (y - x @ theta) * weight * grown
     return theta[:k], (x * residual[:, None]) @ inverse[:, :k]
 
 

@@ -46,7 +46,8 @@ def read_labels(source: str | Path | Iterable[str | Path | Mapping[str, Any]]) -
         run, annotator = item.get("run"), item.get("annotator", "a1")
         if not isinstance(run, str) or not run or not isinstance(annotator, str):
             raise InputError("field run or annotator is no text", "see the label format", where)
-        values = item.get("criteria") or {}
+        values = item.get("criteria")
+        values = {} if values is None else values
         fired = item.get("codes")
         if not isinstance(values, Mapping) or (fired is not None and not isinstance(fired, Mapping)):
             raise InputError("criteria and codes must be objects", "see the label format", where)

@@ -1,0 +1,214 @@
+"""Code effects: equal to statsmodels, right on planted truth, refusing what the data cannot say."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from ambjudge.analysis import (
+    circularity,
+    cliff,
+    code_effects,
+    decompose_effects,
+    effects_by,
+    explained_variance,
+    leave_one_out,
+    placebo,
+    robustness,
+    simulate,
+)
+from ambjudge.analysis.effects import marginal_effects
+from ambjudge.analysis.jackknife import codes_of, cr3, cross_products, delete_one_regression, demean, of_sums
+from ambjudge.analysis.robust import wild_p
+from ambjudge.analysis.simulation import truth
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return simulate(seed=1)
+
+
+@pytest.fixture(scope="module")
+def table(sim):
+    return sim.frame()
+
+
+def within(sim):
+    cell, n = codes_of(sim.agent, sim.task, sim.tier)
+    return demean(sim.codes.astype(float), cell, n), demean(sim.true.overall[:, None], cell, n)[:, 0], cell
+
+
+def test_cr3_equals_statsmodels(sim):
+    sm = pytest.importorskip("statsmodels.api")
+    x, y, _ = within(sim)
+    b, v = cr3(x, y, sim.task)
+    other = sm.OLS(y, x).fit(cov_type="cluster-crv3", cov_kwds={"groups": sim.task}, use_t=True)
+    np.testing.assert_allclose(b, other.params, rtol=1e-9)
+    np.testing.assert_allclose(v, other.cov_params(), rtol=1e-8, atol=1e-12)
+
+
+def test_deletions_are_the_fits_without_each_task(sim):
+    x, y, _ = within(sim)
+    _, deleted = delete_one_regression(cross_products(x, y[:, None], sim.task, 24))
+    for task in (0, 7, 23):
+        keep = sim.task != task
+        np.testing.assert_allclose(deleted[task, :, 0], np.linalg.lstsq(x[keep], y[keep], rcond=None)[0], rtol=1e-8)
+
+
+def test_ame_by_hand():
+    """Two codes and their product, no noise: AME_1 = b1 + g mean(E2)."""
+    rng = np.random.default_rng(0)
+    codes = (rng.random((600, 2)) < 0.4).astype(float)
+    cell, task = np.arange(600) // 10, np.arange(600) // 100
+    y = rng.standard_normal(60)[cell] - 10 * codes[:, 0] - 20 * codes[:, 1] + 8 * codes[:, 0] * codes[:, 1]
+    fit = marginal_effects(codes, y[:, None], cell, task)
+    mean = codes.mean(0)
+    np.testing.assert_allclose(fit.ame[:, 0], [-10 + 8 * mean[1], -20 + 8 * mean[0]], rtol=1e-9)
+    without = task != 2
+    expected = -10 + 8 * codes[without, 1].mean()
+    np.testing.assert_allclose(fit.deleted[2, 0, 0], expected, rtol=1e-9)
+
+
+def test_planted_effects_are_inside_the_intervals(table):
+    both = code_effects(table)
+    found = both.filter(pl.col("population") == "new")
+    widest = dict(both.group_by("code").agg(pl.col("se").max()).iter_rows())
+    for code, target in truth(n_tasks=300, n_rep=4).items():
+        row = found.filter(pl.col("code") == code).row(0, named=True)
+        assert abs(row["value"] - target["ate"]) < 4 * widest[code]
+    by_code = dict(zip(found["code"], found["status"], strict=True))
+    assert by_code == {"E1": "uninformative", "E2": "ok", "E3": "ok", "E4": "ok", "E5": "ok"}
+    assert "uninformative" in found.filter(pl.col("code") == "E1")["warnings"].item()[0]
+    assert found.filter(pl.col("code") == "E1")["p_holm"].item() is None
+
+
+def test_parts_add_up_exactly(table):
+    parts = decompose_effects(table)
+    for code in ("E3", "E5"):
+        values = dict(parts.filter(pl.col("code") == code).select("part", "value").iter_rows())
+        total = code_effects(table).filter((pl.col("code") == code) & (pl.col("population") == "new"))["value"].item()
+        assert sum(values[p] for p in ("S1", "S2", "S3", "S4", "S5", "task", "other")) == pytest.approx(total, abs=1e-9)
+        assert values["judge part"] + values["rule part"] + values["task part"] == pytest.approx(total, abs=1e-6)
+    # Incomplete deliverables cost S4 and S5 by rule alone: about 8 points.
+    rule = parts.filter((pl.col("code") == "E5") & (pl.col("part") == "rule part"))["value"].item()
+    assert -9.5 < rule < -7
+
+
+def test_other_models_surround_the_default(table):
+    found = robustness(table, models=("pairs", "cell_ols", "additive_ols", "logit", "hurdle", "permutation", "wild"))
+    e3 = dict(
+        found.filter((pl.col("code") == "E3") & pl.col("target").is_in(["AME", "overlap-weighted"]))
+        .select("model", "value")
+        .iter_rows()
+    )
+    assert all(-33 < value < -21 for value in e3.values())
+    hurdle = dict(
+        found.filter((pl.col("model") == "hurdle") & (pl.col("code") == "E5")).select("target", "value").iter_rows()
+    )
+    assert hurdle["zeroing (points of Overall)"] < -20
+    assert abs(hurdle["intensity (points of Overall)"]) < 4
+    wild = found.filter(pl.col("model") == "wild")
+    assert wild["reason"].str.contains("15 tasks").all()
+
+
+def test_wild_bootstrap_finds_what_is_there():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((400, 2))
+    task = np.arange(400) // 50
+    y = 0.8 * x[:, 0] + rng.standard_normal(400)
+    assert wild_p(x, y, task, 0, 999, 1)[0] < 0.05
+    assert wild_p(x, y, task, 1, 999, 1)[0] > 0.05
+    assert wild_p(np.zeros((400, 2)), y, task, 1, 99, 1) == (None, None)
+
+
+def test_circular_tags_are_refused_and_named():
+    table = simulate("null", seed=2, circ_thr=0.3, tag_error=True, sens=(0,) * 5, spec=(1 - 1e-12,) * 5).frame()
+    row = code_effects(table).filter(pl.col("code") == "E3").row(0, named=True)
+    assert row["value"] is None
+    assert "circular" in row["reason"]
+    verdict = circularity(table).filter(pl.col("code") == "E3")["verdict"].item()
+    assert verdict == "defined by outcome"
+    # Without the recorded source, the pattern alone gives it away.
+    unmarked = table.with_columns(pl.lit(False).alias("E3_score"), pl.col("E3").alias("E3_judge"))
+    assert circularity(unmarked).filter(pl.col("code") == "E3")["verdict"].item() == "looks defined by outcome"
+
+
+def test_placebo_is_quiet_without_and_loud_with_confounding():
+    quiet = placebo(simulate(seed=5).frame())
+    assert not quiet["verdict"].str.contains("alarm").any()
+    loud = placebo(simulate(seed=5, conf=1.5).frame())
+    assert loud["verdict"].str.contains("alarm").any()
+
+
+def test_leave_one_agent_out(table):
+    found = leave_one_out(table)
+    assert found.height == 30
+    assert found.filter(pl.col("code") == "E3")["shift"].abs().max() < 4
+
+
+REFUSED = {
+    "too few": (simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.col("run_id").is_in(["run-000001", "run-000009"]).alias("E1")), "E1", "too few firings"),
+    "never": (simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.lit(False).alias("E1")), "E1", "never fired"),
+    "always": (simulate(n_tasks=4, n_rep=3, seed=1).frame().with_columns(pl.lit(True).alias("E1")), "E1", "every run"),
+    "no repeats": (simulate(n_tasks=30, n_rep=1, seed=1).frame(), "E3", "no repeats"),
+    "one task": (simulate(n_tasks=1, n_tracks=1, n_rep=40, seed=1).frame(), "E3", "one task"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("runs", "code", "words"), REFUSED.values(), ids=REFUSED)
+def test_refusals_say_why(runs, code, words):
+    row = code_effects(runs).filter((pl.col("code") == code) & (pl.col("population") == "new")).row(0, named=True)
+    assert row["lo"] is None
+    assert words in row["reason"]
+
+
+def test_the_one_task_case_still_speaks_of_these_tasks():
+    runs = simulate(n_tasks=1, n_tracks=1, n_rep=60, seed=1).frame()
+    row = code_effects(runs).filter((pl.col("code") == "E3") & (pl.col("population") == "same")).row(0, named=True)
+    assert row["lo"] < row["value"] < row["hi"] < 0
+
+
+def test_cliff_shows_the_published_shape(table):
+    found = cliff(table)
+    drop = dict(
+        found.filter((pl.col("group") == "1") & (pl.col("population") == "new")).select("kind", "value").iter_rows()
+    )
+    assert -52 < drop["drop_raw"] < -40
+    assert abs(drop["drop_within_cell"]) < abs(drop["drop_raw"])
+    zero = found.filter((pl.col("kind") == "mean") & (pl.col("group") == "0") & (pl.col("population") == "new"))[
+        "value"
+    ].item()
+    clean = table.filter(pl.col("n_codes") == 0)["overall"].mean()
+    assert zero == pytest.approx(clean)
+
+
+def test_effects_by_agent_shrink_towards_the_middle(table):
+    found = effects_by(table).filter(pl.col("code") == "E3")
+    spread, shrunk = found["value"].std(), found["shrunk"].std()
+    assert shrunk < spread
+    assert found["p_bh"].max() < 0.05
+
+
+def test_codes_explain_much_on_unseen_tasks(table):
+    found = dict(explained_variance(table).select("model", "value").iter_rows())
+    assert 0.4 < found["linear"] < 0.9
+    none = explained_variance(table.with_columns(pl.lit(False).alias(c) for c in ("E1", "E2", "E3", "E4", "E5")))
+    assert none["value"].null_count() == 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.floats(-50, 50)), min_size=1, max_size=60))
+def test_jackknife_of_a_mean_equals_its_definition(rows):
+    task, cell = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+    y = np.array([r[2] for r in rows])
+    found = of_sums(np.column_stack([y, np.ones(len(y))]), lambda s: s[..., :1] / s[..., 1:], task, cell + 4 * task)
+    assert found.value[0] == pytest.approx(y.mean(), abs=1e-9)
+    names = np.unique(task)
+    if len(names) > 1:
+        deleted = np.array([y[task != t].mean() for t in names])
+        expected = np.sqrt((len(names) - 1) / len(names) * ((deleted - y.mean()) ** 2).sum())
+        assert found.se_new[0] == pytest.approx(expected, abs=1e-8)
+    else:
+        assert np.isnan(found.se_new[0])

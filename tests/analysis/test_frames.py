@@ -1,0 +1,157 @@
+"""Scorecards in, frames out: equal whatever they come from, honest about what cannot be read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from ambjudge import analysis
+from ambjudge.analysis import cohort, frame, read_frame, simulate, validate_scores, write_frame
+from ambjudge.analysis.frames import FREE, RUN_SCHEMA, conform
+from ambjudge.errors import InputError
+from ambjudge.judge.scorecard import ScoreCard
+from polars.testing import assert_frame_equal
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return simulate(n_tasks=6, n_rep=3, seed=3, circ_thr=0.3)
+
+
+@pytest.fixture(scope="module")
+def written(sim, tmp_path_factory):
+    return sim.write(tmp_path_factory.mktemp("cohort"))
+
+
+def test_importing_the_package_is_light():
+    code = "import ambjudge.analysis, sys; print([m for m in ('numpy', 'polars', 'scipy', 'sklearn', 'statsmodels') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_functions_survive_the_import_of_their_modules():
+    for name in analysis.__all__:
+        value = getattr(analysis, name)
+        assert callable(value) or name == "TABLES", name
+    assert callable(analysis.frame)
+
+
+def test_the_simulated_frame_is_what_reading_its_cards_gives(sim, written):
+    read, direct = frame(written), sim.frame()
+    filled = [name for name in direct.columns if name in read.columns and direct[name].null_count() < direct.height]
+    assert len(filled) > 40
+    # Serialised scores have 4 decimals and Overall 2.
+    assert_frame_equal(read.select(filled), direct.select(filled), abs_tol=0.006, check_exact=False)
+    assert list(read.columns) == [*RUN_SCHEMA, *FREE]
+
+
+def test_cards_objects_dicts_and_files_agree(sim, written, tmp_path):
+    cards = list(sim.cards())[:20]
+    as_dicts = frame([card.to_dict() for card in cards])
+    listed = tmp_path / "cards.json"
+    listed.write_text(json.dumps([card.to_dict() for card in cards]))
+    assert_frame_equal(frame(listed), as_dicts)
+    lines = tmp_path / "cards.jsonl"
+    lines.write_text("".join(card.to_json() + "\n" for card in cards))
+    assert_frame_equal(frame(lines), as_dicts)
+    assert frame(cards).height == 20
+    assert ScoreCard.model_validate_json(cards[0].to_json()).run.id == "run-000000"
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_frames_survive_files(sim, tmp_path, suffix):
+    table = sim.frame()
+    path = tmp_path / f"runs.{suffix}"
+    write_frame(table, path)
+    again = read_frame(path)
+    assert_frame_equal(again.select(list(RUN_SCHEMA)), table.select(list(RUN_SCHEMA)), check_exact=False)
+    assert frame(path).height == table.height
+
+
+def test_criteria_and_codes_stand_beside_the_runs(sim):
+    whole = cohort(sim.cards())
+    assert whole.criteria.height == sim.n * 12
+    assert set(whole.criteria["status"].cast(pl.String).unique()) == {"scored", "credited"}
+    assert whole.codes.filter(pl.col("independence") == "from_score").height == int(sim.tags[1].sum())
+
+
+def test_credited_items_leave_the_free_mean_in_every_tier(sim):
+    runs = cohort(sim.cards()).runs
+    expected = sim.judged[0][:, :3].mean(1)
+    assert abs(runs["S1_free"].to_numpy() - expected).max() < 1e-9
+
+
+def test_bad_lines_are_named_and_the_rest_is_read(sim, tmp_path):
+    cards = [card.to_json() for card in list(sim.cards())[:3]]
+    path = tmp_path / "cards.jsonl"
+    path.write_text("\n".join([cards[0], "{broken", '{"schema": "other/1"}', "[]", "null", "\x00", cards[1]]) + "\n")
+    whole = cohort(path)
+    assert whole.runs.height == 2
+    assert len(whole.problems) == 5
+    assert ":2: " in whole.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.jsonl", b"nonsense\n"), ("a.parquet", b"nonsense"), ("a.csv", b"x,y\n1,2\n"), ("a.json", b"\xff\xfe")],
+    ids=["jsonl", "parquet", "csv", "binary"],
+)
+def test_unreadable_files_are_one_line_errors(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        frame(path)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_and_empty_places(tmp_path):
+    with pytest.raises(InputError):
+        frame(tmp_path / "absent")
+    with pytest.raises(InputError):
+        frame(tmp_path)
+    assert frame([]).height == 0
+    with pytest.raises(InputError):
+        conform(pl.DataFrame({"a": [1]}))
+
+
+def test_recorded_runs_are_scored_and_analysed():
+    runs = frame(RECORDED / "runs")
+    assert runs.height == 15
+    assert runs["track"].null_count() == 0
+    assert validate_scores(runs).filter(pl.col("status") == "problem").is_empty()
+
+
+TAMPERED = {
+    "identity": (pl.col("overall") + 1, "overall", "overall = 50 agentic + 50 task"),
+    "agentic": ((pl.col("agentic") * 0.5), "agentic", "agentic = weighted stages"),
+    "range": (pl.lit(1.5), "S1", "values in range"),
+    "copies": (pl.lit("same"), "sha256", "same content twice"),
+    "ids": (pl.lit("run"), "run_id", "same run twice"),
+    "policies": (pl.when(pl.col("repeat") == 1).then(pl.lit("zero")).otherwise(pl.lit("renormalize")), "missing_policy", "one missing_policy"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "column", "check"), TAMPERED.values(), ids=TAMPERED)
+def test_validation_names_what_is_wrong(sim, value, column, check):
+    clean = validate_scores(sim.frame())
+    assert clean.filter(pl.col("status") == "problem").is_empty()
+    found = validate_scores(sim.frame().with_columns(value.alias(column))).filter(pl.col("check") == check)
+    assert found["status"].item() == "problem"
+    assert found["count"].item() > 0
+
+
+def test_validation_tells_which_missing_policy_was_used(sim):
+    stage = pl.when(pl.col("repeat") == 1).then(None).otherwise(pl.col("S2"))
+    table = sim.frame().with_columns(stage.alias("S2"))
+    rescaled = sum(
+        w * pl.col(s).fill_null(0) for s, w in (("S1", 0.25), ("S2", 0.15), ("S3", 0.35), ("S4", 0.15), ("S5", 0.1))
+    )
+    table = table.with_columns(agentic=rescaled).with_columns(overall=50 * (pl.col("agentic") + pl.col("task_score")))
+    found = validate_scores(table)
+    assert found.filter(pl.col("check") == "missing policy renormalize")["count"].item() > 0

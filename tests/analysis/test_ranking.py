@@ -1,0 +1,157 @@
+"""Leaderboards, paired differences, rank sets and planning."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from ambjudge.analysis import (
+    label_plan,
+    leaderboard,
+    pairwise,
+    power,
+    rank_sets,
+    simulate,
+    tier_contrast,
+    variance_components,
+    wide,
+)
+from ambjudge.analysis.planning import Components, order_probability
+from scipy import stats
+
+
+@pytest.fixture(scope="module")
+def table():
+    return simulate(seed=1).frame()
+
+
+def board(table, scope="overall"):
+    return leaderboard(table, scopes=(scope,)).filter(pl.col("population") == "new")
+
+
+def test_overall_is_the_mean_of_track_means(table):
+    expected = (
+        table.group_by("agent", "track").agg(pl.col("overall").mean()).group_by("agent").agg(pl.col("overall").mean())
+    )
+    both = board(table).join(expected, on="agent")
+    np.testing.assert_allclose(both["value"], both["overall"], rtol=1e-12)
+    assert board(table)["rank"].to_list() == list(range(1, 7))
+
+
+def test_balanced_task_error_by_the_textbook(table):
+    """Equal cells: variance = sum over tracks of s2 of task means / n_tasks / K^2."""
+    one = table.filter(pl.col("agent") == "agent-2")
+    means = one.group_by("track", "task").agg(pl.col("overall").mean())
+    by_track = means.group_by("track").agg(v=pl.col("overall").var() / pl.len())
+    expected = np.sqrt(by_track["v"].sum()) / by_track.height
+    row = board(table).filter(pl.col("agent") == "agent-2").row(0, named=True)
+    assert row["se"] == pytest.approx(expected)
+    assert row["df"] == 24 - 5
+
+
+def test_both_intervals_stand_side_by_side(table):
+    shown = wide(leaderboard(table, scopes=("overall",)))
+    assert shown.height == 6
+    assert (shown["hi"] - shown["lo"] > shown["same_hi"] - shown["same_lo"]).all()
+
+
+def test_pairs_are_paired(table):
+    one_track = table.filter(pl.col("track") == "vqa")
+    row = pairwise(one_track).filter(pl.col("population") == "new").row(0, named=True)
+    means = (
+        one_track.group_by("agent", "task").agg(pl.col("overall").mean()).pivot("agent", index="task", values="overall")
+    )
+    test = stats.ttest_rel(means[row["agent"]].to_numpy(), means[row["other"]].to_numpy())
+    assert row["p"] == pytest.approx(test.pvalue)
+    assert row["value"] / row["se"] == pytest.approx(test.statistic)
+
+
+def test_rank_sets_hold_the_observed_rank(table):
+    sets = rank_sets(table)
+    rank = dict(board(table).select("agent", "rank").iter_rows())
+    for row in sets.iter_rows(named=True):
+        assert row["rank_lo"] <= rank[row["agent"]] <= row["rank_hi"]
+    assert sets["p_first"].sum() == pytest.approx(1)
+    assert sets.equals(rank_sets(table)), "seeded"
+
+
+def test_equal_agents_cannot_be_ranked():
+    same = simulate(seed=4, ability=(0.0,) * 6).frame()
+    assert rank_sets(same)["rank_hi"].min() == 6
+
+
+def test_one_task_has_no_interval_for_new_tasks(table):
+    rows = leaderboard(table.filter(pl.col("task") == table["task"][0]), scopes=("overall",))
+    assert rows.filter(pl.col("population") == "new")["reason"].str.contains("how tasks differ").all()
+    assert rows.filter(pl.col("population") == "same")["lo"].null_count() == 0
+
+
+def test_a_track_with_one_task_borrows_its_spread(table):
+    few = table.filter((pl.col("track") != "vqa") | (pl.col("task") == "vqa-01-task"))
+    row = board(few).row(0, named=True)
+    assert row["se"] > 0
+    assert any("borrowed" in note for note in row["warnings"])
+
+
+def test_missing_runs_count_both_ways(table):
+    crashed = table.with_columns(overall=pl.when(pl.col("repeat") == 1).then(None).otherwise(pl.col("overall")))
+    row = board(crashed).row(0, named=True)
+    assert row["value_missing_zero"] < row["value"]
+    assert any("without overall" in note for note in row["warnings"])
+
+
+def test_duplicates_and_second_judges_do_not_count_twice(table):
+    other = table.head(50).with_columns(judge=pl.lit("another"))
+    doubled = board(pl.concat([table, table, other]))
+    plain = board(table)
+    assert doubled["value"].to_list() == plain["value"].to_list()
+    assert any("duplicate" in note for note in doubled["warnings"][0])
+
+
+def test_tier_contrast_without_credited_items(table):
+    found = tier_contrast(table, outcomes=("S1", "S1_free")).filter(
+        (pl.col("agent") == "(all)") & (pl.col("population") == "new")
+    )
+    change = dict(found.select("outcome", "value").iter_rows())
+    assert change["S1"] > 20 > change["S1_free"], "most of the S1 gap is credit"
+
+
+def test_mde_formula():
+    parts = Components(repeat=574.0, agent_task=30.0, task=102.0, n_tasks=24, n_rep=12, n_tiers=2)
+    found = {
+        (row["tasks"], row["repeats"]): row["mde80"]
+        for row in power(parts, tasks=(24, 48), repeats=(5, 20)).iter_rows(named=True)
+    }
+    assert found[(24, 5)] == pytest.approx(8.0, abs=0.15)
+    assert found[(48, 20)] == pytest.approx(3.9, abs=0.15)
+    assert found[(48, 5)] < found[(24, 20)], "twice the tasks beat four times the repeats"
+
+
+def test_components_are_recovered(table):
+    found = variance_components(table)
+    cells = table.group_by("agent", "task", "tier").agg(v=pl.col("overall").var())
+    assert found.repeat == pytest.approx(cells["v"].mean())
+    assert 0 < found.agent_task < 100
+    chance = order_probability([66.5, 61.6, 59.0, 55.3, 51.6, 51.2], found)
+    assert 0.1 < chance["same_order"] < 0.7 < chance["same_first"]
+
+
+def test_label_plan_oversamples_rare_codes_within_budget(table):
+    plan = label_plan(table, 300)
+    assert plan.height == 300
+    assert plan["run_id"].n_unique() == 300
+    share = plan.filter(pl.col("stratum") == "E2").height / 300
+    assert share > 1.8 * table["E2"].mean()
+    sizes = plan.unique("stratum")["stratum_size"].sum()
+    assert sizes == table.height
+    weight = (1 / plan["probability"]).sum()
+    assert weight == pytest.approx(table.height)
+    assert plan.equals(label_plan(table, 300)), "seeded"
+    rest = label_plan(table, 50, already=plan["run_id"].to_list())
+    assert not set(rest["run_id"]) & set(plan["run_id"])
+
+
+@pytest.mark.parametrize("budget", [0, 3, 10**9], ids=["nothing", "tiny", "everything"])
+def test_label_plan_at_the_edges(table, budget):
+    small = table.head(40)
+    assert label_plan(small, budget).height == min(budget, 40)

@@ -1,0 +1,153 @@
+"""Agreement coefficients against independent implementations and published examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ambjudge.analysis import agreement, cohort, read_labels, simulate
+from ambjudge.analysis.labels import Labels
+from ambjudge.analysis.raters import (
+    agreement_of,
+    cohen_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    linear_weights,
+    rater_agreement,
+)
+from ambjudge.errors import InputError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+LEVELS = np.array([0.0, 0.2, 0.5, 1.0])
+ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=80)
+
+
+def counts(pairs, size=4):
+    out = np.zeros((size, size))
+    for a, b in pairs:
+        out[a, b] += 1
+    return out
+
+
+def alpha_by_definition(pairs, levels):
+    """Krippendorff's alpha from pairs of values and ordinal distances, spelled out."""
+    values = [v for pair in pairs for v in pair]
+    n_v = {v: values.count(v) for v in levels}
+
+    def distance(a, b):
+        lo, hi = min(a, b), max(a, b)
+        return (sum(n_v[g] for g in levels if lo <= g <= hi) - (n_v[lo] + n_v[hi]) / 2) ** 2
+
+    observed = sum(distance(a, b) for a, b in pairs) / len(pairs)
+    expected = sum(distance(values[i], values[j]) for i in range(len(values)) for j in range(len(values)) if i != j)
+    expected /= len(values) * (len(values) - 1)
+    return None if expected == 0 else 1 - observed / expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(ratings)
+def test_kappa_equals_sklearn(pairs):
+    metrics = pytest.importorskip("sklearn.metrics")
+    table = counts(pairs)
+    a, b = [p[0] for p in pairs], [p[1] for p in pairs]
+    with np.errstate(all="ignore"):
+        for weights, ours in ((None, cohen_kappa(table)), ("linear", cohen_kappa(table, linear_weights(LEVELS)))):
+            if len({*a}) == 1 and {*a} == {*b}:
+                assert np.isnan(ours)
+                continue
+            assert ours == pytest.approx(
+                metrics.cohen_kappa_score(a, b, labels=[0, 1, 2, 3], weights=weights), abs=1e-9
+            )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=25))
+def test_alpha_equals_its_definition(pairs):
+    ours = float(krippendorff_alpha(counts(pairs), LEVELS))
+    expected = alpha_by_definition(pairs, [0, 1, 2, 3])
+    assert np.isnan(ours) if expected is None else ours == pytest.approx(expected, abs=1e-9)
+
+
+def test_ac1_of_the_paradox():
+    """125 subjects, 118 agreed as positive, 5 and 2 split, none negative: kappa about 0, AC1 high (Gwet 2008's table)."""
+    table = np.array([[0.0, 2.0], [5.0, 118.0]])
+    assert float(cohen_kappa(table)) == pytest.approx(-0.0234, abs=1e-3)
+    assert float(gwet_ac1(table)) == pytest.approx(0.9408, abs=1e-3)
+
+
+def test_intervals_resample_tasks():
+    """Labels that agree by task give wider intervals than the same labels spread over many tasks."""
+    rng = np.random.default_rng(1)
+    good = rng.random(10) < 0.5
+    human = rng.integers(0, 2, 300).astype(float)
+    task = np.arange(300) % 10
+    judge = np.where(good[task], human, rng.integers(0, 2, 300))
+
+    def width(names):
+        row = next(r for r in agreement_of(human, judge, names) if r["coefficient"] == "kappa")
+        return row["hi"] - row["lo"]
+
+    assert width([str(t) for t in task]) > 1.5 * width([str(i) for i in range(300)])
+
+
+UNDEFINED = {
+    "all positive": (np.ones(20), np.ones(20), {"kappa", "alpha_nominal", "specificity"}),
+    "judge constant": (np.arange(20) % 2.0, np.ones(20), set()),
+    "no positives": (np.zeros(20), np.arange(20) % 2.0, {"sensitivity"}),
+}
+
+
+@pytest.mark.parametrize(("human", "judge", "expected"), UNDEFINED.values(), ids=UNDEFINED)
+def test_undefined_is_none_with_a_reason(human, judge, expected):
+    rows = {r["coefficient"]: r for r in agreement_of(human, judge, [str(i) for i in range(20)])}
+    missing = {name for name, row in rows.items() if row["value"] is None}
+    assert missing == expected
+    assert all(rows[name]["reason"] for name in missing)
+
+
+def test_judge_against_labels_on_recorded_runs():
+    labels = read_labels(RECORDED / "labels")
+    assert labels.annotators == ["a1", "a2", "gold"]
+    found = agreement(cohort(RECORDED / "runs"), labels, draws=100)
+    assert {"E3", "E5", "S1a", "S3"} <= set(found["item"])
+    assert found.filter(found["item"] == "S3")["coefficient"].to_list() == [
+        "agreement",
+        "kappa",
+        "ac1",
+        "weighted_kappa",
+        "alpha_ordinal",
+    ]
+    again = rater_agreement(labels.of("a1"), labels.of("a2"), draws=100)
+    assert again["n"].max() == 10
+
+
+def test_agreement_recovers_the_judge_of_the_simulator():
+    sim = simulate("judge", seed=2)
+    frame = sim.frame()
+    whole = cohort(sim.cards())
+    labels = Labels(
+        criteria=read_labels([]).criteria,
+        codes=frame.select("run_id", *(frame[f"E{i}_human"].alias(f"E{i}") for i in range(1, 6))).with_columns(annotator=frame["judge"]).select("run_id", "annotator", "E1", "E2", "E3", "E4", "E5"),
+    )  # fmt: skip
+    found = agreement(whole, labels, draws=50)
+    e3 = dict(found.filter(found["item"] == "E3").select("coefficient", "value").iter_rows())
+    assert e3["sensitivity"] == pytest.approx(0.75, abs=0.04)
+    assert e3["specificity"] == pytest.approx(0.94, abs=0.02)
+
+
+BROKEN = {
+    "no run": {"annotator": "a1"},
+    "criteria list": {"run": "r", "criteria": []},
+    "value text": {"run": "r", "criteria": {"S1a": "1"}},
+    "value beyond": {"run": "r", "criteria": {"S1a": 2}},
+    "codes list": {"run": "r", "codes": ["E3"]},
+}
+
+
+@pytest.mark.parametrize("item", BROKEN.values(), ids=BROKEN)
+def test_broken_labels_are_errors(item):
+    with pytest.raises(InputError):
+        read_labels([item])
