@@ -140,7 +140,7 @@ class ApiJudge:
             "max_tokens": self._max_tokens,
             "seed": self._seed,
             "samples": self._samples,
-            "api_base": _without_credentials(self._api_base),
+            "api_base": without_credentials(self._api_base),
             "evidence_budget": self._budget,
             "packing": PACKING,
         }
@@ -476,7 +476,7 @@ def _first_form(target: str) -> Form:
         return "schema"
 
 
-def _without_credentials(url: str | None) -> str | None:
+def without_credentials(url: str | None) -> str | None:
     """The address as it may be stored: without user, password, query and fragment."""
     if url is None:
         return None
