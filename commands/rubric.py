@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ..judge.update import Updated
+    from ..rubrics.model import Rubric
 
 
 @click.group("rubric", epilog="\b\nExample:\n  ambjudge rubric show vqa --tier lite")
@@ -100,22 +105,67 @@ def validate(files: tuple[str, ...]) -> int:
     return 1 if bad else 0
 
 
-@command.command("diff")
+@command.command(
+    "diff", epilog="\b\nExample:\n  ambjudge rubric diff vqa my-vqa.yaml --store runs/.ambjudge/ambjudge.db"
+)
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
+@click.option(
+    "--store",
+    metavar="FILE|URL",
+    help="Also say which stored verdicts go stale, and what changed where runs have scorecards by both.",
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
-def diff(a: str, b: str, as_json: bool) -> int:
-    """What changed between two rubrics, and which criteria would have to be judged again."""
+def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
+    """What changed between two rubrics, and which criteria would have to be judged again.
+
+    With --store: how many stored verdicts that concerns, and, where a rejudge was done, each score change split into
+    text, weights, judge and data.
+    """
     from ..console import raw, say
     from ..rubrics.diff import diff_rubrics, render_diff
     from ..rubrics.load import load_rubric
 
-    result = diff_rubrics(load_rubric(a), load_rubric(b))
+    old, new = load_rubric(a), load_rubric(b)
+    result = diff_rubrics(old, new)
+    stale, runs = _stored(store, old, new) if store else ({}, ())
     if as_json:
-        raw(result.model_dump_json())
-    else:
-        say(render_diff(result))
+        from dataclasses import asdict
+
+        data = result.model_dump(mode="json")
+        if store:
+            data |= {"stale_verdicts": stale, "changes": [asdict(r.change) for r in runs if r.change is not None]}
+        raw(json.dumps(data, ensure_ascii=False))
+        return 0
+    say(render_diff(result))
+    if store:
+        from .rejudging import show_changes
+
+        say()
+        say(
+            "Scorecards that rest on a verdict about the old text: "
+            + (", ".join(f"{name} {n}" for name, n in stale.items()) or "none")
+        )
+        show_changes(runs)
     return 0
+
+
+def _stored(store: str, old: Rubric, new: Rubric) -> tuple[dict[str, int], tuple[Updated, ...]]:
+    """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both rubrics."""
+    from collections import Counter
+
+    from ..judge.store import open_store
+    from ..judge.update import changes_between
+    from ..rubrics.load import criterion_sha256
+
+    kept = {criterion_sha256(c) for c in new.criteria()}
+    gone = {c.id for c in old.criteria() if criterion_sha256(c) not in kept}
+    counts: Counter[str] = Counter()
+    with open_store(store, create=False) as opened:
+        for _, card in opened.cards_of_rubric(old.sha256):
+            judged = (c for stage in card.stages.values() for c in stage.criteria if c.status in ("scored", "unscored"))
+            counts.update(c.id for c in judged if c.id in gone)
+        return dict(sorted(counts.items())), changes_between(opened, old, new)
 
 
 @command.command("schema")

@@ -34,7 +34,13 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
 
 def open_session_store(
-    path: str, settings: Settings, flags: dict[str, Any], judge: Judge, stack: ExitStack, quiet: bool
+    path: str,
+    settings: Settings,
+    flags: dict[str, Any],
+    judge: Judge,
+    stack: ExitStack,
+    quiet: bool,
+    required: bool = False,
 ) -> Store | None:
     """The store in force, or None for `--store none`.
 
@@ -45,13 +51,15 @@ def open_session_store(
     from ..judge.store import open_store
 
     named = settings.get("store", flags.get("store"))
-    if named == "none":
+    if named == "none" and not required:
         return None
+    if named == "none":
+        raise StoreError("this command works on a store", "leave out --store none")
     where = named or default_store(path, settings.file.parent if settings.file else None)
     try:
         return stack.enter_context(open_store(where))
     except StoreError as error:
-        if named or judge.name != "heuristic":
+        if named or required or judge.name != "heuristic":
             raise
         console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
         return None

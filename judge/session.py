@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import AmbjudgeError, InputError
-from ..rubrics.load import load_rubric
+from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.layout import CONVERSATION_NAMES, find_conversations, run_folder
 from ..trajectories.load import load_conversation
@@ -136,6 +136,7 @@ class _Scorer:
             from .reuse import StoredJudge
 
             self.judge = StoredJudge(self.judge, store)
+        self._kept: set[str] = set()
         self.rubric: Rubric | None = load_rubric(options.rubric) if options.rubric else None
 
     async def score(self, path: Path) -> Outcome:
@@ -155,6 +156,9 @@ class _Scorer:
             reference = note_run(self.store, run, started)
         card = await score_run(run, self.judge, rubric=self.rubric, policy=options.policy, public=options.public)
         if self.store is not None and reference is not None:
+            if card.rubric.sha256 not in self._kept:
+                self._kept.add(card.rubric.sha256)
+                self.store.add_rubric(self.rubric or rubric_for(run.track, run.task))
             self.store.add_card(reference, path, card)
         used = card.judge
         self.usage += Usage(used.calls, used.input_tokens, used.output_tokens, used.cost_usd)

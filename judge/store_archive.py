@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import StoreError
+from ..rubrics.model import Rubric
 from . import store_schema as schema
 from .scorecard import ScoreCard
 from .store_base import StorePart, clean_row, now, to_json
@@ -80,6 +81,44 @@ class Archive(StorePart):
             last = rows[-1].seq
 
     # Labels and events.
+
+    def card_heads(self, judge: str) -> dict[Path, tuple[str, str]]:
+        """Path -> (rubric id, rubric hash) of the newest scorecard by this judge."""
+        table = schema.cards
+        newest = sa.select(sa.func.max(table.c.seq)).where(table.c.judge == judge).group_by(table.c.path)
+        query = sa.select(table.c.path, table.c.rubric_id, table.c.rubric_sha256).where(table.c.seq.in_(newest))
+        return {self.absolute(row.path): (row.rubric_id, row.rubric_sha256) for row in self._read(query)}
+
+    def cards_of_rubric(self, sha256: str, chunk: int = 200) -> Iterator[tuple[str, ScoreCard]]:
+        """(path in the store, scorecard): the newest scorecard of every (run, judge) made with this very rubric, read `chunk` at a time."""
+        table = schema.cards
+        newest = (
+            sa.select(sa.func.max(table.c.seq))
+            .where(table.c.rubric_sha256 == sha256)
+            .group_by(table.c.path, table.c.judge)
+        )
+        query = sa.select(table.c.seq, table.c.path, table.c.body).where(table.c.seq.in_(newest))
+        query = query.order_by(table.c.seq).limit(chunk)
+        last = -1
+        while rows := self._read(query.where(table.c.seq > last)):
+            for row in rows:
+                yield row.path, self._card(row.body)
+            last = rows[-1].seq
+
+    def add_rubric(self, rubric: Rubric) -> None:
+        """Keep a rubric, once."""
+        row = {"sha256": rubric.sha256, "id": rubric.id, "version": rubric.version, "created_at": now()}
+        body = zlib.compress(rubric.model_dump_json().encode("utf-8", "backslashreplace"))
+        with self._write() as connection:
+            statement = self._insert(schema.rubrics).on_conflict_do_nothing(index_elements=["sha256"])
+            connection.execute(statement, [{**clean_row(row), "body": body}])
+
+    def rubric(self, sha256: str) -> Rubric | None:
+        """The rubric with this hash, if one was kept."""
+        query = sa.select(schema.rubrics.c.body).where(schema.rubrics.c.sha256 == sha256)
+        for row in self._read(query):
+            return Rubric.model_validate_json(zlib.decompress(row.body))
+        return None
 
     def add_label(self, run: str, annotator: str, body: str) -> bool:
         """Keep one annotation (canonical JSON, `labels.dump_labels`); False when the last one says the same."""

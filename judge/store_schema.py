@@ -1,7 +1,7 @@
 """Tables of the verdict store, the same on SQLite and PostgreSQL, and the triggers that make it append-only.
 
 `calls`, `verdicts`, `attempts`, `replies`, `labels` and `events` are only ever added to: the database itself refuses
-UPDATE and DELETE. `files` and `evidence` are indexes over files that can be rebuilt at any time; `cards` are derived.
+UPDATE and DELETE. `files`, `evidence` and `settled` are indexes over files that can be rebuilt at any time; `cards` are derived.
 Times are ISO 8601 in UTC. JSON is kept as text, so that both databases hold the same bytes.
 """
 
@@ -25,7 +25,7 @@ from sqlalchemy.engine import Connection
 VERSION = 1
 """Of the schema. A store with a higher one is refused, never guessed at."""
 
-APPEND_ONLY = ("calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
+APPEND_ONLY = ("rubrics", "calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
 
 metadata = MetaData()
 
@@ -80,6 +80,15 @@ evidence = Table(
     Index("evidence_by_sha", "evidence_sha256"),
 )
 """Evidence hashes by run content and packing context (`keys.evidence_context`)."""
+
+settled = Table(
+    "settled",
+    metadata,
+    Column("content_sha256", String(64), primary_key=True),
+    Column("question", String(64), primary_key=True),
+    Column("verdicts", Integer, nullable=False),
+)
+"""Run contents for which every criterion of a question (judge, criteria, packing) has a verdict. An index."""
 
 calls = Table(
     "calls",
@@ -185,6 +194,17 @@ cards = Table(
     Index("cards_by_path", "path", "judge", "rubric_id"),
 )
 """Scorecards as JSON, zlib; the last one of a (path, judge, rubric) is the one in force."""
+
+rubrics = Table(
+    "rubrics",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created_at", String(32), nullable=False),
+)
+"""Every rubric that verdicts or scorecards were made with, as JSON, zlib: what an old verdict answered stays readable."""
 
 labels = Table(
     "labels",

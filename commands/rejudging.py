@@ -1,0 +1,205 @@
+"""The work of `ambjudge rejudge`: the plan, its execution, and what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from .. import console
+from ..config import load
+
+if TYPE_CHECKING:
+    from ..judge.base import Usage
+    from ..judge.change import Split
+    from ..judge.rejudge import RejudgePlan
+    from ..judge.update import Update, Updated
+
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
+    from pathlib import Path
+
+    from ..judge.rejudge import Scope, plan
+    from ..judge.session import Outcome, conversations
+    from ..judge.update import outdated, update
+    from ..rubrics.load import load_rubric
+    from .scoring import judge_of, open_session_store, score_options
+
+    settings = load(Path(paths[0]), obj["config"])
+    judge, options, quiet = judge_of(settings, flags), score_options(settings, flags), obj["quiet"]
+    with ExitStack() as stack:
+        store = open_session_store(
+            paths[0], settings, {**flags, "store": flags["store"]}, judge, stack, quiet, required=True
+        )
+        assert store is not None
+        found = list(conversations(paths))
+        for lost in (item for item in found if isinstance(item, Outcome)):
+            console.note(f"ambjudge: error: {lost.error}")
+        runs = [item for item in found if not isinstance(item, Outcome)]
+        if not runs:
+            return 2
+        scope = Scope(load_rubric(options.rubric) if options.rubric else None, options.track, options.tier)
+        bar = console.Progress("planned", len(runs), quiet)
+        made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)
+        bar.clear()
+        for path, error in made.errors:
+            console.note(f"ambjudge: error: {path}: {error}")
+        renewed = outdated(store, runs, judge, options.rubric)
+        if flags["dry_run"]:
+            _show_plan(made, len(renewed), flags["as_json"])
+            return 1 if made.errors or len(found) != len(runs) else 0
+        if not flags["as_json"]:
+            _note_plan(made, quiet)
+        calls, cards = console.Progress("judged", made.calls, quiet), console.Progress("scored", None, quiet)
+        done = asyncio.run(
+            update(
+                made, store, runs, judge, options,
+                on_calls=lambda s: calls.update(s.progress.done, _money(s.usage)),
+                on_cards=lambda p, _: cards.update(p.done),
+            )
+        )  # fmt: skip
+        calls.clear()
+        cards.clear()
+        for item in done.errors:
+            console.note(f"ambjudge: error: {item.error}")
+        if flags["as_json"]:
+            console.raw(json.dumps(_as_dict(made, done), ensure_ascii=False))
+        else:
+            _show_update(made, done)
+        if done.execution.summary.interrupted:
+            console.note("interrupted: what was judged is kept; the same command goes on from there", quiet)
+            return 130
+        return (
+            1 if done.errors or made.errors or sum(done.execution.unscored.values()) or len(found) != len(runs) else 0
+        )
+
+
+def _money(usage: Usage) -> str:
+    return f"{usage.calls} calls · " + ("cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}")
+
+
+def _interval(low: float | None, high: float | None, form: str) -> str:
+    if low is None or high is None:
+        return "unknown"
+    return form.format(low) if low == high else f"{form.format(low)} to {form.format(high)}"
+
+
+def _note_plan(made: RejudgePlan, quiet: bool) -> None:
+    low, high = made.estimate.low, made.estimate.high
+    console.note(
+        f"{made.runs} runs: {made.current} verdicts stand, {made.stale} are to be made in {made.calls} calls, cost {_interval(low.cost_usd, high.cost_usd, '${:.2f}')}",
+        quiet,
+    )
+
+
+def _plan_dict(made: RejudgePlan) -> dict[str, Any]:
+    low, high = made.estimate.low, made.estimate.high
+    return {
+        "judge": made.judge.judge, "runs": made.runs, "read": made.read, "current": made.current, "stale": made.stale, "calls": made.calls,
+        "by_criterion": [{"rubric": r, "criterion": c, "stale": sum(why.values()), "reasons": dict(why)} for (r, c), why in made.by_criterion().items()],
+        "input_tokens": [low.input_tokens, high.input_tokens], "output_tokens": [low.output_tokens, high.output_tokens],
+        "cost_usd": [low.cost_usd, high.cost_usd], "errors": [{"path": str(p), "error": str(e)} for p, e in made.errors],
+    }  # fmt: skip
+
+
+def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
+    if as_json:
+        console.raw(
+            json.dumps({"schema": "ambjudge.plan/1", **_plan_dict(made), "cards_to_renew": renewed}, ensure_ascii=False)
+        )
+        return
+    rows = [
+        [rubric, criterion, str(sum(why.values())), ", ".join(f"{reason} {n}" for reason, n in why.most_common())]
+        for (rubric, criterion), why in made.by_criterion().items()
+    ]
+    if rows:
+        console.table(["Rubric", "Criterion", "Stale", "Why"], rows, right=[2], flexible=3)
+        console.say()
+    low, high = made.estimate.low, made.estimate.high
+    console.say(
+        f"{made.runs} runs with judge {made.judge.judge}: {made.current} verdicts stand, {made.stale} are stale, {made.calls} calls"
+    )
+    if made.calls:
+        console.say(
+            f"input tokens {_interval(low.input_tokens, high.input_tokens, '{:,}')}, output tokens {_interval(low.output_tokens, high.output_tokens, '{:,}')}, cost {_interval(low.cost_usd, high.cost_usd, '${:.4f}')}"
+        )
+    if renewed:
+        console.say(f"{renewed} scorecards are by another version of the rubric, or missing")
+
+
+def _show_update(made: RejudgePlan, done: Update) -> None:
+    e = done.execution
+    console.say(
+        f"{e.scored} verdicts made in {e.usage.calls} calls ({_money(e.usage).split(' · ')[1]})"
+        + (
+            f", {sum(e.unscored.values())} unscored: " + ", ".join(f"{k} {n}" for k, n in e.unscored.most_common())
+            if e.unscored
+            else ""
+        )
+    )
+    console.say(f"{len(done.runs)} scorecards renewed")
+    show_changes(done.runs)
+
+
+def show_changes(runs: Sequence[Updated]) -> None:
+    """Mean split, flips by criterion, and agents that changed places."""
+    from ..judge.change import mean_split, rank_changes
+
+    changes = [r.change for r in runs if r.change is not None]
+    moved = [c for c in changes if c.flips or (c.agentic is not None and c.agentic.change)]
+    if changes:
+        rows = [
+            _split_row(name, split)
+            for name, split in (
+                ("Agentic", mean_split(c.agentic for c in changes)),
+                ("Overall", mean_split(c.overall for c in changes)),
+            )
+            if split is not None
+        ]
+        console.say()
+        console.say(f"Mean change over {len(changes)} runs that had a scorecard, split by what caused it")
+        console.table(
+            ["Score", "Before", "After", "Change", "Text", "Weights", "Judge", "Data"], rows, right=range(1, 8)
+        )
+    flips: dict[str, list[tuple[float | None, float | None]]] = {}
+    for change in moved:
+        for flip in change.flips:
+            flips.setdefault(flip.criterion, []).append((flip.before, flip.after))
+    if flips:
+        console.say()
+        rows = []
+        for criterion, pairs in sorted(flips.items()):
+            up = sum(a is not None and b is not None and b > a for a, b in pairs)
+            down = sum(a is not None and b is not None and b < a for a, b in pairs)
+            rows.append([criterion, str(len(pairs)), str(up), str(down), str(len(pairs) - up - down)])
+        console.table(["Criterion", "Flips", "Up", "Down", "Other"], rows, right=range(1, 5))
+    known = [r for r in runs if r.before is not None]
+    moves = rank_changes([r.before for r in known if r.before is not None], [r.after for r in known])
+    ranks = [r for r in moves if r.before != r.after]
+    if ranks:
+        console.say()
+        console.table(
+            ["Agent", "Place before", "Place after"],
+            [[r.name, str(r.before), str(r.after)] for r in ranks],
+            right=[1, 2],
+        )
+
+
+def _split_row(name: str, split: Split) -> list[str]:
+    digits = 4 if name == "Agentic" else 2
+    parts = (split.change, split.text, split.weights, split.judge, split.data)
+    return [name, f"{split.before:.{digits}f}", f"{split.after:.{digits}f}", *(f"{p:+.{digits}f}" for p in parts)]
+
+
+def _as_dict(made: RejudgePlan, done: Update) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    e = done.execution
+    return {
+        "schema": "ambjudge.rejudge/1", "plan": _plan_dict(made), "calls": e.usage.calls, "cost_usd": e.usage.cost_usd, "scored": e.scored,
+        "unscored": dict(e.unscored), "interrupted": e.summary.interrupted, "scorecards": len(done.runs),
+        "changes": [asdict(r.change) for r in done.runs if r.change is not None],
+    }  # fmt: skip
