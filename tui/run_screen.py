@@ -93,7 +93,7 @@ class RunScreen(Screen[None]):
                 yield Pane(id="panel")
         yield Input(placeholder="search this run", id="search", compact=True)
         yield Static(id="status", classes="bar")
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         self.transcript = self.query_one(TranscriptView)

@@ -69,7 +69,7 @@ class RunsScreen(Screen[None]):
         yield RunsTable(id="runs")
         yield Static(id="preview")
         yield Static(id="status", classes="bar")
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         self.table = self.query_one(RunsTable)
