@@ -76,8 +76,13 @@ class KeyMaker:
         self._prefix = hashlib.sha256(head.encode())
 
     def sha256(self, evidence_sha256: str) -> str:
+        """The key alone."""
+        return self.sha256_of(canonical_json(evidence_sha256).encode())
+
+    def sha256_of(self, evidence: bytes) -> str:
+        """The same for evidence that is canonical JSON already."""
         digest = self._prefix.copy()
-        digest.update(canonical_json(evidence_sha256).encode())
+        digest.update(evidence)
         return digest.hexdigest()
 
     def key(self, evidence_sha256: str) -> VerdictKey:

@@ -9,6 +9,7 @@ Unchanged runs are not read: their files' stamps and the store's evidence index 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from ..trajectories.models import Run, Stage, Tier, Track
 from ..trajectories.segment import segment
 from . import stamps
 from .base import Estimate, EstimatingJudge, Judge, StageRequest, Usage
-from .keys import JudgeIdentity, KeyMaker, evidence_context, identity
+from .keys import JudgeIdentity, KeyMaker, canonical_json, evidence_context, identity
 from .reuse import makers, note_run, whole_stage
 from .scoring import split_criteria
 from .store import History, Store
@@ -110,6 +111,8 @@ class _Facts:
     rubric: Rubric
     evidence: dict[Stage, str]
     run: Run | None = None
+    settled: bool = False
+    """The store knows that every criterion has a verdict."""
 
 
 @dataclass
@@ -184,11 +187,12 @@ class _Planner:
         self._makers: dict[str, dict[str, KeyMaker]] = {}
         self._contexts: dict[tuple[str, Stage, Track | None, Tier | None], str] = {}
         self._asked: dict[tuple[str, Tier | None], dict[Stage, tuple[Criterion, ...]]] = {}
+        self._questions: dict[tuple[str, Track | None, Tier | None], str] = {}
         self._histories: dict[Stage, History] = {}
 
     def add(self, paths: Sequence[Path]) -> None:
         """Plan these runs."""
-        paths = [path.absolute() for path in paths]
+        paths = [path if path.is_absolute() else path.absolute() for path in paths]
         known = {} if self.verify else self._from_stamps(paths)
         facts = []
         for path in paths:
@@ -200,16 +204,22 @@ class _Planner:
         self._compare(facts)
 
     def _from_stamps(self, paths: Sequence[Path]) -> dict[Path, _Facts]:
-        """Runs whose files are unchanged and whose evidence the store knows."""
+        """Runs whose files are unchanged and whose evidence the store knows, or whose every verdict."""
         found: dict[Path, _Facts] = {}
         for path, seen in self.store.stamped(paths).items():
             if stamps.unchanged(str(path), seen.stamp):
                 track, tier = seen.run.track or self.scope.track, seen.run.tier or self.scope.tier
                 rubric = self.scope.rubric_of(track, seen.run.task)
                 found[path] = _Facts(path, seen.run.id, seen.run.content_sha256, track, tier, rubric, {})
-        contexts = {self._context(f, stage) for f in found.values() for stage in self._stages(f)}
-        evidence = self.store.evidence({f.content_sha256 for f in found.values()}, contexts)
-        for path, facts in list(found.items()):
+        settled = self.store.settled(
+            {f.content_sha256 for f in found.values()}, {self._question(f) for f in found.values()}
+        )
+        for facts in found.values():
+            facts.settled = (facts.content_sha256, self._question(facts)) in settled
+        open_ = {path: facts for path, facts in found.items() if not facts.settled}
+        contexts = {self._context(f, stage) for f in open_.values() for stage in self._stages(f)}
+        evidence = self.store.evidence({f.content_sha256 for f in open_.values()}, contexts)
+        for path, facts in open_.items():
             for stage in self._stages(facts):
                 known = evidence.get((facts.content_sha256, self._context(facts, stage)))
                 if known is None:
@@ -238,13 +248,21 @@ class _Planner:
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
         wanted: list[tuple[_Facts, Stage, str, str]] = []
         for facts in all_facts:
+            if facts.settled:
+                self.totals.current += self._count(facts)
+                continue
             keys = self._keys(facts.rubric)
             for stage, criteria in self._stages(facts).items():
-                evidence = facts.evidence[stage]
-                wanted.extend((facts, stage, c.id, keys[c.id].sha256(evidence)) for c in criteria)
+                evidence = canonical_json(facts.evidence[stage]).encode()
+                wanted.extend((facts, stage, c.id, keys[c.id].sha256_of(evidence)) for c in criteria)
         have = self.store.known_keys(key for *_, key in wanted)
         stale = [item for item in wanted if item[3] not in have]
         self.totals.current += len(wanted) - len(stale)
+        unsettled = {facts.path for facts, *_ in stale}
+        self.store.settle(
+            (facts.content_sha256, self._question(facts), self._count(facts))
+            for facts in all_facts if not facts.settled and facts.path not in unsettled
+        )  # fmt: skip
         if not stale:
             return
         reasons = self._reasons(stale)
@@ -317,6 +335,21 @@ class _Planner:
             }  # fmt: skip
             self._asked[key] = {stage: criteria for stage, criteria in split.items() if criteria}
         return self._asked[key]
+
+    def _count(self, facts: _Facts) -> int:
+        return sum(len(criteria) for criteria in self._stages(facts).values())
+
+    def _question(self, facts: _Facts) -> str:
+        """Everything that is asked about such a run, and how its evidence is found."""
+        key = (facts.rubric.sha256, facts.track, facts.tier)
+        if key not in self._questions:
+            keys = self._keys(facts.rubric)
+            parts = [
+                [self._context(facts, stage), sorted(keys[c.id].sha256("") for c in criteria)]
+                for stage, criteria in self._stages(facts).items()
+            ]
+            self._questions[key] = hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+        return self._questions[key]
 
     def _context(self, facts: _Facts, stage: Stage) -> str:
         key = (facts.rubric.sha256, stage, facts.track, facts.tier)

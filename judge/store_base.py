@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,13 +24,16 @@ class StorePart:
 
     def __init__(self, engine: Engine, where: str, root: Path | None) -> None:
         self._engine, self.where, self.root = engine, where, root
+        self._below = None if root is None else os.path.join(str(root), "")
 
     def relative(self, path: Path) -> str:
         """A path as the store keeps it: relative to the root and with forward slashes where it lies below the root."""
-        full = path.absolute()
-        if self.root is not None and full.is_relative_to(self.root):
-            return clean_text(str(PurePosixPath(full.relative_to(self.root))))
-        return clean_text(str(full))
+        text = str(path)
+        if not os.path.isabs(text):
+            text = os.path.join(os.getcwd(), text)
+        if self._below is not None and text.startswith(self._below):
+            text = text[len(self._below) :]
+        return clean_text(text if os.sep == "/" else text.replace(os.sep, "/"))
 
     def absolute(self, name: str) -> Path:
         """The path that `relative` made this of."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,8 +14,7 @@ from . import store_schema as schema
 from .store_base import CHUNK, StorePart, clean_row, now
 
 
-@dataclass(frozen=True)
-class StoredRun:
+class StoredRun(NamedTuple):
     """One version of a run that the store has seen. `path` is absolute when the store knows its root."""
 
     ref: int
@@ -34,8 +32,7 @@ class StoredRun:
     format: str
 
 
-@dataclass(frozen=True)
-class FileStamp:
+class FileStamp(NamedTuple):
     """What was last seen at a run's path, and the run that it was."""
 
     stamp: str
@@ -65,14 +62,16 @@ class RunIndex(StorePart):
     def stamped(self, paths: Iterable[Path]) -> dict[Path, FileStamp]:
         """What was last seen at each of these paths; paths never seen are left out."""
         files, runs = schema.files, schema.runs
-        query = sa.select(files.c.stamp, files.c.stamped_at, runs).join_from(
+        # In the order of StoredRun's fields, as this is read for every run of every plan.
+        query = sa.select(files.c.stamp, files.c.stamped_at, *(runs.c[name] for name in StoredRun._fields)).join_from(
             files, runs, sa.and_(runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256)
         )
         by_name = {self.relative(path): path for path in paths}
         found = {}
-        for row in self._in_chunks(query, files.c.path, by_name):
-            run = self._stored_run(row)
-            found[by_name[row.path]] = FileStamp(row.stamp, row.stamped_at, run)
+        rows: Iterator[Any] = self._in_chunks(query, files.c.path, by_name)
+        for row in rows:
+            path = by_name[row[4]]
+            found[path] = FileStamp(row[0], row[1], StoredRun(row[2], row[3], path, *row[5:15]))
         return found
 
     def evidence(self, contents: Iterable[str], contexts: Collection[str]) -> dict[tuple[str, str], str]:
@@ -83,6 +82,20 @@ class RunIndex(StorePart):
         )
         rows = self._in_chunks(query, table.c.content_sha256, contents)
         return {(row.content_sha256, row.context): row.evidence_sha256 for row in rows}
+
+    def settled(self, contents: Iterable[str], questions: Collection[str]) -> set[tuple[str, str]]:
+        """The (run content, question) pairs whose every criterion is known to have a verdict."""
+        table = schema.settled
+        query = sa.select(table.c.content_sha256, table.c.question).where(table.c.question.in_(list(questions)))
+        rows: Iterator[Any] = self._in_chunks(query, table.c.content_sha256, contents)
+        return {(row[0], row[1]) for row in rows}
+
+    def settle(self, rows: Iterable[tuple[str, str, int]]) -> None:
+        """Remember (run content, question, number of verdicts). Verdicts are never taken back, so this stays true."""
+        values = [{"content_sha256": c, "question": q, "verdicts": n} for c, q, n in rows]
+        if values:
+            with self._write() as connection:
+                connection.execute(self._insert(schema.settled).on_conflict_do_nothing(), values)
 
     def add_evidence(self, rows: Iterable[tuple[str, str, Stage, str]]) -> None:
         """Remember (run content, packing context, stage, evidence hash)."""
