@@ -22,6 +22,7 @@ RECORDED = ROOT / "tests" / "data" / "recorded"
 def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Run a command line; (exit code, stdout, stderr). In an empty folder, so that no settings or store are found."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AMBJUDGE_STORE", "none")
     # Settings make this folder the project's root: a store of somebody else further up is none of ours.
     (tmp_path / "ambjudge.toml").write_text("", encoding="utf-8")
 
@@ -318,13 +319,19 @@ def test_shipped_schema_is_the_models() -> None:
 # The store, and a model judge over real HTTP
 
 
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the default store again, which other tests do without."""
+    monkeypatch.delenv("AMBJUDGE_STORE")
+
+
 def _collection(folder: Path, *names: str) -> Path:
     for name in names:
         shutil.copytree(RECORDED / "runs" / name, folder / "runs" / name)
     return folder / "runs"
 
 
-def test_model_verdicts_are_asked_for_once(out, tmp_path: Path, judge_server) -> None:
+def test_model_verdicts_are_asked_for_once(out, stored, tmp_path: Path, judge_server) -> None:
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
     judge = ("--judge", "good", "--api-base", judge_server.url)
     code, first, err = out("score", runs, "--json", *judge)
@@ -401,10 +408,10 @@ def test_selftest_of_the_heuristic_judge(out) -> None:
     assert code == int(any(row["broken"] for row in report["rows"]))
 
 
-def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, tmp_path: Path, judge_server) -> None:
+def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, stored, tmp_path: Path, judge_server) -> None:
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02", "bccd-lite-01")
     judge = ("--judge", "good", "--api-base", judge_server.url, "--price", "1,4")
-    code, text, err = out("score", runs, "--json", *judge, "--max-cost", "0.12", "--concurrency", "4")
+    code, text, _ = out("score", runs, "--json", *judge, "--max-cost", "0.12", "--concurrency", "4")
     assert code == 1
     cards = lines(text)
     spent = sum(c["judge"]["cost_usd"] for c in cards)
@@ -415,3 +422,36 @@ def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, tmp_pat
     assert code == 0, "what was left over is asked for next time"
     assert judge_server.count == 9
     assert out("score", runs, *judge[:-1], "cheap")[0] == 2
+
+
+def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Path, judge_server) -> None:
+    """Edit a criterion: its calls. Edit a weight: none. Change nothing: none. Change the model: all. The dry run said so."""
+    runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02", "crc-std-01")
+    judge = ("--judge", "good", "--api-base", judge_server.url)
+    assert json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])["calls"] == 9
+    out("score", runs, *judge, "--json")
+    assert judge_server.count == 9
+    assert json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])["calls"] == 0
+
+    source = (files("ambjudge.rubrics") / "classification.yaml").read_text("utf-8")
+    own = tmp_path / "own.yaml"
+    edited = source.replace("How far was the pipeline validated", "How well was the pipeline validated")
+    assert edited != source
+    own.write_text(edited, encoding="utf-8")
+    plan = json.loads(out("rejudge", runs, *judge, "--rubric", own, "--dry-run", "--json")[1])
+    assert (plan["calls"], plan["stale"]) == (3, 3)
+    assert [(c["criterion"], c["stale"], c["reasons"]) for c in plan["by_criterion"]] == [("S3", 3, {"criterion": 3})]
+    assert judge_server.count == 9
+    code, text, _ = out("rejudge", runs, *judge, "--rubric", own)
+    assert (code, judge_server.count) == (0, 12)
+    assert "3 verdicts made in 3 calls" in text
+    assert "3 scorecards renewed" in text
+
+    own.write_text(edited.replace("weight: 0.35", "weight: 0.70"), encoding="utf-8")
+    assert json.loads(out("rejudge", runs, *judge, "--rubric", own, "--dry-run", "--json")[1])["calls"] == 0
+    _, text, _ = out("rejudge", runs, *judge, "--rubric", own)
+    assert judge_server.count == 12
+    assert "3 scorecards renewed" in text
+    other = ("--judge", "lowest", "--api-base", judge_server.url)
+    plan = json.loads(out("rejudge", runs, *other, "--rubric", own, "--dry-run", "--json")[1])
+    assert (plan["calls"], plan["current"]) == (9, 0)
