@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .labels import read_labels
     from .planning import label_plan, power, variance_components
     from .ranking import leaderboard, pairwise, rank_sets
-    from .raters import agreement
+    from .raters import agreement, judge_labels, rater_agreement
     from .report_tables import TABLES, all_tables
     from .robust import robustness
     from .selfchecks import selfcheck
@@ -47,6 +47,7 @@ _WHERE = {
     "explained_variance": "heterogeneity",
     "failure_rates": "descriptive",
     "frame": "frames",
+    "judge_labels": "raters",
     "judged_mean": "judge_error",
     "label_plan": "planning",
     "leaderboard": "ranking",
@@ -55,6 +56,7 @@ _WHERE = {
     "placebo": "diagnostics",
     "power": "planning",
     "rank_sets": "ranking",
+    "rater_agreement": "raters",
     "read_frame": "frames",
     "read_labels": "labels",
     "recovery": "dose",
@@ -90,6 +92,7 @@ __all__ = [
     "explained_variance",
     "failure_rates",
     "frame",
+    "judge_labels",
     "judged_mean",
     "label_plan",
     "leaderboard",
@@ -98,6 +101,7 @@ __all__ = [
     "placebo",
     "power",
     "rank_sets",
+    "rater_agreement",
     "read_frame",
     "read_labels",
     "recovery",

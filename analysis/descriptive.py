@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,17 @@ class Axes:
         self.cell: Ints = codes_of(agent, self.task, tier)[0] if table.height else self.task
 
 
-def both(label: str, j: Jackknifed, at: int, *, n: int, notes: tuple[str, ...], test: bool = False) -> list[Estimate]:
-    """The estimates for new and for the same tasks of one jackknifed statistic."""
+def both(
+    label: str,
+    j: Jackknifed,
+    at: int,
+    *,
+    n: int,
+    notes: tuple[str, ...],
+    test: bool = False,
+    limits: tuple[float, float] | None = None,
+) -> list[Estimate]:
+    """The estimates for new and for the same tasks of one jackknifed statistic; intervals end at the scale's `limits`."""
     new = estimate(
         label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
         method="jackknife over tasks", reason="one task only" if j.n_clusters < 2 else None, warnings=notes, test=test,
@@ -53,7 +63,21 @@ def both(label: str, j: Jackknifed, at: int, *, n: int, notes: tuple[str, ...], 
         label, "same", j.value[at], j.se_same[at], j.df_same, n=n, n_clusters=j.n_clusters,
         method="variation within cells", reason=None if j.df_same else "no repeats", warnings=notes, test=test,
     )  # fmt: skip
-    return [new, same]
+    return [clipped(new, limits), clipped(same, limits)]
+
+
+def clipped(est: Estimate, limits: tuple[float, float] | None) -> Estimate:
+    """The estimate with its interval cut at the ends of the scale."""
+    if limits is None or est.lo is None or est.hi is None:
+        return est
+    return replace(est, lo=max(est.lo, limits[0]), hi=min(est.hi, limits[1]))
+
+
+SCALES = {
+    "overall": (0.0, 100.0),
+    "failed": (0.0, 1.0),
+    **dict.fromkeys(("S1", "S2", "S3", "S4", "S5", "agentic", "task_score"), (0.0, 1.0)),
+}
 
 
 def column_means(
@@ -77,7 +101,10 @@ def column_means(
                 continue
             x = np.column_stack([values[name][use], np.ones(n)])
             j = of_sums(x, _ratio, axes.task[use], axes.cell[use])
-            rows += [({**group, key: shown}, est) for est in both(title, j, 0, n=n, notes=tuple(notes))]
+            rows += [
+                ({**group, key: shown}, est)
+                for est in both(title, j, 0, n=n, notes=tuple(notes), limits=SCALES.get(name, (0.0, math.inf)))
+            ]
     return tidy(rows, keys)
 
 
@@ -137,7 +164,7 @@ def code_prevalence(
                 reason = "no runs" if not n else "no code fired"
                 rows.append((key, Estimate(label, "new", None, n=n, reason=reason)))
                 continue
-            for est in both(label, j, at, n=n, notes=d.notes):
+            for est in both(label, j, at, n=n, notes=d.notes, limits=(0.0, 1.0)):
                 if not est.se and est.population == "new" and at < 5:
                     lo, hi = wilson(float(fired[k]), n) or (None, None)
                     est = Estimate(

@@ -130,12 +130,19 @@ def agreement_of(
             interval = wilson(float(whole[row, row]), float(whole[row].sum()))
             lo, hi = interval or (None, None)
             method = "Wilson interval: runs as independent"
+        elif lo == hi:
+            # Every resampling repeats the same counts: the data cannot show the spread, which is not certainty.
+            lo, hi = wilson(float(np.trace(whole)), n) or (None, None) if name == "agreement" else (None, None)
+            if name == "agreement":
+                method = "Wilson interval: runs as independent"
         defined = finite(float(value))
         if defined is None:
             reason = _undefined(name, whole)
             lo = hi = None
         elif lo is None:
             reason = "one task only" if len(names) < 2 else "undefined in too many resamplings"
+            if len(names) > 1 and float(np.trace(whole)) == n:
+                reason = f"no disagreement among {n}: up to {min(1.0, 3 / n):.0%} may still be wrong, resampling cannot show it"
         if not ordinal and name in ("kappa", "alpha_nominal") and min(positives) < 5:
             warnings.append(
                 f"{min(positives)} of the rarer value: its interval is too narrow; read AC1, sensitivity, specificity"
@@ -206,6 +213,21 @@ def agreement(
             for row in agreement_of(human, said, part["task_key"].to_list(), draws=draws)
         ]
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
+
+
+def judge_labels(cards: Cohort, judge: str) -> Labels:
+    """A judge's scored criteria and codes in the shape of labels, so that `rater_agreement` compares two judges."""
+    mine = pl.col("judge") == judge
+    scored = cards.criteria.filter(
+        mine & (pl.col("status").cast(pl.String) == "scored") & pl.col("value").is_not_null()
+    )
+    runs = cards.runs.filter(mine).unique("run_id", keep="last", maintain_order=True)
+    return Labels(
+        scored.unique(["run_id", "criterion"], keep="last", maintain_order=True).select(
+            "run_id", pl.col("judge").alias("annotator"), pl.col("criterion").cast(pl.String), "value"
+        ),
+        runs.select("run_id", pl.col("judge").alias("annotator"), *CODES).drop_nulls(),
+    )
 
 
 def rater_agreement(first: Labels, second: Labels, *, draws: int = DRAWS) -> pl.DataFrame:

@@ -66,7 +66,7 @@ TABLES: dict[str, Table] = {
     "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components."),
     "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order."),
     "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first; weigh a label by 1/probability."),
-    "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why.", True),
+    "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", True),
     "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error.", True),
     "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", True),
 }  # fmt: skip

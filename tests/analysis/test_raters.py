@@ -12,6 +12,7 @@ from ambjudge.analysis.raters import (
     agreement_of,
     cohen_kappa,
     gwet_ac1,
+    judge_labels,
     krippendorff_alpha,
     linear_weights,
     rater_agreement,
@@ -136,6 +137,25 @@ def test_agreement_recovers_the_judge_of_the_simulator():
     e3 = dict(found.filter(found["item"] == "E3").select("coefficient", "value").iter_rows())
     assert e3["sensitivity"] == pytest.approx(0.75, abs=0.04)
     assert e3["specificity"] == pytest.approx(0.94, abs=0.02)
+
+
+def test_two_judges_against_each_other():
+    sim = simulate("judge", seed=2, n_tasks=6, n_rep=4)
+    cards = list(sim.cards())
+    other = [card.model_copy(update={"judge": card.judge.model_copy(update={"name": "second"})}) for card in cards]
+    whole = cohort([*cards, *other[:100]])
+    found = rater_agreement(judge_labels(whole, "simulated"), judge_labels(whole, "second"), draws=20)
+    assert set(found.filter(found["coefficient"] == "agreement")["value"]) == {1.0}
+    assert found.filter(found["item"] == "S3")["n"].max() == 100
+
+
+def test_perfect_agreement_of_few_is_not_certainty():
+    human = np.arange(15) % 2.0
+    rows = {r["coefficient"]: r for r in agreement_of(human, human, [f"t{i % 5}" for i in range(15)])}
+    assert rows["agreement"]["value"] == 1.0
+    assert rows["agreement"]["lo"] == pytest.approx(0.796, abs=0.01)
+    assert rows["kappa"]["lo"] is None
+    assert "20%" in rows["kappa"]["reason"]
 
 
 BROKEN = {

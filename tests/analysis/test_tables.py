@@ -108,6 +108,13 @@ def test_a_ratio_without_knowledge_codes_keeps_its_bound():
     assert row["lo"] > 5
 
 
+def test_rates_and_scores_stay_on_their_scale():
+    runs = BASE.head(15)
+    assert code_prevalence(runs).filter(pl.col("measure") != "ratio")["lo"].drop_nulls().min() >= 0
+    profile = stage_profile(runs).filter(pl.col("stage") != "overall")
+    assert profile["hi"].drop_nulls().max() <= 1
+
+
 def test_correlations_by_hand():
     runs = simulate(seed=2, n_tasks=6, n_rep=4).frame()
     found = cost_score(runs, costs=("cost_usd",)).filter(pl.col("track") == "(all)")
