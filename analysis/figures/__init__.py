@@ -60,6 +60,7 @@ def draw(name: str, tables: Tables, runs: pl.DataFrame, *, png: bool = True) -> 
         return Figure(name, title, reason=str(nothing))
     with styled():
         svg = to_svg(drawn.figure)
+        drawn.figure.set_layout_engine("none")  # found by the first drawing; finding it again takes as long as drawing
         return Figure(name, title, svg, to_png(drawn.figure) if png else None, drawn.caption, drawn.description)
 
 

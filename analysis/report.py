@@ -1,0 +1,238 @@
+"""One HTML file that holds a whole analysis: findings, figures, sortable tables, and how each number came about.
+
+It needs nothing else and fetches nothing: a content security policy forbids every connection, and the one small script is
+allowed by its hash. Every text from data is made visible (`sanitize`) and escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from .. import __version__
+from ..sanitize import sanitize
+from .display import NONE, Display, display, methods
+from .findings import findings
+from .outline import SECTIONS, Item, Section
+from .results import PRESENTED, Analysis, write_tables
+
+if TYPE_CHECKING:
+    from .figures import Figure
+
+MOST_ROWS = 400
+"""Rows of a table on the page; all of them are in the files."""
+SHORT = 30
+"""Characters of a cell that stay on one line."""
+METHOD_HEADINGS = ("estimand", "population", "method", "numbers", "runs", "clusters", "df", "reasons and warnings")
+_TEXT_METHODS = (
+    ("Unit", "A run: one agent on one task in one tier. A cell is all runs of an agent on a task in a tier; its runs are repeats."),
+    ("Populations", "“New tasks”: these tasks are a sample of their kind; the spread is between tasks, tasks are the clusters, "
+     "t with (clusters − 1) degrees of freedom, or tasks less tracks for leaderboards. “Same tasks”: these tasks run again; "
+     "only repeats vary. Agents, tracks and tiers are fixed, never a sample."),
+    ("Leaderboard", "Mean over runs of a track, then over tracks, each counting the same. Disqualified runs count with their 0; "
+     "runs without a score are left out, and the column “missing as 0” shows the mean with them as 0."),
+    ("Rank sets", "From all paired differences at once, joint confidence 95 % (Mogstad, Romano, Shaikh and Wilhelm). “Share "
+     "first” describes resamplings of tasks; it is no confidence."),
+    ("Effects of codes", "Average marginal effect from least squares within cells with products of pairs of codes; standard "
+     "errors by deleting one task at a time (equal to CR3); Holm over the codes. Disqualified runs are left out. Codes are "
+     "tagged after the outcome, so these are associations within cells. Completion, S4 and S5 are never conditioned on."),
+    ("Parts", "Overall is linear in the stages and Task, so an effect splits exactly: judged stages (the judge may also have "
+     "set the tag), checked stages (for E5 partly by definition), Task (the benchmark’s own metric)."),
+    ("RV", "Cinelli and Hazlett’s robustness value: the partial R² an unobserved cause would need with both the code and the "
+     "score, within cells, to erase the effect."),
+    ("MDE80", "The smallest true difference that a test at 5 % would find with probability .8."),
+    ("Missing", "What nobody scored is unknown, never 0, except where a column says so. A number that is not defined is a dash "
+     "with its reason."),
+)  # fmt: skip
+
+
+def esc(text: object) -> str:
+    """Text as it may stand in HTML: control and invisible characters visible, markup escaped."""
+    return escape(sanitize(str(text)), quote=True)
+
+
+def render(analysis: Analysis, figures: Sequence[Figure], title: str = "Analysis of runs") -> str:
+    """The report as one HTML document. Deterministic: it holds no time stamp and no path of this machine."""
+    drawn = {figure.name: figure for figure in figures}
+    style, script = _asset("report.css"), _asset("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    sections = [(section, "".join(_section(section, analysis.tables, drawn))) for section in _outline(analysis.tables)]
+    shown = [(section, body) for section, body in sections if body]
+    links = "".join(f'<li><a href="#{section.id}">{esc(section.title)}</a></li>' for section, _ in shown)
+    return (
+        "<!DOCTYPE html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{esc(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<div class=\"page\">\n"
+        f'<nav aria-label="Contents"><ol><li><a href="#top">Findings</a></li>{links}'
+        '<li><a href="#methods">Methods</a></li></ol><button id="theme" type="button" hidden>Colours: auto</button></nav>\n'
+        f'<main id="top">\n<h1>{esc(title)}</h1>\n{_head(analysis)}\n'
+        + "".join(
+            f'<section aria-labelledby="{section.id}"><h2 id="{section.id}">{esc(section.title)}</h2>\n'
+            f"<p>{esc(section.intro)}</p>\n{body}</section>\n"
+            for section, body in shown
+        )
+        + _methods(analysis.tables)
+        + f"</main>\n</div>\n<script>{script}</script>\n</body>\n</html>\n"
+    )  # fmt: skip
+
+
+def write_report(analysis: Analysis, folder: Path, *, title: str = "Analysis of runs", png: bool = True) -> list[Path]:
+    """Writes tables/, tables.json, figures/ and report.html into `folder` (made if absent) and returns the paths.
+
+    Raises InputError when the folder cannot be written.
+    """
+    from ..errors import InputError
+    from .figures import draw_all, write
+
+    figures = draw_all(analysis.tables, analysis.runs, png=png)
+    try:
+        out = write_tables(analysis, folder)
+        out += write(figures, folder / "figures")
+        page = folder / "report.html"
+        page.write_text(render(analysis, figures, title), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", "choose another --out", folder) from error
+    return [*out, page]
+
+
+def _asset(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _head(analysis: Analysis) -> str:
+    runs = analysis.runs
+    counts = [f"{runs.height:,} run{'s' if runs.height != 1 else ''}"]
+    for name in ("agent", "task", "track", "tier"):
+        n = runs[name].drop_nulls().n_unique()
+        counts.append(f"{n} {name}{'s' if n != 1 else ''}")
+    judges = ", ".join(str(judge) for judge in runs["judge"].drop_nulls().unique().sort().to_list()[:4])
+    meta = f"{' · '.join(counts)}{f' · judged by {judges}' if judges else ''} · ambjudge {__version__}"
+    lines = findings(analysis.tables)
+    body = "".join(f"<li>{esc(line)}</li>" for line in lines)
+    said = f'<ul class="findings">{body}</ul>' if body else '<p class="empty">No finding: the tables say why.</p>'
+    return f'<p class="meta">{esc(meta)}</p>\n{said}'
+
+
+def _outline(tables: Mapping[str, pl.DataFrame]) -> Iterator[Section]:
+    """SECTIONS, and at the end whatever tables they do not name."""
+    yield from SECTIONS
+    named = {item.name for section in SECTIONS for item in section.items if item.kind == "table"}
+    rest = [name for name in tables if name not in named]
+    if rest:
+        yield Section("more", "More tables", "Computed beside the above.", tuple(Item("table", name) for name in rest))
+
+
+def _section(section: Section, tables: Mapping[str, pl.DataFrame], drawn: Mapping[str, Figure]) -> Iterator[str]:
+    present = [i for i in section.items if (i.name in tables if i.kind == "table" else i.name in drawn)]
+    if not any(item.kind == "table" or drawn[item.name].svg for item in present):
+        return
+    for item in present:
+        if item.kind == "figure":
+            yield _figure(drawn[item.name])
+        else:
+            yield _table(item, tables[item.name])
+
+
+def _figure(figure: Figure) -> str:
+    from .figures.style import inline
+
+    if figure.svg is None:
+        return f'<p class="empty">{esc(figure.title)}: not drawn, {esc(figure.reason)}.</p>\n'
+    return (
+        f"<figure>\n{inline(sanitize(figure.svg), figure.description)}\n"
+        f"<figcaption><strong>{esc(figure.title)}.</strong> {esc(figure.caption)}</figcaption></figure>\n"
+    )
+
+
+def _table(item: Item, table: pl.DataFrame) -> str:
+    for column, value in item.where.items():
+        if column in table.columns:
+            table = table.filter(pl.col(column) == value)
+    about = PRESENTED.get(item.name)
+    title = item.title or (about.title if about else item.name)
+    note = f'<p class="note">{esc(about.note)} <a href="#m-{esc(item.name)}">Methods</a></p>' if about else ""
+    if table.is_empty():
+        body = '<p class="empty">No rows: nothing in these runs belongs here.</p>'
+    elif table.columns == ["reason"]:
+        body = f'<p class="empty">Not computed: {esc(table["reason"][0])}.</p>'
+    else:
+        shown = display(table, item.name, most=MOST_ROWS, hide=(*item.hide, *item.where))
+        body = html_table(shown, item.name)
+    if item.folded:
+        return f"<details><summary>{esc(title)}</summary>\n{note}{body}</details>\n"
+    return f"<h3>{esc(title)}</h3>\n{note}{body}\n"
+
+
+def html_table(shown: Display, name: str) -> str:
+    """A display as a sortable table with its numbered notes below."""
+    heads = "".join(
+        f'<th scope="col"{" class=num" if right else ""}>{esc(text)}</th>'
+        for text, right in zip(shown.headings, shown.numeric, strict=True)
+    )
+    lines = []
+    for row in shown.rows:
+        cells = []
+        for cell, right in zip(row, shown.numeric, strict=True):
+            sort = (
+                f' data-n="{cell.key:.10g}"'
+                if isinstance(cell.key, float)
+                else ' data-none=""'
+                if cell.text == NONE
+                else ""
+            )
+            marks = f"<sup>{','.join(map(str, cell.notes))}</sup>" if cell.notes else ""
+            kind = "num" if right else "short" if len(cell.text) <= SHORT else "text"
+            cells.append(f'<td class="{kind}"{sort}>{esc(cell.text)}{marks}</td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    notes = "".join(f"<li>{esc(text)}</li>" for text in shown.notes)
+    more = (
+        f'<p class="note">{shown.left_out:,} more rows are in tables/{esc(name)}.csv.</p>' if shown.left_out else ""
+    )  # fmt: skip
+    return (
+        f'<div class="scroll" tabindex="0"><table class="sortable"><thead><tr>{heads}</tr></thead>\n<tbody>'
+        + "\n".join(lines)
+        + f"</tbody></table></div>{f'<ol class=remarks>{notes}</ol>' if notes else ''}{more}"
+    )
+
+
+def _methods(tables: Mapping[str, pl.DataFrame]) -> str:
+    terms = "".join(f"<dt>{esc(term)}</dt><dd>{esc(text)}</dd>" for term, text in _TEXT_METHODS)
+    blocks = []
+    for name, table in tables.items():
+        rows = methods(table)
+        about = PRESENTED.get(name)
+        title = about.title if about else name
+        if not rows:
+            blocks.append(
+                f'<p id="m-{esc(name)}" class="note">{esc(title)}: counts and descriptions, no estimates.</p>'
+            )
+            continue
+        body = "".join(_method_row(row.values()) for row in rows)
+        heads = "".join(f'<th scope="col">{esc(text)}</th>' for text in METHOD_HEADINGS)
+        blocks.append(
+            f'<details id="m-{esc(name)}"><summary>{esc(title)}</summary><div class="scroll" tabindex="0"><table>'
+            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></details>"
+        )
+    return (
+        '<section aria-labelledby="methods"><h2 id="methods">Methods</h2>\n'
+        f"<dl>{terms}</dl>\n<h3>Estimand, population, method, counts and warnings of every number</h3>\n"
+        + "\n".join(blocks)
+        + "</section>\n"
+    )
+
+
+def _method_row(values: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<td>{esc(value)}</td>" for value in values) + "</tr>"

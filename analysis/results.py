@@ -1,0 +1,133 @@
+"""Everything that analysing a cohort yields, read once: frames, tables, groups of failures; written as files or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ..errors import InputError
+from ..judge.scorecard import ScoreCard
+from .clusters import FailureTexts
+from .frames import Cohort, cohort, each_card, write_frame
+from .report_tables import TABLES, Table, all_tables
+
+if TYPE_CHECKING:
+    from .labels import Labels
+
+SCHEMA = "ambjudge.analysis/1"
+CLUSTERS = Table(
+    "Groups of failures",
+    "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group.",
+)
+PRESENTED: dict[str, Table] = {**TABLES, "clusters": CLUSTERS}
+"""Titles and notes of all tables of an analysis."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A cohort with its tables by name (those of TABLES, and `clusters`)."""
+
+    cohort: Cohort
+    tables: dict[str, pl.DataFrame]
+    sources: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        return self.cohort.runs
+
+
+def read(source: Any, texts: FailureTexts | None = None, seen: Callable[[], None] | None = None) -> Cohort:
+    """The cohort of a source (see `frames.cohort`), its words collected on the way; `seen` is called for every card.
+
+    Raises InputError when nothing can be read, or when there is not a single run.
+    """
+    problems: list[str] = []
+
+    def watched() -> Iterator[Any]:
+        for item in each_card(source, problems):
+            if seen is not None:
+                seen()
+            if texts is not None and isinstance(item, ScoreCard):
+                texts.add(item)
+            yield item
+
+    found = cohort(watched())
+    found = replace(found, problems=(*problems, *found.problems))
+    if found.runs.is_empty():
+        first = f"; first problem: {found.problems[0]}" if found.problems else ""
+        raise InputError(f"no run to analyse{first}", "give scorecards, a frame, or a folder of runs")
+    return found
+
+
+def analyse(
+    source: Any,
+    *,
+    labels: Labels | None = None,
+    only: Iterable[str] | None = None,
+    outcome: str = "overall",
+    code_source: str = "any",
+    budget: int = 300,
+    seen: Callable[[], None] | None = None,
+) -> Analysis:
+    """Reads a source once and computes its tables; `only` limits them by name. See `all_tables` for the options.
+
+    `seen` is called for every card that was read.
+    """
+    chosen = None if only is None else list(only)
+    wants_words = chosen is None or "clusters" in chosen
+    texts = FailureTexts() if wants_words else None
+    found = read(source, texts, seen)
+    names = None if chosen is None else [name for name in chosen if name != "clusters"]
+    tables = all_tables(found, labels=labels, only=names, outcome=outcome, code_source=code_source, budget=budget)
+    if texts is not None:
+        tables["clusters"] = texts.table()
+    return Analysis(found, tables, tuple(str(item) for item in source) if isinstance(source, list | tuple) else ())
+
+
+def clean(value: Any) -> Any:
+    """A value as JSON can hold it: NaN and infinity become None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    return value
+
+
+def to_json(analysis: Analysis) -> dict[str, Any]:
+    """All tables as plain values: `tables.<name>` has title, note and rows."""
+    return {
+        "schema": SCHEMA,
+        "runs": analysis.runs.height,
+        "tables": {
+            name: {
+                "title": PRESENTED[name].title if name in PRESENTED else name,
+                "note": PRESENTED[name].note if name in PRESENTED else "",
+                "columns": table.columns,
+                "rows": [{key: clean(value) for key, value in row.items()} for row in table.iter_rows(named=True)],
+            }
+            for name, table in analysis.tables.items()
+        },
+    }
+
+
+def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
+    """Writes each table as CSV and Parquet below `folder`/tables, the run frame as runs.parquet and runs.csv, and tables.json."""
+    place = folder / "tables"
+    place.mkdir(parents=True, exist_ok=True)
+    out = []
+    for name, table in {"runs": analysis.runs, **analysis.tables}.items():
+        for suffix in ("csv", "parquet"):
+            path = place / f"{name}.{suffix}"
+            write_frame(table, path)
+            out.append(path)
+    path = folder / "tables.json"
+    path.write_text(
+        json.dumps(to_json(analysis), ensure_ascii=False, allow_nan=False) + "\n", "utf-8", "backslashreplace"
+    )
+    return [*out, path]
