@@ -1,0 +1,135 @@
+"""Batches against a loopback server: how close to ideal, and what kill -9 costs.
+
+    python benchmarks/batch.py [--calls 1000] [--concurrency 100] [--latency 1.0] [--kills 50] [--litellm]
+
+The server runs in its own process and answers after `latency` seconds. Reported: seconds against the ideal
+(calls / concurrency x latency; target 1.2 x), for the batch runner alone, with the store behind it, and with
+`--litellm` through the API judge; then the calls made in excess of the minimum when a batch is killed again and again
+(target: at most the calls under way at the kills).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from ambjudge.judge.batch import run_batch
+from ambjudge.judge.execute import execute
+from ambjudge.judge.rejudge import plan
+from ambjudge.judge.store import open_store
+from ambjudge.trajectories.layout import find_conversations
+
+TESTS = Path(__file__).parents[1] / "tests" / "judge"
+
+
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(f"ambjudge_bench_{name}", TESTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+http = load("http_judge")
+
+
+def say(what: str, seconds: float, ideal: float) -> None:
+    print(f"{what:<56} {seconds:7.2f} s = {seconds / ideal:.3f} x ideal {ideal:.1f} s", flush=True)
+
+
+def throughput(args: argparse.Namespace, folder: Path) -> None:
+    command = [sys.executable, str(TESTS / "http_judge.py"), "serve", "--latency", str(args.latency)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    url = server.stdout.readline().strip()
+    ideal = args.calls / args.concurrency * args.latency
+    try:
+        payload = {"criteria": ["S3"]}
+        summary = asyncio.run(
+            run_batch(range(args.calls), lambda _: http.exchange(url, payload), concurrency=args.concurrency)
+        )
+        say("batch runner alone", summary.elapsed_s, ideal)
+        http.make_runs(folder / "runs", -(-args.calls // 3))
+        with open_store(folder / "s.db") as store:
+            judge = http.HttpJudge(url)
+            planned = plan(store, find_conversations(folder / "runs"), judge)
+            done = asyncio.run(execute(planned, store, judge, concurrency=args.concurrency))
+            ideal = planned.calls / args.concurrency * args.latency
+            say(f"with the store, runs read on the way ({planned.calls} calls)", done.summary.elapsed_s, ideal)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def through_litellm(args: argparse.Namespace, folder: Path) -> None:
+    from ambjudge.judge.api import ApiJudge
+
+    server = load("loopback_server").JudgeServer(script=[f"slow:{args.latency}"]).start()
+    http.make_runs(folder / "more", -(-args.calls // 3))
+    judge = ApiJudge("openai/good", server.url, evidence_budget=8_000)
+    with open_store(folder / "api.db") as store:
+        planned = plan(store, find_conversations(folder / "more"), judge)
+        from ambjudge.judge.transport import litellm
+
+        litellm()
+        began = time.perf_counter()
+        asyncio.run(execute(planned, store, judge, concurrency=args.concurrency))
+        ideal = planned.calls / args.concurrency * args.latency
+        say(f"through litellm, server in the same process ({planned.calls} calls)", time.perf_counter() - began, ideal)
+    server.stop()
+
+
+def kills(args: argparse.Namespace, folder: Path) -> None:
+    server = http.Server(latency=0.05)
+    server.start_in_thread()
+    runs, concurrency, moments = args.kills * 8, 8, random.Random(5)
+    http.make_runs(folder / "killed", runs)
+    command = [
+        sys.executable, str(TESTS / "http_judge.py"), "work", str(folder / "k.db"), str(folder / "killed"), server.url,
+        "--concurrency", str(concurrency),
+    ]  # fmt: skip
+    for _ in range(args.kills):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        time.sleep(moments.uniform(0.0, 0.25))
+        child.kill()
+        child.wait()
+        with open_store(folder / "k.db") as store:
+            store.check()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with open_store(folder / "k.db") as store:
+        store.check()
+        found = Counter((v.run_ref, v.key.criterion_id) for v in store.iter_verdicts())
+    minimum = runs * 3
+    print(
+        f"{args.kills} kills: {len(found)} verdicts of {runs * 12}, the most for one criterion {max(found.values())}; "
+        f"{server.count} calls, {server.count - minimum} above the minimum {minimum} "
+        f"(at most {args.kills * concurrency} were under way); integrity ok"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--calls", type=int, default=1_000)
+    parser.add_argument("--concurrency", type=int, default=100)
+    parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--litellm", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ambjudge-bench-") as name:
+        throughput(args, Path(name))
+        if args.litellm:
+            through_litellm(args, Path(name))
+        if args.kills:
+            kills(args, Path(name))
+
+
+if __name__ == "__main__":
+    main()
