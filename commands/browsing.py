@@ -10,6 +10,7 @@ from ..config import Settings, load
 from ..errors import AmbjudgeError, InputError
 
 if TYPE_CHECKING:
+    from ..judge.session import ScoreOptions
     from ..judge.store import Store
     from ..tui.source import Collection
 
@@ -25,8 +26,7 @@ def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
     try:
         browser(collection, flags).run()
     finally:
-        if collection.store is not None:
-            collection.store.close()
+        collection.close()
     return 0
 
 
@@ -45,22 +45,29 @@ def browser(collection: Collection, flags: dict[str, Any]) -> Any:
 def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection:
     """What a path and the options name; InputError when it is nothing that can be shown."""
     from ..tui.source import Collection
-    from .scoring import score_options
 
-    options = score_options(
-        settings, {**flags, "missing": None, "breach": None, "malformed": None, "concurrency": None}
-    )
+    def options() -> ScoreOptions:
+        from .scoring import score_options
+
+        unused = {"missing": None, "breach": None, "malformed": None, "concurrency": None}
+        return score_options(settings, {**flags, **unused})
+
+    if any(settings.get(name, flags.get(name)) for name in ("track", "public", "rubric")):
+        options()  # A wrong one is told before the screen is taken.
     named = flags.get("store") or settings.get("store")
     cards = Path(flags["cards"]) if flags.get("cards") else None
-    if not path.exists():
-        raise InputError("no such file or folder", "give a folder of runs, a .jsonl of scorecards, or a store", path)
+    for file in (path, cards):
+        if file is not None and not file.exists():
+            raise InputError(
+                "no such file or folder", "give a folder of runs, a .jsonl of scorecards, or a store", file
+            )
     if path.is_file() and path.suffix == ".jsonl":
-        return Collection(path, options=options, store=_store(path, named), cards=path)
-    if path.is_file() and path.suffix in (".db", ".sqlite"):
-        return Collection(path, options=options, store=_store(path, str(path)), cards=cards)
-    if cards is None and path.is_dir():
+        cards = path
+    elif path.is_file() and path.suffix in (".db", ".sqlite"):
+        named = str(path)
+    elif cards is None and path.is_dir():
         cards = next((path / name for name in _CARD_FILES if (path / name).is_file()), None)
-    return Collection(path, options=options, store=_store(path, named), cards=cards)
+    return Collection(path, options=options, store=lambda: _store(path, named), cards=cards)
 
 
 def _store(path: Path, named: str | None) -> Store | None:
@@ -69,10 +76,9 @@ def _store(path: Path, named: str | None) -> Store | None:
         return None
     where: str | Path | None = named
     if where is None:
-        from ..judge.store import DEFAULT_STORE
-
         start = path.absolute() if path.is_dir() else path.absolute().parent
-        where = next((f / DEFAULT_STORE for f in (start, *start.parents) if (f / DEFAULT_STORE).is_file()), None)
+        places = (folder / ".ambjudge" / "ambjudge.db" for folder in (start, *start.parents))
+        where = next((place for place in places if place.is_file()), None)
     if where is None:
         return None
     from ..judge.store import open_store

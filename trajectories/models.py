@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
 
-Stage = Literal["S1", "S2", "S3", "S4", "S5"]
-STAGES: tuple[Stage, ...] = ("S1", "S2", "S3", "S4", "S5")
-STAGE_NAMES: dict[Stage, str] = {"S1": "Plan", "S2": "Setup", "S3": "Validate", "S4": "Inference", "S5": "Submit"}
+from .stages import STAGE_NAMES as STAGE_NAMES
+from .stages import STAGES as STAGES
+from .stages import Stage as Stage
 
 Track = Literal["segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis"]
 TRACKS: tuple[Track, ...] = (

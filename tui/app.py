@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from .rows import RunRow
-from .run_screen import RunScreen
 from .runs_screen import RunsScreen
 from .source import Collection
 from .views import Views
+
+if TYPE_CHECKING:
+    from .run_screen import RunScreen
 
 
 class Browser(App[None]):
@@ -53,6 +55,8 @@ class Browser(App[None]):
 
     def open_run(self, row: RunRow) -> None:
         """Show one run."""
+        from .run_screen import RunScreen
+
         self.push_screen(RunScreen(self.collection, row))
 
     def compare(self, rows: Sequence[RunRow]) -> None:

@@ -12,9 +12,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from ..sanitize import sanitize_line
-from ..trajectories.models import Action, Run, Segmentation, Stage
+from ..trajectories.stages import Stage
+
+if TYPE_CHECKING:
+    from ..trajectories.models import Action, Run, Segmentation
 
 FOLD_OVER = 60
 HEAD = 24

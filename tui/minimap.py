@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..trajectories.models import Stage
+from ..trajectories.stages import Stage
 
 
 class Minimap(Widget):

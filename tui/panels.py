@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..trajectories.models import STAGE_NAMES, STAGES, Stage
+from ..trajectories.stages import STAGE_NAMES, STAGES, Stage
 from .table import decimals, grade
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ..trajectories.models import STAGES
+from ..trajectories.stages import STAGES
 
 State = Literal["waiting", "scored", "error"]
 

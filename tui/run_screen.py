@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
 from ..sanitize import replaced, sanitize_line
-from ..trajectories.models import STAGE_NAMES, Stage
+from ..trajectories.stages import STAGE_NAMES, Stage
 from .dialogs import Reader, key_map
 from .layout import Layout, blocks_of
 from .minimap import Minimap

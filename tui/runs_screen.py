@@ -15,7 +15,6 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
-from .dialogs import Choice, Prompt, Reader, key_map
 from .paint import safe, safe_line
 from .query import Predicate, compile_query
 from .rows import RunRow
@@ -25,6 +24,7 @@ from .views import View, Views
 
 if TYPE_CHECKING:
     from .app import Browser
+    from .panels import Line
 
 _FLUSH_S = 0.4
 """Seconds between updates of the table while runs are scored."""
@@ -234,9 +234,13 @@ class RunsScreen(Screen[None]):
             if place is not None:
                 self.table.sort_on(place)
 
+        from .dialogs import Choice
+
         self.app.push_screen(Choice("Sort by", [_column_name(n) for n in range(len(COLUMNS))]), sort)
 
     def action_save_view(self) -> None:
+        from .dialogs import Prompt
+
         column, descending = self.table.sorting
         query = self.query_one("#filter", Input).value
 
@@ -253,6 +257,8 @@ class RunsScreen(Screen[None]):
         )
 
     def action_views(self) -> None:
+        from .dialogs import Choice
+
         views = self.views.all()
 
         def use(place: int | None) -> None:
@@ -268,6 +274,8 @@ class RunsScreen(Screen[None]):
             self.table.sort_on(view.column, view.descending)
 
     def action_help(self) -> None:
+        from .dialogs import Reader, key_map
+
         self.app.push_screen(Reader("Keys", [*key_map(self), *_filter_help()]))
 
     def action_compare(self) -> None:
@@ -311,7 +319,7 @@ def preview(row: RunRow) -> list[str]:
     ]
 
 
-def _filter_help() -> list:  # type: ignore[type-arg]
+def _filter_help() -> list[Line]:
     from . import query
     from .panels import line
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AmbjudgeError, InputError
-from ..trajectories.layout import find_conversations, run_id
 from .rows import RunRow, row_of, waiting
 
 if TYPE_CHECKING:
@@ -42,17 +42,40 @@ class Collection:
     """Runs and their scorecards under one path. Methods may be called from worker threads, one at a time each."""
 
     def __init__(
-        self, path: Path, *, options: ScoreOptions, store: Store | None = None, cards: Path | None = None
+        self,
+        path: Path,
+        *,
+        options: Callable[[], ScoreOptions],
+        store: Callable[[], Store | None] = lambda: None,
+        cards: Path | None = None,
     ) -> None:
-        """`path` is a folder or a conversation; None of `store` and `cards` need be there.
+        """`path` is a folder or a conversation; neither a store nor `cards` need be there.
 
         With only `cards` (`path` is that file) or only a store (`path` is its file), they say which runs there are.
+        Options and store are made when they are first needed, as importing their modules takes longer than drawing.
         """
-        self.path, self.options, self.store, self.cards_file = path, options, store, cards
+        self.path, self.cards_file = path, cards
+        self._make_options, self._open_store = options, store
         self.skipped = 0
         """Scorecards of the file that could not be read."""
         self._scored: dict[int, bytes] = {}
         self._offsets: dict[int, int] = {}
+
+    @cached_property
+    def options(self) -> ScoreOptions:
+        """How runs are scored."""
+        return self._make_options()
+
+    @cached_property
+    def store(self) -> Store | None:
+        """The verdict store, if there is one. StoreError when it cannot be used."""
+        return self._open_store()
+
+    def close(self) -> None:
+        """Close the store, if it was ever opened."""
+        store = self.__dict__.get("store")
+        if store is not None:
+            store.close()
 
     @property
     def name(self) -> str:
@@ -75,6 +98,8 @@ class Collection:
         return self.path != self.cards_file and self.path.suffix == ".json"
 
     def _from_folder(self) -> Iterator[RunRow]:
+        from ..trajectories.layout import find_conversations, run_id
+
         known: dict[str, tuple[int | None, dict[str, Any]]] = {}
         if self.store is not None:
             known = {str(path): (None, card) for path, card in self.store.iter_card_data()}

@@ -1,0 +1,9 @@
+"""The five stages of a run: names only, for those who need no models."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Stage = Literal["S1", "S2", "S3", "S4", "S5"]
+STAGES: tuple[Stage, ...] = ("S1", "S2", "S3", "S4", "S5")
+STAGE_NAMES: dict[Stage, str] = {"S1": "Plan", "S2": "Setup", "S3": "Validate", "S4": "Inference", "S5": "Submit"}
