@@ -11,6 +11,7 @@ from .render import ENDINGS, turns
 
 if TYPE_CHECKING:
     from ..error_codes.plan_conformance import Commitment
+    from ..error_codes.vqa_answers import AnswerCode
     from ..judge.session import ScoreOptions
     from ..judge.tagging import Diagnosis
     from ..trajectories.models import Run
@@ -38,6 +39,8 @@ class RunDiagnosis:
             "primary_failure": self.found.primary_failure,
             "episodes": [episode.model_dump(mode="json") for episode in self.found.episodes],
         }
+        if self.found.answers:
+            data["answers"] = [a.model_dump(mode="json") for a in self.found.answers]
         if self.commitments is not None:
             data["plan"] = [c.model_dump(mode="json") for c in self.commitments]
         return data
@@ -51,7 +54,9 @@ def diagnose(run: Run, taxonomy: Literal["paper", "harness"], options: ScoreOpti
     from ..trajectories.segment import segment
 
     stages = segment(run)
-    found = tagging.diagnose(run, stages, check_outputs(run, public=options.public, policy=options.policy))
+    found = tagging.diagnose(
+        run, stages, check_outputs(run, public=options.public, policy=options.policy), public=options.public
+    )
     return RunDiagnosis(run, found, taxonomy, plan_conformance(run, stages) if plan else None)
 
 
@@ -89,6 +94,13 @@ def show(diagnosis: RunDiagnosis, first: bool) -> None:
                     f"    {e.stage}  ",
                 )
             )
+    groups: dict[str, list[AnswerCode]] = {}
+    for answer in found.answers:
+        groups.setdefault(answer.code, []).append(answer)
+    if groups:
+        say("  Answers")
+        for name, hits in sorted(groups.items()):
+            say(wrap(f"{len(hits)} x, first {hits[0].question}: {hits[0].why}", "            ", f"    {name}  "))
     if diagnosis.commitments is not None:
         say(
             "  Plan: " + ("what it promised" if diagnosis.commitments else "no commitment that leaves traces was found")

@@ -7,6 +7,7 @@ judge, the checks, the detectors and the pure functions of `scoring` do.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ class Prepared:
     check: OutputCheck
     policy: Policy
     splits: Mapping[Stage, Split]
+    public: Path | None = None
 
     def requests(self) -> tuple[StageRequest, ...]:
         """One request for each stage that has criteria to judge."""
@@ -116,6 +118,7 @@ def prepare(
         rubric=chosen,
         segmentation=segment(run),
         check=check_outputs(run, public=Path(public) if public else None, policy=policy),
+        public=Path(public) if public else None,
         policy=policy,
         splits={stage: split_criteria(chosen.stages[stage], run.tier) for stage in JUDGED if stage in chosen.stages},
     )
@@ -145,7 +148,7 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
         scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
     total = aggregate(scores, bounds, rubric.weights, task, policy.missing)
     judge_codes = tuple(code for reply in replies.values() for code in reply.codes)
-    diagnosis = diagnose(run, ready.segmentation, check, judge_codes)
+    diagnosis = diagnose(run, ready.segmentation, check, judge_codes, ready.public)
     stages = {
         stage: StageResult(
             score=scores[stage],
@@ -185,6 +188,7 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
         codes=diagnosis.codes,
         primary_failure=diagnosis.primary_failure,
         episodes=diagnosis.episodes,
+        answer_codes=dict(sorted(Counter(a.code for a in diagnosis.answers).items())),
         segments=ready.segmentation.segments,
         turn_stages=ready.segmentation.turn_stages,
         resources=_resources(run),

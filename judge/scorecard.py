@@ -226,6 +226,8 @@ class ScoreCard(Part):
     primary_failure: str | None = None
     episodes: tuple[EpisodeInfo, ...] = ()
     """Failed steps of the run, in order of their first turn."""
+    answer_codes: dict[str, int] = Field(default_factory=dict)
+    """vqa: answer-level code -> answers that earn it, when answer files are there."""
     segments: tuple[Segment, ...] = ()
     turn_stages: tuple[Stage, ...] = ()
     stage_use: dict[Stage, StageUse] = Field(default_factory=dict)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..error_codes.fired import Fired, context, fired_in, primary_failure, stage_failures
 from ..error_codes.merge import conflicts, merge
 from ..error_codes.output_facts import output_facts
+from ..error_codes.vqa_answers import AnswerCode
 from ..trajectories.models import Run, Segmentation, Stage
+from .answers import findings, read_answers
 from .checks import OutputCheck
 from .scorecard import Contradiction, EpisodeInfo, FiredCode
 
@@ -23,13 +26,22 @@ class Diagnosis:
     failures: Mapping[Stage, str]
     """Stage -> harness code."""
     episodes: tuple[EpisodeInfo, ...]
+    answers: tuple[AnswerCode, ...]
+    """vqa: codes of single answers, when answer files are there."""
     conflicts: tuple[Contradiction, ...]
     """Where the judge's tags and a detector's facts disagree."""
 
 
-def diagnose(run: Run, segmentation: Segmentation, check: OutputCheck, proposed: Sequence[FiredCode] = ()) -> Diagnosis:
+def diagnose(
+    run: Run,
+    segmentation: Segmentation,
+    check: OutputCheck,
+    proposed: Sequence[FiredCode] = (),
+    public: Path | None = None,
+) -> Diagnosis:
     """Detectors of both taxonomies, merged with the codes that a judge proposed (`error_codes.merge` says how)."""
-    facts = output_facts(check)
+    answers = read_answers(run)
+    facts = output_facts(check, answers)
     ctx = context(run, segmentation, facts)
     found = fired_in(ctx)
     steps = fired_in(context(run, segmentation, facts, "harness"))
@@ -42,6 +54,7 @@ def diagnose(run: Run, segmentation: Segmentation, check: OutputCheck, proposed:
         episodes=tuple(
             EpisodeInfo(**episode.model_dump(include=set(EpisodeInfo.model_fields))) for episode in ctx.episodes
         ),
+        answers=findings(run, answers, public),
         # A judge that proposed nothing may not have been asked: only its words can disagree.
         conflicts=tuple(
             Contradiction(criterion=c.code, fact=f"{c.what} ({c.between[0]}, {c.between[1]})", turns=c.turns)

@@ -455,3 +455,12 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Pa
     other = ("--judge", "lowest", "--api-base", judge_server.url)
     plan = json.loads(out("rejudge", runs, *other, "--rubric", own, "--dry-run", "--json")[1])
     assert (plan["calls"], plan["current"]) == (9, 0)
+
+
+def test_answer_level_codes_of_a_vqa_run(out) -> None:
+    _, text, _ = out("codes", RECORDED / "runs" / "vqa-lite-01", "--public", RECORDED / "public", "--json")
+    (data,) = lines(text)
+    assert {a["code"] for a in data["answers"]} == {"PLC001"}
+    assert len(data["answers"]) == 5, "21 % of 24 answers are stand-ins"
+    _, text, _ = out("score", RECORDED / "runs" / "vqa-lite-01", "--json")
+    assert lines(text)[0]["answer_codes"] == {"PLC001": 5}
