@@ -261,8 +261,12 @@ class BatchEndpoint:
             stop=tenacity.stop_after_attempt(retry.attempts) | tenacity.stop_before_delay(retry.total_s), wait=wait,
             retry=tenacity.retry_if_exception_type(_Busy), reraise=True,
         )  # fmt: skip
+
+        async def run() -> T:  # tenacity awaits what is declared as a coroutine, not what merely returns one
+            return await call()
+
         try:
-            return await tries(call)
+            return await tries(run)
         except _Busy as busy:
             raise JudgeError(f"{self._name}: {busy.message}", "run the same command again later: nothing is lost or asked twice") from None  # fmt: skip
 

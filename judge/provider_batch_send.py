@@ -101,9 +101,7 @@ class Sender:
             if batch.left_alone:
                 self._warn(batch, "is being created by another process")
             elif batch.step != "creating":
-                self._ledger.note(batch.id, "closed", why="never created")
-                if batch.file_id is not None:
-                    await self._http.delete_file(batch.file_id)
+                await self._never_created(batch)
             else:
                 await self._decide(batch)
 
@@ -117,10 +115,15 @@ class Sender:
             self._warn(batch, "may or may not have been created, and the provider keeps no list: abandon it to ask again")  # fmt: skip
             return
         if found is None:
-            self._ledger.note(batch.id, "closed", why="never created")
+            await self._never_created(batch)
         else:
             self._ledger.note(batch.id, "created", provider_id=found.id, adopted=True)
             self._count["adopted"] += 1
+
+    async def _never_created(self, batch: OpenBatch) -> None:
+        self._ledger.note(batch.id, "closed", why="never created")
+        if batch.file_id is not None:
+            await self._http.delete_file(batch.file_id)
 
     def _warn(self, batch: OpenBatch, what: str) -> None:
         self.warnings.append(f"batch {batch.id} ({batch.requests} requests, {batch.planned_at}) {what}")

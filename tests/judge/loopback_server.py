@@ -183,6 +183,27 @@ def _content(behaviour: str, body: dict) -> str | None:
     return json.dumps(reply)
 
 
+def completion_of(behaviour: str, body: dict) -> dict:
+    """The body of the answer to a request, for the behaviours that answer with one."""
+    name = behaviour.partition(":")[0]
+    text = _content(behaviour, body)
+    finish = name if name in ("length", "content_filter") else "stop"
+    message = {"role": "assistant", "content": text}
+    if name == "refusal":
+        message = {"role": "assistant", "content": None, "refusal": "I cannot help with this."}
+    answer = {
+        "id": "chatcmpl-loopback", "object": "chat.completion", "created": 1, "model": body.get("model"),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+    }  # fmt: skip
+    if name == "no_choices":
+        answer["choices"] = []
+    if name != "no_usage":
+        given = sum(len(m["content"] or "") for m in body["messages"]) // 4
+        made = len(text or "") // 4
+        answer["usage"] = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+    return answer
+
+
 def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -219,25 +240,10 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
             else:
                 if name == "slow":
                     time.sleep(float(argument or 1))
-                self._answer(name, behaviour, body)
+                self._answer(behaviour, body)
 
-        def _answer(self, name: str, behaviour: str, body: dict) -> None:
-            text = _content(behaviour, body)
-            finish = name if name in ("length", "content_filter") else "stop"
-            message = {"role": "assistant", "content": text}
-            if name == "refusal":
-                message = {"role": "assistant", "content": None, "refusal": "I cannot help with this."}
-            answer = {
-                "id": "chatcmpl-loopback", "object": "chat.completion", "created": 1, "model": body.get("model"),
-                "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            }  # fmt: skip
-            if name == "no_choices":
-                answer["choices"] = []
-            if name != "no_usage":
-                given = sum(len(m["content"] or "") for m in body["messages"]) // 4
-                made = len(text or "") // 4
-                answer["usage"] = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
-            self._send(200, answer)
+        def _answer(self, behaviour: str, body: dict) -> None:
+            self._send(200, completion_of(behaviour, body))
 
         def _error(self, status: int, message: str, after: str = "") -> None:
             error = {"error": {"message": message, "type": "scripted", "code": str(status)}}

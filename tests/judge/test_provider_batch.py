@@ -1,0 +1,473 @@
+"""Provider batches over real HTTP: the story, every odd answer, and kills at the moments that matter."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ambjudge.errors import ConfigError, JudgeError
+from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.prices import Price
+from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
+from ambjudge.judge.provider_batch_ledger import Ledger, OpenBatch, age_s
+from ambjudge.judge.rejudge import Scope, plan, requests
+from ambjudge.judge.store import Store, open_store
+from ambjudge.judge.transport import Retry
+from ambjudge.rubrics.load import load_rubric
+from ambjudge.trajectories.layout import find_conversations
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+RUNS = ("crc-lite-01", "crc-lite-02")
+QUICK = Retry(attempts=3, total_s=20, first_s=0.01)
+OPTIONS = BatchOptions(settle_s=0.05, retry=QUICK)
+KEY = "sk-loopback-123456"
+
+
+@pytest.fixture
+def server(loopback) -> Iterator:
+    spec = importlib.util.spec_from_file_location(
+        "ambjudge_tests_batch_server", Path(__file__).parent / "batch_server.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    running = module.BatchServer(loopback).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    for name in RUNS:
+        shutil.copytree(RECORDED / "runs" / name, tmp_path / name)
+    return sorted(find_conversations(tmp_path))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
+        yield opened
+
+
+def judge_of(server, **options) -> ApiJudge:
+    return ApiJudge("small-judge", server.url, **{"retry": QUICK, "api_key": KEY, **options})
+
+
+def stale(store: Store, runs: list[Path], judge: ApiJudge):
+    return plan(store, runs, judge, Scope())
+
+
+async def send(store: Store, runs: list[Path], judge: ApiJudge, **options):
+    return await submit(store, judge, requests(stale(store, runs, judge)), replace(OPTIONS, **options))
+
+
+def verdicts(store: Store) -> dict[str, tuple]:
+    return {v.key.sha256: (v.result.status, v.result.reason, v.result.value) for v in store.iter_verdicts()}
+
+
+async def test_the_story(server, store: Store, runs: list[Path], judge_server) -> None:
+    """Submit, wait, collect; nothing is asked twice, and the verdicts are those of live calls under the same keys."""
+    server.stages, server.reverse = ["validating", "in_progress", "finalizing"], True
+    judge = judge_of(server)
+    before = stale(store, runs, judge)
+    sent = await send(store, runs, judge)
+    assert (sent.sent, sent.lines, len(sent.batches)) == (before.calls, before.calls, 1)
+    assert (await send(store, runs, judge)).waiting == before.calls, "what waits in a batch is not sent again"
+    (batch,) = status(store)
+    assert batch.step == "created"
+    assert server.batches[batch.provider_id]["metadata"] == {"ambjudge_batch": batch.id}
+
+    early = await collect(store, judge, options=OPTIONS)
+    assert [s.provider.status for s in early.open] == ["validating"]
+    seen: list[str] = []
+    done = await collect(
+        store, judge, wait_s=20, poll_s=0.01, options=OPTIONS, on_poll=lambda s: seen.append(s.provider.status)
+    )
+    assert seen == ["in_progress", "finalizing", "completed"]
+    assert (done.scored, done.open, done.stale, done.strays) == (before.stale, (), 0, 0)
+    assert done.usage.calls == before.calls == store.total_usage().calls
+    assert status(store) == ()
+    assert stale(store, runs, judge).calls == 0
+    assert server.count["POST /batches"] == 1
+
+    judge_server.script = ["good"]
+    live = ApiJudge("small-judge", judge_server.url, retry=QUICK)
+    for request in requests(before):
+        reply = await live.judge(request)
+        stored = {
+            v.key.criterion_id: v.result
+            for v in store.iter_verdicts()
+            if v.key.evidence_sha256 == live.evidence_sha256(request)
+        }
+        assert reply.results == tuple(stored[c.id] for c in request.criteria)
+    assert wire(judge_server.requests) == wire(server.bodies), "the same on the wire"
+
+
+def wire(bodies: list[dict]) -> list[str]:
+    return sorted(json.dumps(body, sort_keys=True) for body in bodies)
+
+
+def everything_stored(store: Store) -> str:
+    return "".join(json.dumps(body) for _, _, body in store.events()) + Path(store.where).read_bytes().decode("latin-1")
+
+
+async def test_the_key_is_sent_but_never_kept_or_shown(server, store: Store, runs: list[Path], caplog) -> None:
+    caplog.set_level("DEBUG")
+    judge = judge_of(server)
+    server.at["POST /batches"] = ["500"]
+    server.lines = ["in_error_file", "good"]
+    await send(store, runs, judge)
+    done = await collect(store, judge, options=OPTIONS)
+    assert done.unscored["judge_error"]
+    assert all(h.get("Authorization", h.get("authorization")) == f"Bearer {KEY}" for h in server.headers)
+    for text in (everything_stored(store), caplog.text, str(done.warnings)):
+        assert KEY not in text
+        assert "sk-secret" not in text
+
+
+FAILED, GARBLED = ("unscored", "judge_error"), ("unscored", "unparsable")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected", "strays"),
+    [
+        pytest.param("good", ("scored", None), 0, id="good"),
+        pytest.param("twice", ("scored", None), 0, id="the same line twice"),
+        pytest.param("missing", FAILED, 0, id="no line"),
+        pytest.param("in_error_file", FAILED, 0, id="in the error file"),
+        pytest.param("both_files", FAILED, 0, id="in both files"),
+        pytest.param("expired", FAILED, 0, id="request expired"),
+        pytest.param("status:500", FAILED, 0, id="500 with a good body"),
+        pytest.param("text_status", FAILED, 0, id="status as text"),
+        pytest.param("no_body", FAILED, 0, id="no body"),
+        pytest.param("cut", FAILED, 1, id="cut line"),
+        pytest.param("garbage", FAILED, 3, id="no JSON"),
+        pytest.param("array", FAILED, 1, id="a list"),
+        pytest.param("huge", FAILED, 1, id="huge line"),
+        pytest.param("no_id", FAILED, 1, id="no id"),
+        pytest.param("stranger", FAILED, 1, id="somebody else's id"),
+        pytest.param("twice_differs", FAILED, 0, id="two different answers"),
+        pytest.param("content_filter_error", ("unscored", "refused"), 0, id="content filter as error"),
+        pytest.param("malformed", GARBLED, 0, id="malformed reply"),
+        pytest.param("two_objects", GARBLED, 0, id="two objects"),
+        pytest.param("injected", GARBLED, 0, id="verdict inside prose"),
+        pytest.param("null", GARBLED, 0, id="null content"),
+        pytest.param("length", ("unscored", "truncated"), 0, id="cut reply that would parse"),
+        pytest.param("refusal", ("unscored", "refused"), 0, id="refusal"),
+    ],
+)
+async def test_one_odd_line_spoils_only_itself(
+    server, store: Store, runs: list[Path], behaviour: str, expected: tuple, strays: int
+) -> None:
+    judge = judge_of(server)
+    server.lines = [behaviour, "good"]
+    await send(store, runs[:1], judge)
+    done = await collect(store, judge, options=OPTIONS)
+    known = verdicts(store)
+    attempts = store.attempts(r for b in all_requests(store) for r in b.keys)
+    mine, theirs = all_requests(store)[0], all_requests(store)[1:]
+    for request in theirs:
+        assert {known[key][0] for key in request.keys} == {"scored"}
+    for key in mine.keys:
+        stated = known.get(key, ("unscored", attempts.get(key, [("none", "")])[0][0]))[:2]
+        assert stated == expected
+    assert done.strays == strays
+    again = stale(store, runs[:1], judge).stale
+    final = expected[0] == "scored" or expected[1] == "refused"
+    assert again == (0 if final else len(mine.keys)), "a failure is asked again, a verdict is not"
+
+
+def all_requests(store: Store):
+    ledger = Ledger(store)
+    names = dict.fromkeys(body["batch"] for _, _, body in store.events("provider_batch"))
+    return [r for name in names for r in ledger.requests(name)]
+
+
+@pytest.mark.parametrize("end", ["failed", "expired", "cancelled"])
+async def test_a_batch_that_ends_early_keeps_what_was_answered_and_frees_the_rest(
+    server, store: Store, runs: list[Path], end: str
+) -> None:
+    judge = judge_of(server)
+    server.end, server.lines = end, ["good", "missing"]
+    sent = await send(store, runs, judge)
+    done = await collect(store, judge, options=OPTIONS)
+    answered = 0 if end == "failed" else 1
+    assert len({v.call_id for v in store.iter_verdicts()}) == answered
+    assert status(store) == ()
+    rest = stale(store, runs, judge)
+    assert rest.calls == sent.sent - answered
+    assert {r for need in rest.needs for why in need.reasons.values() for r in why} == {"failed"}
+    if end == "failed":
+        assert "no such model" in done.warnings[0]
+    server.end, server.lines = "completed", ["good"]
+    assert (await send(store, runs, judge)).sent == rest.calls
+    await collect(store, judge, options=OPTIONS)
+    assert stale(store, runs, judge).calls == 0
+
+
+async def test_cancel_keeps_what_was_answered(server, store: Store, runs: list[Path]) -> None:
+    judge = judge_of(server)
+    server.stages, server.lines = ["in_progress"] * 5, ["good", "missing"]
+    await send(store, runs, judge)
+    state = await cancel(store, judge, status(store)[0].id, OPTIONS)
+    assert state.provider.status == "cancelling"
+    done = await collect(store, judge, options=OPTIONS)
+    assert done.closed[0].provider.status == "cancelled"
+    assert done.scored > 0 < done.unscored["judge_error"]
+
+
+async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) -> None:
+    judge = judge_of(server)
+    sent = await send(store, runs, judge, most_lines=2)
+    assert [b.lines for b in sent.batches] == [2] * (sent.sent // 2)
+    await collect(store, judge, options=OPTIONS)
+    other = judge_of(server, temperature=0.5)
+    by_size = await send(store, runs, other, most_bytes=max(map(len, server.files.values())))
+    assert len(by_size.batches) >= len(sent.batches)
+    assert all(
+        len(server.files[b["input_file_id"]]) <= max(map(len, server.files.values())) for b in server.batches.values()
+    )
+    with pytest.raises(ConfigError, match="larger than a batch"):
+        await send(store, runs, judge_of(server, temperature=0.7), most_bytes=100)
+
+
+async def test_samples_are_lines_of_their_own_and_become_one_verdict(server, store: Store, runs: list[Path]) -> None:
+    judge = judge_of(server, samples=3, temperature=0.7)
+    server.lines = ["good", "lowest", "good"]
+    sent = await send(store, runs[:1], judge)
+    assert sent.lines == 3 * sent.sent
+    assert [b.get("seed") for b in server.bodies[:3]] == [None, 1, 2]
+    await collect(store, judge, options=OPTIONS)
+    first = next(store.iter_verdicts())
+    assert [v.value for v in first.result.votes] == [1.0, 0.0, 1.0]
+    assert first.result.value == 1.0
+
+
+async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: list[Path]) -> None:
+    judge = ApiJudge("openai/priced", server.url, retry=QUICK, api_key=KEY)
+    with pytest.raises(ConfigError, match="price"):
+        await send(store, runs, judge, max_cost=1.0)
+    assert server.count == {}
+    judge._price = Price(1.0, 2.0, "test", "2026-01-01")
+    first = next(requests(stale(store, runs, judge)))
+    most = 2.5 * judge.once(first).cost_usd
+    sent = await send(store, runs, judge, max_cost=most)
+    assert 0 < sent.sent < stale(store, runs, judge).calls
+    assert sent.worst.cost_usd <= most
+    assert sent.sent + sent.over_budget == stale(store, runs, judge).calls
+    again = await send(store, runs, judge, max_cost=most)
+    assert again.sent == 0
+    done = await collect(store, judge, options=OPTIONS)
+    assert done.usage.cost_usd <= sent.worst.cost_usd
+
+
+@pytest.mark.parametrize(
+    ("events", "creates"),
+    [
+        pytest.param(["drop"], 1, id="created, answer lost"),
+        pytest.param(["lose"], 2, id="connection lost, not created"),
+        pytest.param(["500", "lose"], 3, id="server error, then lost"),
+        pytest.param(["429"], 2, id="rate limit"),
+    ],
+)
+async def test_creating_is_never_doubled(
+    server, store: Store, runs: list[Path], events: list[str], creates: int
+) -> None:
+    server.at["POST /batches"] = list(events)
+    judge = judge_of(server)
+    sent = await send(store, runs, judge)
+    assert len(server.batches) == 1
+    assert server.count["POST /batches"] == creates
+    assert status(store)[0].provider_id == sent.batches[0].provider_id == "batch_0"
+
+
+@pytest.mark.parametrize("keeps_metadata", [True, False], ids=["by mark", "by file"])
+async def test_an_orphan_is_adopted_even_when_the_list_lags(
+    server, store: Store, runs: list[Path], keeps_metadata: bool
+) -> None:
+    """The answer to the creation and the search after it are both lost: the next call finds the batch."""
+    server.keeps_metadata = keeps_metadata
+    server.at = {"POST /batches": ["drop"], "GET /batches": ["500", "500", "500"]}
+    judge = judge_of(server)
+    with pytest.raises(JudgeError, match="in doubt"):
+        await send(store, runs, judge)
+    assert status(store)[0].step == "creating"
+    for _ in range(5):  # newer batches of others stand before it in the list
+        server.create({"endpoint": "/v1/chat/completions", "input_file_id": "other", "completion_window": "24h"})
+    server.list_lag = 1
+    todo = list(requests(stale(store, runs, judge)))
+    settle = replace(OPTIONS, settle_s=age_s(status(store)[0].noted_at) + 0.5)
+    sent = await submit(store, judge, todo, settle)
+    assert (sent.adopted, sent.sent) == (1, 0)
+    assert len([b for b in server.batches.values() if b["input_file_id"] != "other"]) == 1
+    assert (await collect(store, judge, options=OPTIONS)).scored > 0
+
+
+async def test_without_a_list_a_doubtful_batch_waits_for_the_user(server, store: Store, runs: list[Path]) -> None:
+    server.has_list = False
+    server.at["POST /batches"] = ["lose"]
+    judge = judge_of(server)
+    with pytest.raises(JudgeError, match="in doubt"):
+        await send(store, runs, judge)
+    again = await send(store, runs, judge)
+    assert again.sent == 0
+    assert "abandon" in again.warnings[0]
+    abandon(store, status(store)[0].id)
+    assert (await send(store, runs, judge)).sent > 0
+    assert len(server.batches) == 1
+
+
+_CHILD = """
+import asyncio, sys
+from pathlib import Path
+from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.provider_batch import BatchOptions, submit
+from ambjudge.judge.rejudge import plan, requests
+from ambjudge.judge.store import open_store
+database, url, *runs = sys.argv[1:]
+judge = ApiJudge("small-judge", url, api_key="sk-loopback-123456")
+with open_store(database) as store:
+    asyncio.run(submit(store, judge, requests(plan(store, [Path(r) for r in runs], judge)), BatchOptions(settle_s=0.05)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "event", "uploads", "adopted"),
+    [
+        pytest.param("POST /files", "", 2, 0, id="uploaded, not noted"),
+        pytest.param("POST /batches", "lose", 2, 0, id="uploaded, not created"),
+        pytest.param("POST /batches", "drop", 1, 1, id="created, not noted"),
+    ],
+)
+async def test_kill_9_and_resume_in_a_new_process(
+    server, store: Store, runs: list[Path], moment: str, event: str, uploads: int, adopted: int
+) -> None:
+    """The server kills the client at the very moment, before it answers."""
+    arguments = [sys.executable, "-c", _CHILD, store.where, server.url, *map(str, runs)]
+    child = subprocess.Popen(arguments, stderr=subprocess.PIPE, cwd=Path(store.where).parent)
+    server.at[moment] = [event]
+    server.after[moment] = lambda: (os.kill(child.pid, signal.SIGKILL), child.wait())
+    _, said = child.communicate(timeout=120)
+    assert child.returncode == -signal.SIGKILL, said.decode()
+    server.after.clear()
+    judge = judge_of(server)
+    calls = stale(store, runs, judge).calls
+    sent = await send(store, runs, judge)
+    assert (server.count["POST /files"], sent.adopted) == (uploads, adopted)
+    assert sent.sent == (0 if adopted else calls)
+    assert len(server.bodies) == calls, "every request is paid once"
+    if event == "lose":
+        assert len(server.files) == 1, "the first file, of no use, was deleted"
+    done = await collect(store, judge, options=OPTIONS)
+    assert done.scored == len(verdicts(store)) > 0
+    assert stale(store, runs, judge).calls == 0
+
+
+async def test_collecting_twice_keeps_each_answer_once(server, store: Store, runs: list[Path]) -> None:
+    """As after a crash between the last answer kept and the batch's closing: the batch is open, its answers are there."""
+    judge = judge_of(server)
+    server.lines = ["good", "missing", "good"]
+    await send(store, runs, judge)
+    batch = status(store)[0]
+    await collect(store, judge, options=OPTIONS)
+    before = verdicts(store), store.total_usage(), store.attempts(k for r in all_requests(store) for k in r.keys)
+    ledger = Ledger(store)
+    ledger.note(batch.id, "planned", judge=batch.judge.model_dump(), base=batch.base, requests=batch.requests, lines=batch.lines, reserved_usd=None, owner=batch.owner)  # fmt: skip
+    ledger.note(batch.id, "created", provider_id=batch.provider_id)
+    again = await collect(store, judge, options=OPTIONS)
+    assert (again.kept, again.scored, again.usage.calls) == (batch.requests, 0, 0)
+    assert before == (
+        verdicts(store),
+        store.total_usage(),
+        store.attempts(k for r in all_requests(store) for k in r.keys),
+    )
+
+
+async def test_a_batch_of_another_living_process_is_left_alone(server, store: Store, runs: list[Path]) -> None:
+    judge = judge_of(server)
+    server.at["POST /files"] = ["400"]
+    with pytest.raises(JudgeError, match="rejected"):
+        await send(store, runs, judge)
+    assert status(store) == (), "a refused upload claims nothing"
+    mine = all_requests(store)
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        from ambjudge.judge.keys import identity
+        from ambjudge.judge.provider_batch_ledger import owner
+
+        other = f"{owner().partition(':')[0]}:{sleeper.pid}"
+        batch = OpenBatch("b" * 32, identity(judge), server.url, len(mine), len(mine), None, other, "")
+        Ledger(store).plan(batch, mine, {load_rubric("segmentation").sha256: load_rubric("segmentation")})
+        sent = await send(store, runs, judge)
+        assert (sent.sent, sent.waiting) == (0, len(mine))
+        assert "another process" in sent.warnings[0]
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert (await send(store, runs, judge)).sent == len(mine), "its process is gone, so nothing was created"
+
+
+async def test_an_edited_rubric_does_not_lose_paid_answers_and_an_edited_run_is_not_judged(
+    server, store: Store, runs: list[Path]
+) -> None:
+    judge = judge_of(server)
+    rubric = load_rubric("segmentation")
+    await submit(store, judge, requests(plan(store, runs, judge, Scope(rubric=rubric))), OPTIONS)
+    claimed = {key for r in all_requests(store) for key in r.keys if "crc-lite-01" in r.path}
+    conversation = runs[1]
+    data = json.loads(conversation.read_text())
+    for message in data["messages"][1:]:
+        if isinstance(message.get("content"), str):
+            message["content"] += " and more"
+    conversation.write_text(json.dumps(data))
+    done = await collect(store, judge, options=OPTIONS)
+    assert done.stale > 0
+    assert set(verdicts(store)) >= claimed
+    assert any("changed since" in w for w in done.warnings)
+
+
+@pytest.mark.parametrize(
+    ("play", "message"),
+    [
+        pytest.param({"POST /files": ["404"]}, "no batch endpoint", id="no file endpoint"),
+        pytest.param({"POST /files": ["405"]}, "no batch endpoint", id="not allowed"),
+        pytest.param({"POST /batches": ["404"]}, "no batch endpoint", id="no batch endpoint"),
+        pytest.param({"POST /files": ["401"]}, "credentials", id="credentials"),
+        pytest.param({"POST /batches": ["400"]}, "rejected", id="rejected"),
+        pytest.param({"POST /files": ["503", "503", "503"]}, "503", id="down"),
+    ],
+)
+async def test_an_unusable_provider_is_one_line(
+    server, store: Store, runs: list[Path], play: dict, message: str
+) -> None:
+    server.at = play
+    with pytest.raises(JudgeError, match=message) as caught:
+        await send(store, runs[:1], judge_of(server))
+    assert "\n" not in str(caught.value)
+    assert "sk-" not in str(caught.value)
+    assert caught.value.hint
+    assert status(store) == (), "nothing was created, so nothing is claimed"
+
+
+async def test_nobody_listens(store: Store, runs: list[Path]) -> None:
+    judge = ApiJudge("small-judge", "http://127.0.0.1:9/v1", retry=Retry(attempts=2, first_s=0.01))
+    with pytest.raises(JudgeError, match="ConnectError"):
+        await submit(store, judge, requests(stale(store, runs[:1], judge)), replace(OPTIONS, retry=judge._retry))
+
+
+async def test_judges_without_batches(store: Store) -> None:
+    with pytest.raises(ConfigError, match="provider batches"):
+        await submit(store, HeuristicJudge(), [], OPTIONS)
+    with pytest.raises(ConfigError, match="OpenAI-compatible"):
+        await submit(store, ApiJudge("anthropic/claude-sonnet-4-5"), [], OPTIONS)
+    with pytest.raises(ConfigError, match="no open batch"):
+        abandon(store, "nonsense")
