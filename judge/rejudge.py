@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import AmbjudgeError, InputError
 from ..rubrics.load import rubric_for
@@ -25,7 +25,7 @@ from ..trajectories.segment import segment
 from . import stamps
 from .base import Estimate, EstimatingJudge, Judge, StageRequest, Usage
 from .keys import JudgeIdentity, KeyMaker, canonical_json, evidence_context, identity
-from .reuse import makers, note_run, whole_stage
+from .reuse import makers, whole_stage
 from .scoring import split_criteria
 from .store import History, Store
 
@@ -35,6 +35,8 @@ StaleReason = Literal["new", "failed", "criterion", "evidence", "prompt", "judge
 JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 
 _CHUNK = 500
+_READ_AT_ONCE = 16
+"""Runs in memory while planning; their notes share one commit."""
 _TRUSTED_CALLS = 20
 """From so many past calls on, their lowest and highest use stand for a run that need not be read."""
 
@@ -113,6 +115,15 @@ class _Facts:
     run: Run | None = None
     settled: bool = False
     """The store knows that every criterion has a verdict."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A run that was read, and what the store is to remember of it."""
+
+    facts: _Facts
+    described: tuple[Mapping[str, Any], str | None]
+    evidence: tuple[tuple[str, str, Stage, str], ...]
 
 
 @dataclass
@@ -194,14 +205,26 @@ class _Planner:
         """Plan these runs."""
         paths = [path if path.is_absolute() else path.absolute() for path in paths]
         known = {} if self.verify else self._from_stamps(paths)
-        facts = []
+        self.totals.runs += len(paths)
+        self._compare(list(known.values()))
+        read: list[_Read] = []
         for path in paths:
-            self.totals.runs += 1
+            if path in known:
+                continue
             try:
-                facts.append(known.get(path) or self._from_files(path))
+                read.append(self._from_files(path))
             except InputError as error:
                 self.totals.errors.append((path, error))
-        self._compare(facts)
+            if len(read) == _READ_AT_ONCE:
+                self._take(read)
+                read = []
+        self._take(read)
+
+    def _take(self, read: Sequence[_Read]) -> None:
+        if read:
+            self.store.add_runs([each.described for each in read])
+            self.store.add_evidence(row for each in read for row in each.evidence)
+            self._compare([each.facts for each in read])
 
     def _from_stamps(self, paths: Sequence[Path]) -> dict[Path, _Facts]:
         """Runs whose files are unchanged and whose evidence the store knows, or whose every verdict."""
@@ -228,11 +251,11 @@ class _Planner:
                 facts.evidence[stage] = known
         return found
 
-    def _from_files(self, path: Path) -> _Facts:
+    def _from_files(self, path: Path) -> _Read:
         read_at = stamps.clock()
         loaded = load_conversation(path)
         self.totals.read += 1
-        note_run(self.store, loaded, read_at)
+        described = self.store.describe(loaded), stamps.take(loaded, read_at)
         run = self.scope.apply(loaded)
         rubric = self.scope.rubric_of(run.track, run.task)
         facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {}, run)
@@ -242,8 +265,7 @@ class _Planner:
             request = whole_stage(StageRequest(run, segmentation, rubric, stage, criteria))
             facts.evidence[stage] = self.judge.evidence_sha256(request)
             rows.append((run.content_sha256, self._context(facts, stage), stage, facts.evidence[stage]))
-        self.store.add_evidence(rows)
-        return facts
+        return _Read(facts, described, tuple(rows))
 
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
         wanted: list[tuple[_Facts, Stage, str, str]] = []

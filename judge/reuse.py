@@ -32,6 +32,15 @@ class Lookup:
         return tuple(c for c in criteria if c.id not in self.found)
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A request before its call: the run's reference, what is known, and an evidence hash that the store lacks."""
+
+    reference: int
+    known: Lookup
+    new_evidence: str | None
+
+
 class StoredJudge:
     """A judge with a memory. Name, prompts and parameters are those of the judge inside."""
 
@@ -105,40 +114,54 @@ class StoredJudge:
         What the inner judge says is in the store before this returns, so a crash later loses nothing. Codes are those
         of the newest call behind these verdicts.
         """
-        return await self._judge(request, *await self._before(request))
+        return await self._judge(request, await self._before(request))
 
     async def ask(self, request: StageRequest) -> StageReply:
         """The same for a request that a plan found stale: only verdicts made for this very run meanwhile (by another
         process) are reused, so that a plan's number of calls is what is called. Of two verdicts under one key, because
         two runs show the same evidence, the first stands.
         """
-        reference, known = await self._before(request)
-        own = {id: verdict for id, verdict in known.found.items() if verdict.run_ref == reference}
-        return await self._judge(request, reference, Lookup(known.keys, own))
+        begun = await self._before(request)
+        own = {id: verdict for id, verdict in begun.known.found.items() if verdict.run_ref == begun.reference}
+        return await self._judge(request, replace(begun, known=Lookup(begun.known.keys, own)))
 
-    async def _judge(self, request: StageRequest, reference: int, known: Lookup) -> StageReply:
+    async def _judge(self, request: StageRequest, begun: _Begun) -> StageReply:
+        known = begun.known
         missing = known.missing(request.criteria)
         if not missing:
-            codes = await asyncio.to_thread(self._codes, known)
-            return StageReply(tuple(known.found[c.id].result for c in request.criteria), codes=codes)
+            return await asyncio.to_thread(self._from_store, request, begun)
         reply = await self.inner.judge(replace(request, criteria=missing))
         reply = replace(reply, results=tuple(r for r in reply.results if r.id in known.keys))
-        keys = [known.keys[result.id] for result in reply.results]
-        standing = await asyncio.to_thread(self._store.add_reply, reference, request.rubric, request.stage, keys, reply)
+        standing = await asyncio.to_thread(self._keep, request, begun, reply)
         results = {result.id: result for result in standing}
         results |= {id: verdict.result for id, verdict in known.found.items()}
         missed = CriterionResult(id="", value=None, status="unscored", reason="judge_error", detail="no result given")
         ordered = tuple(results.get(c.id) or missed.model_copy(update={"id": c.id}) for c in request.criteria)
         return replace(reply, results=ordered)
 
-    async def _before(self, request: StageRequest) -> tuple[int, Lookup]:
-        """The store is asked in threads; the judge, which need not bear threads, here."""
-        reference = await asyncio.to_thread(self.reference, request.run)
-        evidence = await asyncio.to_thread(self._stored_evidence, request)
-        if evidence is None:
-            evidence = self.inner.evidence_sha256(whole_stage(request))
-            await asyncio.to_thread(self._note_evidence, request, evidence)
-        return reference, await asyncio.to_thread(self._find, request, evidence)
+    async def _before(self, request: StageRequest) -> _Begun:
+        """The store is asked in a thread; the judge, which need not bear threads, here."""
+        reference, evidence, known = await asyncio.to_thread(self._open, request)
+        if evidence is not None and known is not None:
+            return _Begun(reference, known, None)
+        evidence = self.inner.evidence_sha256(whole_stage(request))
+        return _Begun(reference, await asyncio.to_thread(self._find, request, evidence), evidence)
+
+    def _open(self, request: StageRequest) -> tuple[int, str | None, Lookup | None]:
+        reference, evidence = self.reference(request.run), self._stored_evidence(request)
+        return reference, evidence, None if evidence is None else self._find(request, evidence)
+
+    def _keep(self, request: StageRequest, begun: _Begun, reply: StageReply) -> tuple[CriterionResult, ...]:
+        keys = [begun.known.keys[result.id] for result in reply.results]
+        new = begun.new_evidence
+        packed = None if new is None else (request.run.content_sha256, self._context(request), request.stage, new)
+        return self._store.add_reply(begun.reference, request.rubric, request.stage, keys, reply, packed=packed)
+
+    def _from_store(self, request: StageRequest, begun: _Begun) -> StageReply:
+        if begun.new_evidence is not None:
+            self._note_evidence(request, begun.new_evidence)
+        known = begun.known
+        return StageReply(tuple(known.found[c.id].result for c in request.criteria), codes=self._codes(known))
 
     def _codes(self, known: Lookup) -> tuple[FiredCode, ...]:
         newest = max(known.found.values(), key=lambda verdict: verdict.created_at)

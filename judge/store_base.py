@@ -13,6 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from ..trajectories.models import Stage
+from . import store_schema as schema
 from .store_engine import guard, writing
 
 CHUNK = 5_000
@@ -61,6 +63,11 @@ class StorePart:
         from sqlalchemy.dialects.sqlite import insert
 
         return insert(table)
+
+    def _add_evidence(self, connection: Connection, rows: Iterable[tuple[str, str, Stage, str]]) -> None:
+        names = ("content_sha256", "context", "stage", "evidence_sha256")
+        values = [dict(zip(names, row, strict=True)) | {"created_at": now()} for row in rows]
+        connection.execute(self._insert(schema.evidence).on_conflict_do_nothing(), values)
 
 
 def now() -> str:

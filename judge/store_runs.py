@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,19 +45,26 @@ class RunIndex(StorePart):
 
     def add_run(self, run: Run, stamp: str | None = None) -> int:
         """Note this version of a run, and what its files look like now (`stamps.take`); returns its reference."""
-        path = self.relative(run.path)
-        row = {
-            "id": run.id, "path": path, "sha256": run.sha256, "content_sha256": run.content_sha256, "agent": run.agent,
-            "model": run.model, "task": run.task, "track": run.track, "tier": run.tier, "repeat": run.repeat,
-            "turns": len(run.turns), "format": run.format, "created_at": now(),
-        }  # fmt: skip
-        runs = schema.runs
-        same = sa.and_(runs.c.path == path, runs.c.content_sha256 == run.content_sha256)
+        return self.add_runs([(self.describe(run), stamp)])[0]
+
+    def add_runs(self, described: Sequence[tuple[Mapping[str, Any], str | None]]) -> list[int]:
+        """The same for several, in one transaction, from what `describe` says of each."""
+        runs, refs = schema.runs, []
         with self._write() as connection:
-            connection.execute(self._insert(runs).values(clean_row(row)).on_conflict_do_nothing())
-            ref = int(connection.execute(sa.select(runs.c.ref).where(same)).scalar_one())
-            self._note_file(connection, path, run.content_sha256, stamp)
-        return ref
+            for row, stamp in described:
+                same = (runs.c.path == row["path"]) & (runs.c.content_sha256 == row["content_sha256"])
+                connection.execute(self._insert(runs).values(row).on_conflict_do_nothing())
+                refs.append(int(connection.execute(sa.select(runs.c.ref).where(same)).scalar_one()))
+                self._note_file(connection, row["path"], row["content_sha256"], stamp)
+        return refs
+
+    def describe(self, run: Run) -> dict[str, Any]:
+        """What the store keeps of a run, without the run."""
+        return clean_row({
+            "id": run.id, "path": self.relative(run.path), "sha256": run.sha256, "content_sha256": run.content_sha256,
+            "agent": run.agent, "model": run.model, "task": run.task, "track": run.track, "tier": run.tier,
+            "repeat": run.repeat, "turns": len(run.turns), "format": run.format, "created_at": now(),
+        })  # fmt: skip
 
     def stamped(self, paths: Iterable[Path]) -> dict[Path, FileStamp]:
         """What was last seen at each of these paths; paths never seen are left out."""
@@ -99,13 +106,10 @@ class RunIndex(StorePart):
 
     def add_evidence(self, rows: Iterable[tuple[str, str, Stage, str]]) -> None:
         """Remember (run content, packing context, stage, evidence hash)."""
-        values = [
-            {"content_sha256": c, "context": x, "stage": s, "evidence_sha256": e, "created_at": now()}
-            for c, x, s, e in rows
-        ]
-        if values:
+        rows = list(rows)
+        if rows:
             with self._write() as connection:
-                connection.execute(self._insert(schema.evidence).on_conflict_do_nothing(), values)
+                self._add_evidence(connection, rows)
 
     def iter_runs(self) -> Iterator[StoredRun]:
         """The version of every run that was last seen at its path, by path, read in chunks."""

@@ -87,13 +87,14 @@ class VerdictTables(StorePart):
 
     def add_reply(
         self, run_ref: int, rubric: Rubric, stage: Stage, keys: Sequence[VerdictKey], reply: StageReply,
-        call_id: str | None = None,
+        call_id: str | None = None, *, packed: tuple[str, str, Stage, str] | None = None,
     ) -> tuple[CriterionResult, ...]:  # fmt: skip
         """Keep one stage reply: `keys[i]` is the key of `reply.results[i]`. One transaction.
 
         Returns the results that now stand, in the same order: where another process stored a verdict under the same
         key first, that one, so that everyone who looks sees the same. A `call_id` (32 hexadecimal digits) of one's own makes
-        keeping the same reply twice a StoreError instead of a second call.
+        keeping the same reply twice a StoreError instead of a second call. `packed` is a row for the evidence index
+        (`add_evidence`), kept in the same transaction.
         """
         if len(keys) != len(reply.results):
             raise ValueError(f"{len(keys)} keys for {len(reply.results)} results")
@@ -107,6 +108,8 @@ class VerdictTables(StorePart):
                 failed.append(row | {"reason": result.reason or "judge_error"})
         with self._write() as connection:
             self._add_call(connection, call_id, at, run_ref, rubric, stage, keys, reply)
+            if packed is not None:
+                self._add_evidence(connection, [packed])
             if final:
                 # In key order everywhere: two processes that store the same keys must not wait for each other.
                 final.sort(key=lambda row: str(row["key"]))

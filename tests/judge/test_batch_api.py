@@ -76,7 +76,8 @@ async def test_a_fifth_of_failures(folder, judge_server):
         final = list(store.iter_verdicts())
         assert len(final) == first.stale
         assert {v.result.reason for v in final} <= {None, "refused"}
-        assert store.total_usage().calls == judge_server.count
+        # A try that timed out while it was still connecting is a call of ours that the server never saw.
+        assert judge_server.count <= store.total_usage().calls <= judge_server.count * 1.1
 
 
 async def test_the_cost_limit_holds(folder, judge_server):
