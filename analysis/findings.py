@@ -39,6 +39,8 @@ def _lead(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     if len(rows) < 2:
         return [f"{row['agent']} has a mean Overall of {_with(row)} over {row['runs']} runs." for row in rows]
     first = rows[0]
+    if any("not comparable" in text for row in rows for text in row["warnings"] or ()):
+        return ["Agents ran different tracks, so their overall means cannot be compared: read the boards by track."]
     if first["rank_hi"] is None:
         return [
             f"{first['agent']} leads with a mean Overall of {_with(first)}; these tasks do not suffice to say which ranks are possible."

@@ -99,6 +99,11 @@ def clean(value: Any) -> Any:
     return value
 
 
+def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values for JSON."""
+    return [{key: clean(value) for key, value in row.items()} for row in table.iter_rows(named=True)]
+
+
 def to_json(analysis: Analysis) -> dict[str, Any]:
     """All tables as plain values: `tables.<name>` has title, note and rows."""
     return {
@@ -109,7 +114,7 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
                 "title": PRESENTED[name].title if name in PRESENTED else name,
                 "note": PRESENTED[name].note if name in PRESENTED else "",
                 "columns": table.columns,
-                "rows": [{key: clean(value) for key, value in row.items()} for row in table.iter_rows(named=True)],
+                "rows": rows(table),
             }
             for name, table in analysis.tables.items()
         },

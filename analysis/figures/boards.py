@@ -46,6 +46,7 @@ def leaderboard(tables: Tables, runs: pl.DataFrame) -> Drawn:
         for at, (new, same) in enumerate(pairs):
             _dot(ax, at, new, same)
         rows_axis(ax, labels([new["agent"] for new, _ in pairs]))
+        _within_scale(ax)
         ax.grid(axis="x")
         ax.set_xlabel("mean Overall (0–100)")
         panel(side, [
@@ -68,6 +69,12 @@ def _dot(ax: Axes, at: int, new: Row, same: Row | None, colour: str = BLUE) -> N
     if same is not None:
         interval(ax, at, same["lo"], same["hi"], colour, thick=False)
     point(ax, new["value"], at, colour)
+
+
+def _within_scale(ax: Axes) -> None:
+    """With very few tasks an interval leaves the scale; the axis does not follow it."""
+    low, high = ax.get_xlim()
+    ax.set_xlim(max(low, -4.0), min(high, 104.0))
 
 
 def leaderboard_tracks(tables: Tables, runs: pl.DataFrame) -> Drawn:
@@ -95,6 +102,7 @@ def leaderboard_tracks(tables: Tables, runs: pl.DataFrame) -> Drawn:
             tasks = max(row["tasks"] or 0 for row in there)
             ax.set_title(f"{spoken(tracks[at])} ({tasks} task{'s' if tasks != 1 else ''})")
             ax.tick_params(labelbottom=at >= len(tracks) - columns)
+        _within_scale(grid.flat[0])
         figure.supxlabel("mean Overall (0–100)", fontsize=9)
     return Drawn(
         figure,
@@ -133,7 +141,15 @@ def pairwise(tables: Tables, runs: pl.DataFrame) -> Drawn:
                     )
                 )  # fmt: skip
                 text = signed(v) + ("*" if clear else "")
-                ax.text(x, y - 0.12, text, ha="center", va="center", fontsize=8.5, fontweight="bold" if clear else None)
+                ax.text(
+                    x,
+                    y - (0.0 if half is None else 0.12),
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=8.5,
+                    fontweight="bold" if clear else None,
+                )
                 if half is not None:
                     ax.text(x, y + 0.22, f"±{half:.1f}", ha="center", va="center", fontsize=7)
         rows_axis(ax, labels(order))

@@ -181,7 +181,9 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
             if row["value"] is None:
                 continue
             here = x == at
-            points_cloud(ax, at + jitter[here], y[here], SKY, n=table.height, alpha=0.3)
+            points_cloud(
+                ax, at + jitter[here], y[here], SKY, n=table.height, size=6 if table.height > 200 else 18, alpha=0.3
+            )
             interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
             point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(
@@ -225,6 +227,13 @@ def _drops(ax: Axes, rows: list[Row]) -> None:
             interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)
             point(ax, found[0]["value"], at + offset, colour, size=4.5)
     rows_axis(ax, [name for _, _, name in names])
+    if not ax.lines:
+        reason = next((row["reason"] for row in rows if row["kind"] == "drop_raw" and row["reason"]), "not defined")
+        words = "\n".join(wrap(label(reason, 90), 32))
+        ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=8, style="italic")
+        ax.set_xticks([])
+        ax.set_title("change against no code, %")
+        return
     ax.axvline(0, color=INK, linewidth=0.8)
     ax.grid(axis="x")
     ax.plot([], [], "o-", color=ORANGE, markersize=4.5, label="raw")
