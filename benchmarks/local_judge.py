@@ -88,6 +88,7 @@ def main() -> None:
         shared_time = time.perf_counter() - started
 
     worst = 0.0
+    previous: dict[str, float] = {}
     started = time.perf_counter()
     for number, (text, letters) in enumerate(asked):
         ids = torch.tensor([[*prefix, *scorer._ids(text), *after]], device=device)
@@ -104,7 +105,9 @@ def main() -> None:
             previous = scorer._weigh(row, letters)
     alone_time = time.perf_counter() - started
 
-    print(f"model {path.name}, {args.device}, {len(prefix):,} evidence tokens, {len(criteria)} criteria x 2 orders, {tokens:,} tokens read")
+    print(
+        f"model {path.name}, {args.device}, {len(prefix):,} evidence tokens, {len(criteria)} criteria x 2 orders, {tokens:,} tokens read"
+    )
     print(f"shared prefix {shared_time:8.2f} s")
     print(f"one generate call a question {alone_time:8.2f} s")
     print(f"ratio {alone_time / shared_time:.1f} x   largest difference of a probability {worst:.1e}")
