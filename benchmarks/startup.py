@@ -1,6 +1,6 @@
 """How long commands take to start, beside a bare interpreter, alternating in one run.
 
-    python benchmarks/startup.py [ROUNDS]
+python benchmarks/startup.py [ROUNDS]
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ def request_() -> StageRequest:
     return StageRequest(run, segment(run), rubric, "S2", rubric.criteria("S2")[:3])
 
 
-async def test_every_criterion_gets_a_value_of_its_scale_with_a_probability(judge: LocalJudge, request_: StageRequest) -> None:
+async def test_every_criterion_gets_a_value_of_its_scale_with_a_probability(
+    judge: LocalJudge, request_: StageRequest
+) -> None:
     reply = await judge.judge(request_)
     assert [r.id for r in reply.results] == [c.id for c in request_.criteria]
     assert reply.usage.calls == 1
@@ -71,7 +73,9 @@ async def test_abstains_when_the_allowed_answers_are_unlikely(judge: LocalJudge,
     assert all("abstained" in r.detail for r in reply.results)
 
 
-async def test_evidence_beyond_the_context_is_unscored_not_cut_silently(judge: LocalJudge, request_: StageRequest) -> None:
+async def test_evidence_beyond_the_context_is_unscored_not_cut_silently(
+    judge: LocalJudge, request_: StageRequest
+) -> None:
     long = LocalJudge(str(judge.path), evidence_budget=200_000, min_mass=0.0)
     long._scorer = judge._scorer
     run = load_run(Path(__file__).parents[1] / "data" / "recorded" / "runs" / "kidney-lite-01")
