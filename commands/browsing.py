@@ -10,8 +10,10 @@ from ..config import Settings, load
 from ..errors import AmbjudgeError, InputError
 
 if TYPE_CHECKING:
+    from ..judge.base import Judge
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
+    from ..tui.app import Browser
     from ..tui.source import Collection
 
 _CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
@@ -24,22 +26,44 @@ def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
     settings = load(Path(path), obj["config"])
     collection = collect(Path(path), settings, flags)
     try:
-        browser(collection, flags).run()
+        browser(collection, settings, flags).run()
     finally:
         collection.close()
     return 0
 
 
-def browser(collection: Collection, flags: dict[str, Any]) -> Any:
+def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -> Browser:
     """The browser, not yet running; AmbjudgeError for an unknown theme."""
     from textual.theme import BUILTIN_THEMES
 
-    from ..tui.app import Browser
+    from ..tui.app import Browser as App
 
     theme = flags.get("theme")
     if theme is not None and theme not in BUILTIN_THEMES:
         raise AmbjudgeError(f"no theme {theme!r}", f"one of {', '.join(sorted(BUILTIN_THEMES))}")
-    return Browser(collection, score=not flags.get("no_score"), query=flags.get("query") or "", theme=theme)
+    labels = flags.get("labels")
+
+    def judge(name: str) -> Judge:
+        from .scoring import judge_of
+
+        unused = dict.fromkeys(("api_base", "temperature", "samples", "timeout", "price"))
+        return judge_of(settings, {**unused, **flags, "judges": (name,)})
+
+    named = settings.get("judge") or ("heuristic",)
+    return App(
+        collection, score=not flags.get("no_score"), query=flags.get("query") or "", theme=theme,
+        annotator=flags.get("annotator") or _user(), labels=Path(labels) if labels else None, judge=judge, judge_name=named[0],
+    )  # fmt: skip
+
+
+def _user() -> str:
+    """The user's name, for labels; "me" where the system does not say."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "me"
 
 
 def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection:
@@ -67,7 +91,8 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
         named = str(path)
     elif cards is None and path.is_dir():
         cards = next((path / name for name in _CARD_FILES if (path / name).is_file()), None)
-    return Collection(path, options=options, store=lambda: _store(path, named), cards=cards)
+    new = None if named == "none" else lambda: _new_store(path, named, settings)
+    return Collection(path, options=options, store=lambda: _store(path, named), new_store=new, cards=cards)
 
 
 def _store(path: Path, named: str | None) -> Store | None:
@@ -79,8 +104,18 @@ def _store(path: Path, named: str | None) -> Store | None:
         start = path.absolute() if path.is_dir() else path.absolute().parent
         places = (folder / ".ambjudge" / "ambjudge.db" for folder in (start, *start.parents))
         where = next((place for place in places if place.is_file()), None)
+    elif "://" not in str(where) and not Path(where).exists():
+        return None  # Made when there is something to keep.
     if where is None:
         return None
     from ..judge.store import open_store
 
     return open_store(where, create=False)
+
+
+def _new_store(path: Path, named: str | None, settings: Settings) -> Store:
+    """A store made now, because something is to be kept: where `score` would make it."""
+    from ..judge.session import default_store
+    from ..judge.store import open_store
+
+    return open_store(named or default_store(path, settings.file.parent if settings.file else None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual import events
@@ -11,6 +11,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..trajectories.stages import Stage
+
+if TYPE_CHECKING:
+    from .transcript import TranscriptView
 
 
 class Minimap(Widget):
@@ -40,6 +43,17 @@ class Minimap(Widget):
         """First row and stage of every turn, in order; rows of marks by kind; first and last row in view."""
         self._stages, self._height, self._marks, self._view = stages, max(1, height), marks, view
         self.refresh()
+
+    def follow(self, view: TranscriptView) -> None:
+        """Show what a transcript shows now."""
+        layout = view.layout_
+        if not layout.height:
+            return
+        stages = [(layout.turn_row(turn), layout.blocks[layout.block_of_turn(turn)].stage) for turn in layout.turns]
+        failed = [layout.turn_row(block.turn) for block in layout.blocks if block.kind == "turn" and block.failed]
+        evidence = [layout.turn_row(turn) for turn in sorted(view.evidence_turns)]
+        marks = {"evidence": evidence, "failed": failed, "hit": view.hit_rows()}
+        self.show(stages, layout.height, marks, (view.top, view.top + view.size.height))
 
     def render_line(self, y: int) -> Strip:
         rows = max(1, min(self.size.height, self._height))

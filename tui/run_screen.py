@@ -356,21 +356,10 @@ class RunScreen(Screen[None]):
         self._status()
 
     def on_transcript_view_redrawn(self, event: TranscriptView.Redrawn) -> None:
-        view, layout = self.transcript, self.transcript.layout_
-        if not layout.height:
-            return
-        stages = [(layout.turn_row(turn), layout.blocks[layout.block_of_turn(turn)].stage) for turn in layout.turns]
-        failed = [layout.turn_row(b.turn) for b in layout.blocks if b.kind == "turn" and b.failed]
-        marks = {
-            "evidence": [layout.turn_row(turn) for turn in sorted(view.evidence_turns)],
-            "failed": failed,
-            "hit": view.hit_rows(),
-        }
-        self.query_one(Minimap).show(stages, layout.height, marks, (view.top, view.top + view.size.height))
+        self.query_one(Minimap).follow(self.transcript)
 
     def on_minimap_jump(self, event: Minimap.Jump) -> None:
-        view = self.transcript
-        view.scroll_to(y=int(event.share * view.layout_.height), animate=False, force=True)
+        self.transcript.go_share(event.share)
 
     def _status(self) -> None:
         opened, turn = self.opened, self.transcript.turn

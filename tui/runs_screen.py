@@ -54,7 +54,7 @@ class RunsScreen(Screen[None]):
         self._predicate: Predicate = lambda row: True
         self._listed = False
         self._problem = ""
-        self._flushed = 0.0
+        self._message = ""
 
     def compose(self) -> ComposeResult:
         yield Static(safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title")
@@ -212,6 +212,11 @@ class RunsScreen(Screen[None]):
     def _preview(self, row: RunRow | None) -> None:
         self.query_one("#preview", Static).update(safe("\n".join(preview(row)) if row else ""))
 
+    def say(self, text: str) -> None:
+        """A line of progress in the status line; "" takes it away."""
+        self._message = text
+        self._status()
+
     def _status(self) -> None:
         waiting = sum(row.state == "waiting" for row in self.rows)
         bits = [f"{len(self.rows):,} runs{'' if self._listed else ' …'}"]
@@ -223,6 +228,8 @@ class RunsScreen(Screen[None]):
             bits.append(f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard")
         if self.table.sorted_by:
             bits.append(f"by {self.table.sorted_by}")
+        if self._message:
+            bits.insert(0, self._message)
         if self._problem:
             bits.insert(0, f"✗ {self._problem}")
         self.query_one("#status", Static).update(safe_line(" · ".join(bits)))

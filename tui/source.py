@@ -47,15 +47,17 @@ class Collection:
         *,
         options: Callable[[], ScoreOptions],
         store: Callable[[], Store | None] = lambda: None,
+        new_store: Callable[[], Store] | None = None,
         cards: Path | None = None,
     ) -> None:
         """`path` is a folder or a conversation; neither a store nor `cards` need be there.
 
         With only `cards` (`path` is that file) or only a store (`path` is its file), they say which runs there are.
-        Options and store are made when they are first needed, as importing their modules takes longer than drawing.
+        Options and store are made when they are first needed, as importing their modules takes longer than drawing;
+        `new_store` makes one where labels or verdicts are to be kept and there is none yet.
         """
         self.path, self.cards_file = path, cards
-        self._make_options, self._open_store = options, store
+        self._make_options, self._open_store, self._new_store = options, store, new_store
         self.skipped = 0
         """Scorecards of the file that could not be read."""
         self._scored: dict[int, bytes] = {}
@@ -70,6 +72,12 @@ class Collection:
     def store(self) -> Store | None:
         """The verdict store, if there is one. StoreError when it cannot be used."""
         return self._open_store()
+
+    def store_to_write(self) -> Store | None:
+        """The store, made now where there is none; None where none is wanted. StoreError when it cannot be made."""
+        if self.store is None and self._new_store is not None:
+            self.__dict__["store"] = self._new_store()
+        return self.store
 
     def close(self) -> None:
         """Close the store, if it was ever opened."""

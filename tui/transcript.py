@@ -194,6 +194,10 @@ class TranscriptView(ScrollView, can_focus=True):
         """Bring the heading of a turn to the top."""
         self._go(self.layout_.turn_row(turn))
 
+    def go_share(self, share: float) -> None:
+        """Go to a share of the rows, in [0, 1]."""
+        self._go(int(share * self.layout_.height))
+
     def go_line(self, block: int, line: int, offset: int = 0) -> None:
         """Bring a line into view, unfolding what hides it."""
         self.layout_.reveal(block, line)

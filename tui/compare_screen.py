@@ -1,0 +1,158 @@
+"""Two runs, or two scorecards of one run, side by side: differences above, both transcripts below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import get_current_worker
+
+from ..errors import AmbjudgeError
+from .dialogs import Reader, key_map
+from .differences import difference_lines
+from .layout import Layout, blocks_of
+from .paint import safe_line
+from .pane import Pane
+from .panels import Line, Target, evidence_target, line
+from .rows import RunRow
+from .source import Collection, Opened
+from .transcript import TranscriptView
+
+if TYPE_CHECKING:
+    from ..judge.scorecard import ScoreCard
+    from .app import Browser
+
+
+class CompareScreen(Screen[None]):
+    """Choosing a difference brings both transcripts to what each verdict rests on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right_square_bracket", "item(1)", "Next difference", key_display="]"),
+        Binding("left_square_bracket", "item(-1)", "Previous difference", show=False),
+        Binding("e", "evidence", "Evidence on both sides"),
+        Binding("v", "everything", "All criteria, or differences only"),
+        *(Binding(str(n), f"stage('S{n}')", f"Both to the start of S{n}", show=False) for n in range(1, 6)),
+        Binding("question_mark", "help", "Help"),
+        Binding("escape,q", "leave", "Back"),
+    ]
+    app: Browser
+
+    def __init__(
+        self, collection: Collection, rows: tuple[RunRow, RunRow], cards: tuple[ScoreCard | None, ScoreCard | None]
+    ) -> None:
+        """`cards` stand for the rows' own where they are given."""
+        super().__init__()
+        self.collection, self.rows, self._cards = collection, rows, cards
+        self.sides: list[Opened] = []
+        self._everything = False
+
+    def compose(self) -> ComposeResult:
+        yield Static(safe_line(f"Compare · {self.rows[0].id} · {self.rows[1].id}"), classes="bar -strong")
+        yield Pane(id="difference")
+        with Horizontal(id="compare-body"):
+            for side in ("left", "right"):
+                with Vertical():
+                    yield Static(classes="bar", id=f"{side}-title")
+                    yield TranscriptView(id=side)
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.pane = self.query_one("#difference", Pane)
+        self.views = [self.query_one("#left", TranscriptView), self.query_one("#right", TranscriptView)]
+        self.pane.focus()
+        self.pane.show([line(("reading …", "dim"))])
+        self.load()
+
+    @work(thread=True, group="compare", exclusive=True)
+    def load(self) -> None:
+        """Both runs and their cards; a run without one is scored."""
+        worker = get_current_worker()
+        sides = []
+        for row, given in zip(self.rows, self._cards, strict=True):
+            opened = self.collection.open(row)
+            card = given or opened.card
+            if card is None and opened.run is not None:
+                scored = self.collection.score(row)
+                card = self.collection.card(scored) if scored.state == "scored" else None
+            sides.append(Opened(row, opened.run, card, opened.segmentation, opened.notes))
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self.show, sides)
+
+    def show(self, sides: list[Opened]) -> None:
+        """Put both on the screen."""
+        self.sides = sides
+        for view, opened, name in zip(self.views, sides, ("left", "right"), strict=True):
+            view.show(Layout(blocks_of(opened.run, opened.segmentation) if opened.run else (), view.size.width or 40))
+            view.go_turn(1)
+            judge = opened.card.judge.name if opened.card else "no scorecard"
+            self.query_one(f"#{name}-title", Static).update(safe_line(f"{opened.row.id} · {judge}"))
+        self._fill()
+
+    def _lines(self) -> list[Line]:
+        cards = [side.card for side in self.sides]
+        if len(cards) < 2 or cards[0] is None or cards[1] is None:
+            return [line(("a scorecard is missing: nothing to compare", "warn"))]
+        from ..rubrics.load import load_rubric
+
+        try:
+            rubric = load_rubric(cards[1].rubric.id)
+        except AmbjudgeError:
+            rubric = None
+        return difference_lines(cards[0], cards[1], rubric, self.pane.selected or "", self._everything)
+
+    def _fill(self) -> None:
+        self.pane.show(self._lines(), keep=True)
+
+    def action_item(self, step: int) -> None:
+        self.pane.action_move(step)
+
+    def on_pane_selected(self, event: Pane.Selected) -> None:
+        self._fill()
+
+    def on_pane_chosen(self, event: Pane.Chosen) -> None:
+        self.action_evidence()
+
+    def action_everything(self) -> None:
+        self._everything = not self._everything
+        self._fill()
+
+    def action_evidence(self) -> None:
+        """Each side to the first thing that its own verdict on the chosen item rests on."""
+        target = self.pane.target
+        if target is None:
+            self.action_item(1)
+            return
+        for view, side in zip(self.views, self.sides, strict=True):
+            found = self._own(target, side.card)
+            if found is not None and found.turns:
+                view.mark_evidence([t for t in found.turns if t > 0])
+                turn = next((t for t in found.turns if t > 0), None)
+                if turn is not None:
+                    place = found.turns.index(turn)
+                    view.show_quote(turn, found.quotes[place] if place < len(found.quotes) else "")
+
+    def _own(self, target: Target, card: ScoreCard | None) -> Target | None:
+        if card is None:
+            return None
+        if target.kind == "code":
+            side = "left" if card is self.sides[0].card else "right"
+            return target if target.id.startswith(side) else None
+        return next((evidence_target(c) for s in card.stages.values() for c in s.criteria if c.id == target.id), None)
+
+    def action_stage(self, stage: str) -> None:
+        for view, side in zip(self.views, self.sides, strict=True):
+            segments = side.segmentation.segments if side.segmentation else ()
+            first = next((s.first_turn for s in segments if s.stage == stage), None)
+            if first is not None:
+                view.go_turn(first)
+
+    def action_help(self) -> None:
+        self.app.push_screen(Reader("Keys", key_map(self)))
+
+    def action_leave(self) -> None:
+        self.app.pop_screen()

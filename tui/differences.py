@@ -1,0 +1,92 @@
+"""Two scorecards side by side, criterion by criterion; pure functions over scorecards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..trajectories.stages import STAGE_NAMES, STAGES
+from .panels import Line, Part, Target, evidence_target, line, sign
+from .table import decimals
+
+if TYPE_CHECKING:
+    from ..judge.scorecard import CriterionResult, ScoreCard
+    from ..rubrics.model import Rubric
+
+
+def change(before: float | None, after: float | None, digits: int = 2) -> Part:
+    """A difference with its sign and style; "" where either is unknown or nothing changed."""
+    if before is None or after is None or abs(after - before) < 0.5 * 10**-digits:
+        return "", ""
+    return f" {after - before:+.{digits}f}", "added" if after > before else "removed"
+
+
+def difference_lines(
+    left: ScoreCard, right: ScoreCard, rubric: Rubric | None, open_id: str = "", everything: bool = False
+) -> list[Line]:
+    """Totals, stages, and the criteria and codes on which the two differ (`everything`: all of them)."""
+    lines = [
+        line(("left   ", "dim"), f"{left.run.id} · {left.judge.name} · {left.rubric.id} {left.rubric.version}", indent=7),
+        line(("right  ", "dim"), f"{right.run.id} · {right.judge.name} · {right.rubric.id} {right.rubric.version}", indent=7),
+        line(""),
+        line(
+            "Overall ", decimals(left.overall, 1), " → ", decimals(right.overall, 1), change(left.overall, right.overall, 1),
+            "   Agentic ", decimals(left.agentic), " → ", decimals(right.agentic), change(left.agentic, right.agentic),
+            "   Task ", decimals(left.task), " → ", decimals(right.task), change(left.task, right.task),
+        ),
+    ]  # fmt: skip
+    titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
+    for name in STAGES:
+        a, b = left.stages[name], right.stages[name]
+        lines.append(
+            line(
+                (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()),
+                decimals(a.score),
+                " → ",
+                decimals(b.score),
+                change(a.score, b.score),
+            )
+        )
+        mine, theirs = {c.id: c for c in a.criteria}, {c.id: c for c in b.criteria}
+        for id in dict.fromkeys([*mine, *theirs]):
+            lines += _criterion(id, titles.get(id, ""), mine.get(id), theirs.get(id), open_id, everything)
+    lines += _codes(left, right)
+    return lines
+
+
+def _criterion(
+    id: str, title: str, a: CriterionResult | None, b: CriterionResult | None, open_id: str, everything: bool
+) -> list[Line]:
+    same = a is not None and b is not None and a.value == b.value and a.status == b.status
+    if same and not everything:
+        return []
+    signs = [sign(x) if x is not None else (" ", "dim") for x in (a, b)]
+    target = Target("criterion", id, evidence_target(a).turns if a else (), ())
+    mark: Part = (" " if same else "≠", "" if same else "warn")
+    lines = [Line((mark, (f" {id} ", "id"), signs[0], (" → ", "dim"), signs[1], (f" {title}", "")), target, True, 9)]
+    if id == open_id:
+        for side, result in (("left", a), ("right", b)):
+            words = (result.rationale or result.detail or "no reason given") if result else "not in this rubric"
+            turns = f" (turns {', '.join(str(e.turn) for e in result.evidence)})" if result and result.evidence else ""
+            lines.append(line((f"     {side}: ", "dim"), words, (turns, "link"), indent=7))
+    return lines
+
+
+def _codes(left: ScoreCard, right: ScoreCard) -> list[Line]:
+    sets = [dict.fromkeys(code.code for code in card.codes) for card in (left, right)]
+    lines = [
+        line(""),
+        line(("Error codes  ", "head"), " ".join(sets[0]) or "none", (" → ", "dim"), " ".join(sets[1]) or "none"),
+    ]
+    for card, other, side in ((left, sets[1], "left"), (right, sets[0], "right")):
+        for number, code in enumerate(card.codes):
+            if code.code not in other:
+                target = Target("code", f"{side}.{number}", code.turns)
+                lines.append(
+                    Line(
+                        ((f" {code.code} ", "code"), (f"only {side}, {code.stage}: ", "dim"), (code.why, "")),
+                        target,
+                        True,
+                        5,
+                    )
+                )
+    return lines

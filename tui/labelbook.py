@@ -1,0 +1,71 @@
+"""Where labels are kept: files in the format of labels.md, and the verdict store; and which run to label next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import AmbjudgeError, InputError
+from ..judge.labels import Labels, export_labels, import_labels, read_labels, stored_labels
+
+if TYPE_CHECKING:
+    from ..judge.scorecard import ScoreCard
+    from ..judge.store import Store
+
+
+class LabelBook:
+    """One annotator's labels of a collection. Nothing is made on disk before the first label is saved."""
+
+    def __init__(self, annotator: str, folder: Path, store: Store | None = None) -> None:
+        self.annotator, self.folder, self.store = annotator, folder, store
+
+    def find(self, run_id: str) -> Labels | None:
+        """This annotator's labels of a run, from the store, else from the files. InputError when they are broken."""
+        if self.store is not None:
+            found = next(stored_labels(self.store, run_id, self.annotator), None)
+            if found is not None:
+                return found
+        for path in sorted((self.folder / self.annotator).glob("*.json")):
+            try:
+                labels = read_labels(path)
+            except InputError:
+                continue
+            if labels.run == run_id:
+                return labels
+        return None
+
+    def all(self) -> dict[str, Labels]:
+        """This annotator's labels by run; files that are no labels are left out."""
+        found: dict[str, Labels] = {}
+        for path in sorted((self.folder / self.annotator).glob("*.json")):
+            try:
+                labels = read_labels(path)
+            except InputError:
+                continue
+            found[labels.run] = labels
+        if self.store is not None:
+            found |= {labels.run: labels for labels in stored_labels(self.store, annotator=self.annotator)}
+        return found
+
+    def save(self, labels: Labels) -> list[str]:
+        """Keep labels as a file and, where there is one, in the store; says where. AmbjudgeError when that fails."""
+        try:
+            places = [str(path) for path in export_labels([labels], self.folder)]
+        except OSError as error:
+            raise AmbjudgeError(
+                f"{self.folder}: cannot be written: {error.strerror}", "choose another --labels"
+            ) from None
+        if self.store is not None:
+            import_labels(self.store, labels)
+            places.append(self.store.where)
+        return places
+
+    def plan(self, cards: list[ScoreCard], budget: int) -> list[tuple[str, str]]:
+        """(run id, why) in the order in which to label: rare codes first, labelled runs left out."""
+        from ..analysis.frames import frame
+        from ..analysis.planning import label_plan
+
+        if not cards:
+            return []
+        rows = label_plan(frame(cards), budget, already=sorted(self.all())).to_dicts()
+        return [(str(row["run_id"]), f"{row['stratum']}, 1 of {row['stratum_size']}") for row in rows]
