@@ -48,7 +48,10 @@ def unchanged(path: Path | str, stamp: str) -> bool:
         folder = os.path.dirname(folder)
     stat = os.stat
     try:
-        for name, size, time_ns in json.loads(stamp):
+        entries = json.loads(stamp)
+        if not isinstance(entries, list) or not entries:
+            return False
+        for name, size, time_ns in entries:
             found = stat(f"{folder}/{name}")
             if found.st_mtime_ns != time_ns or (size != -1 and found.st_size != size):
                 return False
