@@ -87,7 +87,7 @@ class CompareScreen(Screen[None]):
         """Put both on the screen."""
         self.sides = sides
         for view, opened, name in zip(self.views, sides, ("left", "right"), strict=True):
-            view.show(Layout(blocks_of(opened.run, opened.segmentation) if opened.run else (), view.size.width or 40))
+            view.show(Layout(blocks_of(opened.run, opened.segmentation) if opened.run else (), view.text_width))
             view.go_turn(1)
             judge = opened.card.judge.name if opened.card else "no scorecard"
             self.query_one(f"#{name}-title", Static).update(safe_line(f"{opened.row.id} · {judge}"))

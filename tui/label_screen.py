@@ -43,8 +43,8 @@ class LabelScreen(Screen[None]):
         Binding("i", "same_stage", "This turn is as the one before", show=False),
         Binding("right_square_bracket", "criterion(1)", "Next criterion", key_display="]"),
         Binding("left_square_bracket", "criterion(-1)", "Previous criterion", show=False),
-        Binding("plus,equals_sign", "value(1)", "Met, or the next level up", key_display="+"),
-        Binding("minus", "value(-1)", "Not met, or the next level down", key_display="-"),
+        Binding("plus,equals_sign", "value(1)", "Met, or the next level up", show=False),
+        Binding("minus", "value(-1)", "Not met, or the next level down", show=False),
         Binding("full_stop", "not_applicable", "Does not apply", show=False),
         Binding("e", "evidence", "Cite this turn"),
         Binding("x", "code", "Code"),
@@ -93,7 +93,7 @@ class LabelScreen(Screen[None]):
     def on_mount(self) -> None:
         self.transcript = self.query_one(TranscriptView)
         self.panel = self.query_one(Pane)
-        self.transcript.show(Layout(blocks_of(self.run), 80))
+        self.transcript.show(Layout(blocks_of(self.run), self.transcript.text_width))
         for turn, stage in self.draft.stages.items():
             self._band(turn, stage)
         self.transcript.go_turn(1)

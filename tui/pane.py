@@ -104,13 +104,13 @@ class Pane(ScrollView, can_focus=True):
         return cuts(text, max(8, self._width - item.indent), words=True)
 
     def _measure(self) -> None:
-        self._width = max(10, self.size.width or 40)
+        self._width = max(10, self.scrollable_size.width or 40)
         self._ends = list(accumulate(len(self._cuts(item)) for item in self.lines))
-        self.virtual_size = Size(self.size.width, self._ends[-1] if self._ends else 0)
+        self.virtual_size = Size(self._width, self._ends[-1] if self._ends else 0)
         self.refresh()
 
     def on_resize(self, event: events.Resize) -> None:
-        if event.size.width != self._width:
+        if self.scrollable_size.width != self._width:
             self._measure()
 
     def notify_style_update(self) -> None:
@@ -195,7 +195,7 @@ class Pane(ScrollView, can_focus=True):
         return item, text, starts[part], starts[part + 1] if part + 1 < len(starts) else len(text)
 
     def render_line(self, y: int) -> Strip:
-        row, width = int(self.scroll_offset.y) + y, self.size.width
+        row, width = int(self.scroll_offset.y) + y, self.scrollable_size.width
         found = self._row_text(row)
         if found is None:
             return Strip.blank(width, self.rich_style)

@@ -108,7 +108,7 @@ class RunScreen(Screen[None]):
         """Read the run, show it, and score it when nobody has."""
         worker = get_current_worker()
         opened = self.collection.open(self.row)
-        width = self.transcript.size.width or 80
+        width = self.transcript.text_width
         layout = Layout(blocks_of(opened.run, opened.segmentation) if opened.run else (), width)
         if worker.is_cancelled:
             return

@@ -52,7 +52,7 @@ class RunsScreen(Screen[None]):
         self.collection, self.views, self._score, self._query = collection, views, score, query
         self.rows: list[RunRow] = []
         self._predicate: Predicate = lambda row: True
-        self._listed = False
+        self.listed = False
         self._problem = ""
         self._message = ""
 
@@ -129,7 +129,7 @@ class RunsScreen(Screen[None]):
         self._status()
 
     def _all_listed(self) -> None:
-        self._listed = True
+        self.listed = True
         if self.collection.skipped:
             self.notify(
                 f"{self.collection.skipped} scorecards could not be read and are left out",
@@ -219,7 +219,7 @@ class RunsScreen(Screen[None]):
 
     def _status(self) -> None:
         waiting = sum(row.state == "waiting" for row in self.rows)
-        bits = [f"{len(self.rows):,} runs{'' if self._listed else ' …'}"]
+        bits = [f"{len(self.rows):,} runs{'' if self.listed else ' …'}"]
         if len(self.table.order) != len(self.rows):
             bits.append(f"{len(self.table.order):,} shown")
         if self.table.marked:

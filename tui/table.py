@@ -180,7 +180,7 @@ class RunsTable(ScrollView, can_focus=True):
             )
         self.cursor = place
         self._strips.clear()
-        self.virtual_size = Size(self.size.width, len(self.order) + 1)
+        self.virtual_size = Size(self.scrollable_size.width, len(self.order) + 1)
         self._follow()
         self.refresh()
         self.post_message(self.Moved(self.current))
@@ -293,9 +293,9 @@ class RunsTable(ScrollView, can_focus=True):
     # Drawing.
 
     def on_resize(self, event: events.Resize) -> None:
-        self._columns = fit_columns(event.size.width)
+        self._columns = fit_columns(self.scrollable_size.width)
         self._strips.clear()
-        self.virtual_size = Size(event.size.width, len(self.order) + 1)
+        self.virtual_size = Size(self.scrollable_size.width, len(self.order) + 1)
         self._follow()
 
     def notify_style_update(self) -> None:
@@ -311,7 +311,7 @@ class RunsTable(ScrollView, can_focus=True):
         return self._styles[name]
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.scrollable_size.width
         if y == 0:
             return self._header(width)
         place = int(self.scroll_offset.y) + y - 1

@@ -97,15 +97,21 @@ class TranscriptView(ScrollView, can_focus=True):
         self._lexed.clear()
         self._spans, self._hits, self._hit, self._needle, self._kinds = {}, [], -1, "", 0
         self.evidence_turns = frozenset()
-        self.layout_.resize(self._text_width)
+        self.layout_.resize(self.text_width)
         self._changed()
         self.scroll_to(0, 0, animate=False)
         self._turn = self.layout_.turn_at(0)
         self.post_message(self.TurnChanged(self._turn))
 
     @property
-    def _text_width(self) -> int:
-        return (self.size.width or 80) - GUTTER
+    def _columns(self) -> int:
+        """Columns of the view without its scroll bar (`size` counts that too)."""
+        return self.scrollable_size.width or 80
+
+    @property
+    def text_width(self) -> int:
+        """Columns for text: what a layout of this view should be made for."""
+        return self._columns - GUTTER
 
     @property
     def top(self) -> int:
@@ -128,7 +134,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         anchor = self._anchor()
-        self.layout_.resize(self._text_width)
+        self.layout_.resize(self.text_width)
         self._changed()
         self._return_to(anchor)
 
@@ -140,7 +146,7 @@ class TranscriptView(ScrollView, can_focus=True):
     def _changed(self) -> None:
         self._strips.clear()
         beyond = max(0, self.size.height - 3)
-        self.virtual_size = Size(self.size.width, self.layout_.height + beyond)
+        self.virtual_size = Size(self._columns, self.layout_.height + beyond)
         self.refresh()
         self.post_message(self.Redrawn())
 
@@ -311,7 +317,7 @@ class TranscriptView(ScrollView, can_focus=True):
         return self._counts[turn]
 
     def render_line(self, y: int) -> Strip:
-        row_y, width = self.top + y, self.size.width
+        row_y, width = self.top + y, self._columns
         if row_y >= self.layout_.height:
             return Strip.blank(width, self.rich_style)
         selection = self.text_selection

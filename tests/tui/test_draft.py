@@ -1,0 +1,90 @@
+"""Labels in the making: edits, undo, and how they compare with a scorecard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ambjudge.judge.labels import dump_labels, read_labels
+from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.rubrics.load import rubric_for
+from ambjudge.trajectories.load import load_run
+from ambjudge.tui.draft import Draft, agree
+
+DATA = Path(__file__).parents[1] / "data"
+NAME = "bccd-lite-04"
+
+
+@pytest.fixture
+def draft() -> Draft:
+    run = load_run(DATA / "recorded" / "runs" / NAME)
+    return Draft(run, rubric_for(run.track, run.task), "me")
+
+
+def test_a_new_draft_holds_the_credits_of_the_tier_alone(draft: Draft) -> None:
+    assert draft.criteria == {"S1d": 1, "S1e": 1, "S1f": 1}
+    assert draft.stages == {}
+    assert not draft.changed
+    assert draft.missing == (9, 9)
+
+
+def test_values_step_through_the_levels(draft: Draft) -> None:
+    seen = []
+    for step in (-1, 1, 1, 1, -1):
+        draft.step_value("S3", step)
+        seen.append(draft.criteria["S3"])
+    assert seen == [0, 0.5, 1, 1, 0.5]
+
+
+def test_every_edit_can_be_undone(draft: Draft) -> None:
+    before = draft.labels()
+    draft.set_stage(1, "S1")
+    draft.step_value("S1a", 1)
+    draft.toggle_evidence("S1a", 3)
+    assert draft.toggle_code("E3", 4)
+    draft.set_why("E3", " nobody looked ")
+    draft.set_notes("odd")
+    assert draft.codes["E3"].why == "nobody looked"
+    assert draft.changed
+    for _ in range(6):
+        assert draft.undo()
+    assert not draft.undo()
+    assert draft.labels() == before
+
+
+def test_toggling_twice_is_nothing(draft: Draft) -> None:
+    draft.toggle_evidence("S1a", 3)
+    draft.toggle_evidence("S1a", 3)
+    draft.toggle_code("E3", 4)
+    assert not draft.toggle_code("E3", 4)
+    assert draft.evidence["S1a"] == ()
+    assert draft.codes == {}
+
+
+@pytest.mark.parametrize("turn", [0, 10, -1])
+def test_only_turns_of_the_run_have_stages(draft: Draft, turn: int) -> None:
+    draft.set_stage(turn, "S1")
+    assert draft.stages == {}
+
+
+def test_labels_come_back_byte_for_byte(draft: Draft) -> None:
+    path = DATA / "recorded" / "labels" / "gold" / f"{NAME}.json"
+    gold = read_labels(path)
+    again = Draft(draft.run, draft.rubric, "gold", gold)
+    assert not again.changed
+    assert again.problems() == []
+    assert dump_labels(again.labels()) == dump_labels(gold)
+
+
+def test_agreement_of_a_run(draft: Draft) -> None:
+    gold = read_labels(DATA / "recorded" / "labels" / "gold" / f"{NAME}.json")
+    line = next(text for text in (DATA / "tui" / "cards.jsonl").read_text().splitlines() if f'"{NAME}"' in text)
+    card = ScoreCard.model_validate(json.loads(line))
+    found = agree(gold, card)
+    assert found.criteria == (12, 12)
+    assert found.differences == ()
+    other = agree(gold.model_copy(update={"criteria": {"S1a": 1, "S3": None}, "codes": {}}), card)
+    assert other.criteria == (0, 1)
+    assert other.differences == (("S1a", 1, 0),)
+    assert other.codes[1] == {"E3", "E4"}

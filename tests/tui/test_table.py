@@ -1,0 +1,58 @@
+"""The table's pure parts: what cells say, which columns fit, how rows sort."""
+
+from __future__ import annotations
+
+import pytest
+from ambjudge.tui.rows import RunRow
+from ambjudge.tui.table import COLUMNS, fit_columns, flags, grade, meter, sort_rows
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+
+@pytest.mark.parametrize(
+    ("score", "text", "style"),
+    [(None, " ·  ", "unknown"), (0.0, "▁.00", "bad"), (0.4, "▄.40", "warn"), (0.8, "▇.80", "good"), (0.997, "█1.0", "good"), (1.0, "█1.0", "good")],
+)  # fmt: skip
+def test_meter_and_grade(score: float | None, text: str, style: str) -> None:
+    assert meter(score) == text
+    assert grade(score) == style
+
+
+@given(st.none() | st.floats(0, 1))
+def test_a_meter_is_four_cells(score: float | None) -> None:
+    assert cell_len(meter(score)) == 4
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160, 240])
+def test_columns_fit_and_the_scores_always_stay(width: int) -> None:
+    chosen = fit_columns(width)
+    assert sum(size + 1 for _, size in chosen) + 1 <= width
+    assert {"Run", "S1", "S2", "S3", "S4", "S5", "Agnt", "Ovrl", "Codes"} <= {column.name for column, _ in chosen}
+
+
+def test_unknown_values_sort_last_either_way() -> None:
+    rows = [RunRow(n, f"r{n}", "", "scored", overall=value) for n, value in enumerate([50.0, None, 10.0, None, 90.0])]
+    overall = next(column for column in COLUMNS if column.name == "Ovrl")
+    assert sort_rows(rows, range(5), overall, False) == [2, 0, 4, 1, 3]
+    assert sort_rows(rows, range(5), overall, True) == [4, 0, 2, 1, 3]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=[f"{n} {column.name}" for n, column in enumerate(COLUMNS)])
+def test_every_column_shows_and_sorts_any_row(column: object) -> None:
+    rows = [RunRow(0, "a", "", "waiting"), RunRow(1, "b", "", "error", error="x"), RunRow(2, "c", "", "scored", "x", codes=("E1",), overall=1.0, agentic=0.1, stages=(1.0,) * 5, turns=3, tier="pro", ended="cut", task="t", task_score=0.5)]  # fmt: skip
+    assert all(isinstance(column.text(row), str) for row in rows)  # type: ignore[attr-defined]
+    assert sorted(sort_rows(rows, range(3), column, True)) == [0, 1, 2]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("row", "signs"),
+    [
+        (RunRow(0, "a", "", "waiting"), "…"),
+        (RunRow(0, "a", "", "error"), "✗"),
+        (RunRow(0, "a", "", "scored"), ""),
+        (RunRow(0, "a", "", "scored", contradictions=1, unscored=2, unverified=3), "!?≠"),
+    ],
+)
+def test_flags(row: RunRow, signs: str) -> None:
+    assert flags(row) == signs
