@@ -27,6 +27,9 @@ DISTANCE = 0.75
 """Cosine distance up to which groups merge: patterns that share about a quarter of their weighted words."""
 MOST_PATTERNS = 1500
 """Patterns that are clustered, the most frequent first; the rest join the nearest group. Quadratic in this number."""
+SHARED_FROM = 30
+"""Patterns from which on only words that two of them share count: a word of one pattern alone groups nothing, and its
+weight would drown the common ones."""
 NEAR = 0.3
 """Cosine similarity that a pattern needs to join a group later."""
 MOST_KEPT = 50_000
@@ -49,7 +52,62 @@ _NOISE = re.compile(
     re.VERBOSE,
 )
 _STOP = frozenset(
-    ["a", "an", "and", "are", "as", "at", "most", "common", "more", "be", "been", "but", "by", "did", "do", "does", "for", "from", "had", "has", "have", "in", "into", "is", "it", "its", "nor", "of", "on", "or", "so", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "was", "were", "which", "while", "who", "will", "with", "turn", "turns", "run", "runs"]
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "most",
+        "common",
+        "more",
+        "be",
+        "been",
+        "but",
+        "by",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "nor",
+        "of",
+        "on",
+        "or",
+        "so",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "was",
+        "were",
+        "which",
+        "while",
+        "who",
+        "will",
+        "with",
+        "turn",
+        "turns",
+        "run",
+        "runs",
+    ]
 )
 
 
@@ -170,6 +228,7 @@ def _groups(patterns: dict[str, _Pattern]) -> list[_Group]:
     entries = [patterns[key] for key in keys]
     vectors = TfidfVectorizer(
         token_pattern=r"(?u)[^\W\d][\w]*[^\W\d_]", stop_words=sorted(_STOP), ngram_range=(1, 2), max_features=6000,
+        min_df=2 if len(keys) >= SHARED_FROM else 1,
         sublinear_tf=True, dtype=np.float64,
     )  # fmt: skip
     try:

@@ -152,7 +152,7 @@ def _figure(figure: Figure) -> str:
     if figure.svg is None:
         return f'<p class="empty">{esc(figure.title)}: not drawn, {esc(figure.reason)}.</p>\n'
     return (
-        f"<figure>\n{inline(sanitize(figure.svg), figure.description)}\n"
+        f'<figure>\n<div class="plot">{inline(sanitize(figure.svg), figure.description)}</div>\n'
         f"<figcaption><strong>{esc(figure.title)}.</strong> {esc(figure.caption)}</figcaption></figure>\n"
     )
 

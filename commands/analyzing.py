@@ -23,6 +23,8 @@ SUMMARY = ("leaderboard", "code_effects")
 
 def analyze(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
+    if flags["out"] and Path(flags["out"]).exists() and not Path(flags["out"]).is_dir():
+        raise InputError("cannot be written: not a folder", "choose another --out", flags["out"])
     found = _analysis(
         obj, paths, only=flags["tables"] or None, labels=flags["labels"], outcome=flags["outcome"],
         code_source=flags["codes_from"],

@@ -51,7 +51,7 @@ def leaderboard(tables: Tables, runs: pl.DataFrame) -> Drawn:
         ax.set_xlabel("mean Overall (0–100)")
         panel(side, [
             (0.13, "right", "mean", [plain(new["value"]) for new, _ in pairs]),
-            (0.19, "left", "95 %, new tasks", [span(new["lo"], new["hi"]) for new, _ in pairs]),
+            (0.19, "left", "95 %", [span(new["lo"], new["hi"]) for new, _ in pairs]),
             (0.78, "right", "ranks", [ranks(new["rank_lo"], new["rank_hi"]) for new, _ in pairs]),
             (1.0, "right", "runs", [str(new["runs"]) for new, _ in pairs]),
         ])  # fmt: skip

@@ -126,7 +126,7 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
             figure.legend(loc="outside lower center", ncols=3, handlelength=1, columnspacing=1.5)
         panel(side, [
             (0.2, "right", "effect", [signed(new["value"]) for new, _ in pairs]),
-            (0.25, "left", "95 %, new tasks", [span(new["lo"], new["hi"]) for new, _ in pairs]),
+            (0.25, "left", "95 %", [span(new["lo"], new["hi"]) for new, _ in pairs]),
             (1.0, "right", "fired", [str(new["fired"]) for new, _ in pairs]),
         ])  # fmt: skip
     return Drawn(

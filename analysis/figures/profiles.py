@@ -43,14 +43,20 @@ def stage_profile(tables: Tables, runs: pl.DataFrame) -> Drawn:
     )
     if long.is_empty():
         raise Nothing("no run has a stage score")
-    by_track = long.group_by("agent", "track", "stage").agg(pl.col("score").mean(), pl.len().alias("n"))
+    by_track = long.group_by("agent", "track", "stage", maintain_order=True).agg(
+        pl.col("score").mean(), pl.len().alias("n")
+    )
     typical = pl.col("score").mean().over("track", "stage")
     gaps = by_track.with_columns(gap=pl.col("score") - typical)
     weight = pl.col("n") / pl.col("n").sum()
-    cells = gaps.group_by("agent", "stage").agg(
+    cells = gaps.group_by("agent", "stage", maintain_order=True).agg(
         (pl.col("score") * weight).sum(), (pl.col("gap") * weight).sum(), pl.col("n").sum()
     )  # fmt: skip
-    order = cells.group_by("agent").agg(pl.col("gap").mean()).sort(["gap", "agent"], descending=[True, False])
+    order = (
+        cells.group_by("agent", maintain_order=True)
+        .agg(pl.col("gap").mean().round(9))
+        .sort(["gap", "agent"], descending=[True, False])
+    )
     agents = order["agent"].to_list()[:MOST_AGENTS]
     biggest = max(0.05, float(cells["gap"].abs().max() or 0))  # type: ignore[arg-type]
     with styled():
@@ -90,7 +96,12 @@ def cost_score(tables: Tables, runs: pl.DataFrame) -> Drawn:
     table = prepared(runs)[0].with_columns(total_tokens=pl.col("input_tokens") + pl.col("output_tokens"))
     usable = [pair for pair in COSTS if (table[pair[0]].cast(pl.Float64) > 0).sum() >= 3]
     cost, axis_title = usable[0] if usable else COSTS[0]
-    data = table.filter((pl.col(cost) > 0) & pl.col("overall").is_not_null() & pl.col("overall").is_finite())
+    data = table.filter(
+        (pl.col(cost) > 0)
+        & pl.col(cost).cast(pl.Float64).is_finite()
+        & pl.col("overall").is_not_null()
+        & pl.col("overall").is_finite()
+    )
     if data.height < 3:
         raise Nothing("fewer than three runs have a cost and a score")
     tracks = sorted(data["track"].unique().to_list())

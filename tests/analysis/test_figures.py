@@ -1,0 +1,189 @@
+"""Figures are drawn from what there is, say why where there is nothing, and come out the same every time."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import polars as pl
+import pytest
+from ambjudge.analysis import all_tables, simulate
+from ambjudge.analysis.figures import FIGURES, Figure, draw, draw_all, write
+from ambjudge.analysis.figures.style import INK, ROLES, inline, labels, plain, ranks, signed
+from ambjudge.analysis.judge_error import corrected_leaderboard
+from ambjudge.analysis.raters import AGREEMENT_SCHEMA, agreement_of
+
+HOSTILE = '<script>alert(1)</script>$x_{1}$\x1b[31m\u202e --> ]]> & "q" 医'
+
+
+@pytest.fixture(scope="module")
+def runs() -> pl.DataFrame:
+    return simulate("judge", seed=5, n_rep=4, n_tasks=10, n_agents=4, n_tracks=3).frame()
+
+
+@pytest.fixture(scope="module")
+def tables(runs: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """All tables, and those that need labels: here the truth of the simulation plays the human."""
+    out = all_tables(runs)
+    task = runs["task"].to_list()
+    rows = []
+    for code in ("E2", "E3", "E5"):
+        human, judge = (runs[name].cast(pl.Float64).to_numpy() for name in (f"{code}_human", code))
+        rows += [{"item": code, "kind": "code", **row} for row in agreement_of(human, judge, task)]
+    levels = agreement_of(runs["S3"].to_numpy(), runs["S3"].reverse().to_numpy(), task)
+    rows += [{"item": "S3", "kind": "criterion", **row} for row in levels]
+    out["agreement"] = pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
+    out["corrected_leaderboard"] = corrected_leaderboard(
+        runs, runs.head(60).select("run_id", human=pl.col("overall") - 3)
+    )
+    return out
+
+
+@pytest.fixture(scope="module")
+def drawn(tables, runs) -> dict[str, Figure]:
+    return {figure.name: figure for figure in draw_all(tables, runs)}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_with_words_to_read_it_by(name: str, drawn) -> None:
+    figure = drawn[name]
+    assert figure.reason is None
+    assert figure.png is not None
+    assert figure.png.startswith(b"\x89PNG")
+    assert figure.caption
+    assert figure.description
+    root = ET.fromstring(figure.svg)
+    texts = "".join(root.itertext())
+    assert len(texts) > 20, "text must stay text"
+    assert not re.search(r"\bnan\b|\binf\b", figure.svg)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_same_data_give_the_same_bytes(name: str, drawn, tables, runs) -> None:
+    again = draw(name, tables, runs)
+    assert (again.svg, again.png) == (drawn[name].svg, drawn[name].png)
+    assert "dc:date" not in again.svg
+
+
+def test_bytes_do_not_depend_on_the_process(tables, runs, tmp_path) -> None:
+    frame, board = tmp_path / "runs.parquet", tmp_path / "board.parquet"
+    runs.write_parquet(frame)
+    tables["leaderboard"].write_parquet(board)
+    code = (
+        "import sys, hashlib, polars as pl\nfrom ambjudge.analysis.figures import draw\n"
+        "f = draw('leaderboard', {'leaderboard': pl.read_parquet(sys.argv[2])}, pl.read_parquet(sys.argv[1]))\n"
+        "print(hashlib.sha256(f.svg.encode() + f.png).hexdigest())"
+    )
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(frame), str(board)], capture_output=True, text=True, check=True,
+            env={"PYTHONHASHSEED": str(seed), "PATH": "/usr/bin"},
+        ).stdout
+        for seed in (1, 2)
+    }  # fmt: skip
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_without_its_table_a_figure_says_so(name: str, runs) -> None:
+    figure = draw(name, {}, runs)
+    if figure.svg is None:
+        assert "was not computed" in (figure.reason or "")
+    else:
+        assert name == "stage_profile", "only this one needs no table"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_table_that_could_not_be_computed_passes_its_reason_on(name: str, runs) -> None:
+    failed = {t: pl.DataFrame({"reason": ["the dog ate it"]}) for t in (*all_tables(runs, only=["cohort"]), *_names())}
+    figure = draw(name, failed, runs)
+    assert figure.svg is not None or figure.reason == "the dog ate it"
+
+
+def _names() -> list[str]:
+    from ambjudge.analysis import TABLES
+
+    return list(TABLES)
+
+
+def test_names_from_data_are_harmless(runs) -> None:
+    hostile = runs.with_columns(
+        agent=pl.when(pl.col("agent") == "agent-1").then(pl.lit(HOSTILE)).otherwise("agent"),
+        track=pl.lit("a_b$\\frac{}") + pl.col("track"),
+    )
+    for figure in draw_all(all_tables(hostile), hostile, png=False):
+        if figure.svg:
+            assert "<script" not in figure.svg
+            assert "\x1b" not in figure.svg
+            assert "\u202e" not in figure.svg
+            assert "<script" not in inline(figure.svg, HOSTILE)
+            ET.fromstring(inline(figure.svg, figure.description).replace("xlink:href", "href"))
+
+
+def test_inline_svg_takes_its_colours_from_the_page(drawn) -> None:
+    figure = drawn["leaderboard"]
+    text = inline(figure.svg, "what it shows")
+    assert text.startswith('<svg role="img" aria-label="what it shows"')
+    assert not re.search(r'style="[^"]*(' + "|".join(ROLES.values()) + ")", text)
+    assert "var(--ink)" in text
+    assert INK in figure.svg
+    assert "<style" not in text
+    assert not re.search(r'<svg[^>]* (width|height)="', text)
+    assert "<?xml" not in text
+
+
+def test_a_name_that_spells_a_colour_stays(runs) -> None:
+    named = runs.with_columns(agent=pl.lit(INK) + pl.col("agent"))
+    figure = draw("leaderboard", all_tables(named, only=["leaderboard"]), named)
+    assert f">{INK}agent-1<" in inline(figure.svg, "")
+
+
+def test_many_runs_become_pixels(tables) -> None:
+    many = simulate("paper", seed=1, n_rep=12).frame()
+    figure = draw("cliff", all_tables(many, only=["cliff"]), many, png=False)
+    assert "data:image/png;base64" in figure.svg
+    assert len(figure.svg) < 200_000
+
+
+def test_write_puts_both_formats_side_by_side(tables, runs, tmp_path) -> None:
+    paths = write(
+        [draw("codes" if "codes" in FIGURES else "code_rates", tables, runs), draw("agreement", {}, runs)], tmp_path
+    )
+    assert [path.name for path in paths] == ["code_rates.svg", "code_rates.png"]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(["a", "b"], ["a", "b"], id="short"),
+        pytest.param(
+            ["x" * 30 + "1", "x" * 30 + "2"], ["…" + "x" * 8 + "1", "…" + "x" * 8 + "2"], id="alike at the start"
+        ),
+        pytest.param(["y" * 30, "b"], ["y" * 9 + "…", "b"], id="long"),
+    ],
+)
+def test_labels_stay_distinct(names: list[str], expected: list[str]) -> None:
+    assert labels(names, 10) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "expected"),
+    [(1.25, 1, "+1.2"), (-0.04, 1, "0.0"), (-3.21, 1, "−3.2"), (None, 1, "–"), (0.0, 2, "0.00")],
+    ids=["plus", "no negative zero", "real minus", "unknown", "zero"],
+)
+def test_signed(value, digits, expected) -> None:
+    assert signed(value, digits) == expected
+    assert plain(value, digits) == expected.removeprefix("+")
+
+
+def test_rank_sets_read_as_ranges() -> None:
+    assert [ranks(1, 1), ranks(2, 4), ranks(None, None)] == ["1", "2–4", "–"]
+
+
+def test_the_list_of_figures_loads_without_matplotlib() -> None:
+    code = "import sys, json\nimport ambjudge.analysis.figures\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"matplotlib", "polars", "numpy"} & set(json.loads(done.stdout))

@@ -1,0 +1,251 @@
+"""analyze, leaderboard, agreement and simulate as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from ambjudge.cli import run
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "tests" / "data" / "recorded"
+SMALL = ("--agents", "3", "--tasks", "4", "--tracks", "2", "--repeats", "3")
+
+
+@pytest.fixture
+def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Run a command line in an empty folder; (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: str | Path) -> tuple[int, str, str]:
+        code = run([str(a) for a in args])
+        seen = capsys.readouterr()
+        return code, seen.out, seen.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("simulated") / "cards.jsonl"
+    assert run(["-q", "simulate", "--out", str(path), "--seed", "4", *SMALL]) == 0
+    return path
+
+
+# simulate
+
+
+def test_simulate_writes_scorecards_and_the_truth(out, tmp_path) -> None:
+    code, text, err = out("simulate", "--out", "new/cards.jsonl", "--seed", "4", *SMALL)
+    assert (code, text) == (0, "")
+    assert "wrote 72 scorecards" in err
+    assert len((tmp_path / "new" / "cards.jsonl").read_text("utf-8").splitlines()) == 72
+    truth = json.loads((tmp_path / "new" / "cards.jsonl.truth.json").read_text("utf-8"))
+    assert truth["seed"] == 4
+    assert truth["effects"]["E5"]["ate"] < truth["effects"]["E3"]["ate"] < 0
+
+
+def test_simulate_is_the_same_for_the_same_seed_and_goes_to_stdout(out, cards) -> None:
+    assert out("simulate", "--seed", "4", *SMALL)[1] == cards.read_text("utf-8")
+    assert out("simulate", "--seed", "5", *SMALL)[1] != cards.read_text("utf-8")
+
+
+def test_simulate_check_prints_numbers_beside_targets(out) -> None:
+    code, text, _ = out("-q", "simulate", "--check", "--replicates", "2", "--part", "parity", "--repeats", "4")
+    assert code == 0
+    assert "0 to 1e-08" in text
+    assert "met" in text
+    code, text, _ = out(
+        "-q", "simulate", "--check", "--replicates", "2", "--part", "parity", "--repeats", "4", "--json"
+    )
+    assert json.loads(text)["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param(["--preset", "papr"], "unknown preset 'papr'", id="preset"),
+        pytest.param(["--set", "halo"], "--set halo: not NAME=NUMBER", id="no number"),
+        pytest.param(["--set", "hallo=1"], "unknown switch 'hallo'", id="switch"),
+        pytest.param(["--preset", "additive"], "additive cohorts have no stages", id="additive"),
+        pytest.param(["--check", "--part", "parrot"], "unknown part 'parrot'", id="part"),
+    ],
+)
+def test_simulate_errors_are_one_line_with_a_hint(out, args: list[str], message: str) -> None:
+    code, text, err = out("simulate", *args)
+    assert (code, text) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) <= 2
+
+
+# analyze
+
+
+def test_analyze_without_out_says_the_main_things(out, cards) -> None:
+    code, text, err = out("analyze", cards)
+    assert (code, err) == (0, "")
+    assert "leads with a mean Overall of" in text
+    assert "Effects of codes on Overall" in text
+    assert "--out DIR" in text
+
+
+def test_analyze_out_writes_a_report_and_says_where(out, cards, tmp_path) -> None:
+    code, text, err = out("analyze", cards, "--out", "made/here", "--title", "Ours")
+    assert (code, text) == (0, "")
+    assert "open made/here/report.html" in err
+    html = (tmp_path / "made" / "here" / "report.html").read_text("utf-8")
+    assert "<title>Ours</title>" in html
+    assert (tmp_path / "made" / "here" / "figures" / "leaderboard.svg").exists()
+    assert pl.read_parquet(tmp_path / "made" / "here" / "tables" / "runs.parquet").height == 72
+
+
+def test_analyze_json_is_one_object_with_all_tables(out, cards) -> None:
+    code, text, err = out("analyze", cards, "--json")
+    assert (code, err) == (0, "")
+    tables = json.loads(text)["tables"]
+    assert {"leaderboard", "code_effects", "cliff", "clusters"} <= set(tables)
+    assert {"estimand", "population", "n", "df", "method", "warnings"} <= set(tables["cliff"]["rows"][0])
+
+
+def test_analyze_one_table(out, cards) -> None:
+    code, text, _ = out("analyze", cards, "--table", "cliff", "--table", "cohort")
+    assert code == 0
+    assert "Scores by number of fired codes" in text
+    assert "leads with" not in text
+
+
+def test_analyze_reads_frames_and_folders(out, cards, tmp_path) -> None:
+    assert out("-q", "analyze", cards, "--out", "a")[0] == 0
+    code, text, _ = out("analyze", tmp_path / "a" / "tables" / "runs.parquet", "--table", "cohort", "--json")
+    assert code == 0
+    assert json.loads(text)["runs"] == 72
+    (tmp_path / "b").mkdir()
+    shutil.copy(cards, tmp_path / "b")
+    found = out("analyze", tmp_path / "b", "--table", "cohort", "--json")
+    assert json.loads(found[1])["runs"] == 72
+
+
+def test_analyze_runs_with_labels_scores_them_first(out) -> None:
+    code, text, _ = out(
+        "-q", "analyze", RECORDED / "runs", "--labels", RECORDED / "labels", "--table", "agreement", "--table",
+        "corrected_leaderboard", "--table", "clusters", "--json",
+    )  # fmt: skip
+    tables = json.loads(text)["tables"]
+    assert code == 0
+    assert {row["item"] for row in tables["agreement"]["rows"]} >= {"S1a", "S3", "E3", "E5"}
+    assert tables["corrected_leaderboard"]["rows"]
+
+
+def test_one_bad_line_is_named_and_the_rest_is_analysed(out, cards, tmp_path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text(cards.read_text("utf-8") + '{"schema": "other"}\nnot json\n', "utf-8")
+    code, text, err = out("analyze", broken, "--table", "cohort", "--json")
+    assert code == 1
+    assert json.loads(text)["runs"] == 72
+    assert f"{broken}:73" in err
+    assert f"{broken}:74" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param(["nowhere"], "no such file or folder", id="no path"),
+        pytest.param([], "no scorecards and no runs found here", id="empty current folder"),
+        pytest.param(["CARDS", "--table", "clif"], "unknown table 'clif'", id="table"),
+        pytest.param(["CARDS", "--labels", "nowhere"], "no such file or folder", id="labels"),
+        pytest.param(["CARDS", "--out", "CARDS"], "cannot be written", id="out is a file"),
+    ],
+)
+def test_analyze_errors_are_one_line_with_a_hint(out, cards, args: list[str], message: str) -> None:
+    code, text, err = out("analyze", *(str(cards) if a == "CARDS" else a for a in args))
+    assert (code, text) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 2
+
+
+# leaderboard
+
+
+def test_leaderboard_has_intervals_and_ranks(out, cards) -> None:
+    code, text, err = out("leaderboard", cards)
+    assert (code, err) == (0, "")
+    assert "All tracks, overall" in text
+    assert "Track segmentation" in text
+    assert "95 %, new tasks" in text
+    assert "ranks" in text
+
+
+def test_leaderboard_by_task_and_by_stage_score(out, cards) -> None:
+    code, text, _ = out("leaderboard", cards, "--by", "task", "--outcome", "S3")
+    assert code == 0
+    assert text.count("Task ") >= 4
+    assert "Track" not in text
+
+
+def test_leaderboard_json_has_both_populations(out, cards) -> None:
+    rows = json.loads(out("leaderboard", cards, "--by", "overall", "--json")[1])["rows"]
+    assert {row["population"] for row in rows} == {"new", "same"}
+    assert len(rows) == 6
+
+
+# agreement
+
+
+def test_agreement_with_people(out) -> None:
+    code, text, _ = out("-q", "agreement", RECORDED / "runs", "--labels", RECORDED / "labels")
+    assert code == 0
+    assert "against labels of gold" in text
+    assert "AC1" in text
+    assert "fewer than five of the rarer value" in text
+
+
+def test_agreement_between_annotators_needs_no_runs(out) -> None:
+    code, text, _ = out("agreement", "--labels", RECORDED / "labels", "--annotator", "a1", "--against", "a2")
+    assert code == 0
+    assert text.startswith("Annotator a1 against a2")
+
+
+def test_agreement_between_judges(out, cards, tmp_path) -> None:
+    other = tmp_path / "other.jsonl"
+    lines = []
+    for line in cards.read_text("utf-8").splitlines():
+        card = json.loads(line)
+        card["judge"]["name"] = "other"
+        lines.append(json.dumps(card))
+    other.write_text("\n".join(lines), "utf-8")
+    code, text, _ = out("agreement", cards, other, "--json")
+    rows = json.loads(text)["rows"]
+    assert code == 0
+    assert {(row["first"], row["second"]) for row in rows} == {("other", "simulated")}
+    assert {row["value"] for row in rows if row["coefficient"] == "agreement"} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param(["CARDS"], "nothing to compare", id="one judge"),
+        pytest.param(["CARDS", "--labels", "LABELS"], "nothing to compare", id="labels of other runs"),
+        pytest.param(
+            ["CARDS", "--labels", "LABELS", "--annotator", "zz"], "no labels of annotator 'zz'", id="annotator"
+        ),
+        pytest.param(["CARDS", "--labels", "LABELS", "--judge", "zz"], "no scorecards of judge 'zz'", id="judge"),
+        pytest.param(["--against", "a2"], "no labels given", id="no labels"),
+    ],
+)
+def test_agreement_errors_say_what_to_do(out, cards, args: list[str], message: str) -> None:
+    places = {"CARDS": str(cards), "LABELS": str(RECORDED / "labels")}
+    code, text, err = out("agreement", *(places.get(a, a) for a in args))
+    assert (code, text) == (2, "")
+    assert message in err
+    assert "hint:" in err
+
+
+@pytest.mark.parametrize("command", ["analyze", "leaderboard", "agreement", "simulate"])
+def test_help_fits_a_screen_and_has_an_example(out, command: str) -> None:
+    code, text, _ = out(command, "--help")
+    assert code == 0
+    assert "Example" in text
+    assert len(text.splitlines()) <= 42
