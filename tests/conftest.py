@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,26 @@ def judge_server() -> Iterator:
     server = _loopback().JudgeServer().start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def no_runaway() -> Callable[[], AbstractContextManager[None]]:
+    """`with no_runaway():` fails when the block burns a minute of CPU, as a regex or loop that explodes on hostile text does.
+
+    A guard against hanging, not a timing: what it guards takes seconds at most, and a busy machine burns no CPU of ours.
+    """
+
+    @contextmanager
+    def guard() -> Iterator[None]:
+        def stop(*_: object) -> None:
+            pytest.fail("a minute of CPU is gone and there is no end in sight")
+
+        before = signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, 60)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
+
+    return guard

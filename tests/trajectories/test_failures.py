@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -231,17 +230,16 @@ def test_recorded_runs(run, expected):
     assert [(f.turn, f.kind, f.hidden) for f in found] == expected
 
 
-def test_megabytes_are_read_in_linear_time():
+def test_megabytes_are_read_in_linear_time(no_runaway):
     texts = [
         "error x" * 700_000,
         "error: it failed, not found\n" * 150_000,
         PLAIN * 40_000,
         "a: " * 1_600_000 + "not found",
     ]
-    start = time.perf_counter()
-    for text in texts:
-        find_errors(text)
-    assert time.perf_counter() - start < 12
+    with no_runaway():
+        for text in texts:
+            find_errors(text)
 
 
 @given(st.text(max_size=400))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -187,8 +186,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("language", "code"), HOSTILE)
-def test_hostile_code_stays_fast(tmp_path: Path, language: str, code: str) -> None:
+def test_hostile_code_stays_fast(tmp_path: Path, language: str, code: str, no_runaway) -> None:
     run = make_run(tmp_path, (language, code, code[:2_000_000]))
-    start = time.perf_counter()
-    assert len(features(run)) == 2
-    assert time.perf_counter() - start < 5
+    with no_runaway():
+        assert len(features(run)) == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from ambjudge.trajectories.messages import make_action
 from ambjudge.trajectories.models import Action, Observation, Turn
@@ -233,11 +231,10 @@ SHELL_BOMBS = {
 
 
 @pytest.mark.parametrize("name", [*BOMBS, *SHELL_BOMBS])
-def test_hostile_code_costs_little_time(name, tmp_path):
+def test_hostile_code_costs_little_time(name, tmp_path, no_runaway):
     action = run(BOMBS[name]) if name in BOMBS else run(SHELL_BOMBS[name], "bash")
-    start = time.perf_counter()
-    plan_of(tmp_path, action)
-    assert time.perf_counter() - start < 3
+    with no_runaway():
+        plan_of(tmp_path, action)
 
 
 def test_an_edit_cannot_blow_up(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -251,12 +250,11 @@ def test_run_without_turns_is_empty(tmp_path: Path) -> None:
     assert (found.turn_stages, found.segments, found.confidence) == ((), (), ())
 
 
-def test_a_thousand_turns_take_well_under_a_second(tmp_path: Path) -> None:
+def test_a_thousand_turns(tmp_path: Path, no_runaway) -> None:
     rng = random.Random(1)
     run = make_run(tmp_path, *(rng.choice([LOOK, PLAN, INSTALL, MODULE, PILOT, BATCH, VERIFY]) for _ in range(1_000)))
-    start = time.perf_counter()
-    assert len(segment(run).turn_stages) == 1_000
-    assert time.perf_counter() - start < 3  # about 0.6 s alone; the bound allows for a busy machine
+    with no_runaway():
+        assert len(segment(run).turn_stages) == 1_000
 
 
 @pytest.mark.parametrize(
@@ -264,8 +262,7 @@ def test_a_thousand_turns_take_well_under_a_second(tmp_path: Path) -> None:
     ["plan " * 400_000, "a" * 2_000_000, "# S1 " * 300_000, "all " * 500_000],
     ids=["plan", "line", "comments", "all"],
 )
-def test_hostile_text_stays_fast(tmp_path: Path, text: str) -> None:
+def test_hostile_text_stays_fast(tmp_path: Path, text: str, no_runaway) -> None:
     run = make_run(tmp_path, ("python", text, text), ("bash", f"echo {text}", text), text=text)
-    start = time.perf_counter()
-    assert len(segment(run).turn_stages) == 2
-    assert time.perf_counter() - start < 3
+    with no_runaway():
+        assert len(segment(run).turn_stages) == 2
