@@ -84,7 +84,8 @@ class TranscriptView(ScrollView, can_focus=True):
         self._needle = ""
         self._hits: list[tuple[int, int]] = []
         self._hit = -1
-        self._spans: dict[tuple[int, int], list[Span]] = {}
+        self.quoted: dict[tuple[int, int], list[Span]] = {}
+        """The highlighted words of a quote, by (block, line)."""
         self.evidence_turns: frozenset[int] = frozenset()
         self._kinds = 0
 
@@ -95,7 +96,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self.layout_ = layout
         self._counts.clear()
         self._lexed.clear()
-        self._spans, self._hits, self._hit, self._needle, self._kinds = {}, [], -1, "", 0
+        self.quoted, self._hits, self._hit, self._needle, self._kinds = {}, [], -1, "", 0
         self.evidence_turns = frozenset()
         self.layout_.resize(self.text_width)
         self._changed()
@@ -127,6 +128,11 @@ class TranscriptView(ScrollView, can_focus=True):
     def hits(self) -> tuple[int, int]:
         """Which search hit the reader is at (1-based, 0 for none) and how many lines hold the text."""
         return self._hit + 1, len(self._hits)
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """(block, line) of the present search hit."""
+        return self._hits[self._hit] if self._hits else None
 
     def hit_rows(self) -> list[int]:
         """Rows of the lines that search found, at most some hundreds of them."""
@@ -283,15 +289,15 @@ class TranscriptView(ScrollView, can_focus=True):
     def mark_evidence(self, turns: Sequence[int]) -> None:
         """Mark these turns in the gutter; quotes shown before are forgotten."""
         self.evidence_turns = frozenset(turns)
-        self._spans = {}
+        self.quoted = {}
         self._changed()
 
     def show_quote(self, turn: int, quote: str) -> bool:
         """Go to a turn and highlight the words of a quote in it; False when they do not stand there."""
         spans = locate(quote, self.layout_.blocks, self.layout_.blocks_of_turn(turn)) if quote else []
-        self._spans = {}
+        self.quoted = {}
         for span in spans:
-            self._spans.setdefault((span.block, span.line), []).append(span)
+            self.quoted.setdefault((span.block, span.line), []).append(span)
         if spans:
             self.go_line(spans[0].block, spans[0].line, spans[0].start)
         else:
@@ -348,7 +354,7 @@ class TranscriptView(ScrollView, can_focus=True):
         mark, style = " ", base
         if block.turn in self.evidence_turns and block.kind == "turn":
             mark, style = "★", base + self._style("evidence")
-        elif (row.block, row.line) in self._spans:
+        elif (row.block, row.line) in self.quoted:
             mark, style = "▸", base + self._style("evidence")
         elif block.failed and row.line <= 0 and row.part == 0:
             mark, style = "✗", base + self._style("failed")
@@ -387,7 +393,7 @@ class TranscriptView(ScrollView, can_focus=True):
                 marks += [(low, high, self._style(f"syntax-{name}")) for low, high, name in lexed[row.line]]
         elif block.kind in ("text", "reasoning") and line.startswith("#"):
             marks.append((0, len(line), self._style("emphasis")))
-        for span in self._spans.get((row.block, row.line), ()):
+        for span in self.quoted.get((row.block, row.line), ()):
             marks.append((span.start, span.end, self._style("evidence")))
         if self._needle and self._hits:
             here = self._hits[self._hit] == (row.block, row.line)

@@ -23,7 +23,7 @@ CARDS = DATA / "tui" / "cards.jsonl"
 Open = Callable[..., Any]
 
 
-async def until(pilot: Pilot[Any], holds: Callable[[], bool], seconds: float = 15) -> None:
+async def _until(pilot: Pilot[Any], holds: Callable[[], bool], seconds: float = 15) -> None:
     """Let the app work until something holds."""
     waited = 0.0
     while not holds():
@@ -33,10 +33,22 @@ async def until(pilot: Pilot[Any], holds: Callable[[], bool], seconds: float = 1
     await pilot.pause()
 
 
-def text_of(app: Browser) -> str:
+def _text_of(app: Browser) -> str:
     """The screen as characters."""
     rows = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in row).rstrip() for row in rows)
+
+
+@pytest.fixture
+def until() -> Callable[..., Any]:
+    """`await until(pilot, lambda: ...)`: let the app work until something holds."""
+    return _until
+
+
+@pytest.fixture
+def text_of() -> Callable[[Browser], str]:
+    """The screen of an app as characters."""
+    return _text_of
 
 
 @pytest.fixture
@@ -59,7 +71,7 @@ def opened(tmp_path: Path) -> Open:
         try:
             async with app.run_test(size=size) as pilot:
                 if ready:
-                    await until(pilot, lambda: app.runs_screen.listed)
+                    await _until(pilot, lambda: app.runs_screen.listed)
                 yield app, pilot
         finally:
             collection.close()

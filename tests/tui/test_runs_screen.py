@@ -1,0 +1,148 @@
+"""The table of runs as a person uses it: filter, sort, mark, views, score, open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ambjudge.tui.dialogs import Choice, Reader
+from ambjudge.tui.run_screen import RunScreen
+from ambjudge.tui.table import COLUMNS
+from textual.widgets import Input
+
+
+def shown(app: Any) -> list[str]:
+    table = app.runs_screen.table
+    return [table.rows[n].id for n in table.order]
+
+
+async def test_typing_a_filter_shows_what_matches(opened: Any, text_of: Any) -> None:
+    async with opened() as (app, pilot):
+        await pilot.press("slash", *"code:E3 S3<0.5")
+        assert shown(app) == ["bccd-std-01", "vqa-lite-01"]
+        assert "15 runs · 2 shown" in text_of(app)
+        await pilot.press("enter", "j")
+        assert app.runs_screen.table.current.id == "vqa-lite-01"
+        await pilot.press("escape")
+        assert len(shown(app)) == 15
+
+
+async def test_a_mistake_in_the_filter_is_named_and_keeps_the_rows(opened: Any, text_of: Any) -> None:
+    async with opened(query="code:E3") as (app, pilot):
+        before = shown(app)
+        app.runs_screen.query_one("#filter", Input).value = "code:E3 colour:red"
+        await pilot.pause()
+        assert shown(app) == before
+        assert "no facet colour:" in text_of(app)
+
+
+async def test_sorting_by_keys_by_name_and_by_a_click(opened: Any, until: Any) -> None:
+    async with opened() as (app, pilot):
+        table = app.runs_screen.table
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(app.screen, Choice))
+        await pilot.press(*["down"] * 11, "enter")
+        await until(pilot, lambda: app.screen is app.runs_screen)
+        assert COLUMNS[table.sorting[0]].name == "Ovrl"
+        overall = [table.rows[n].overall for n in table.order]
+        assert overall == sorted(overall)
+        await pilot.press("r")
+        assert [table.rows[n].overall for n in table.order] == sorted(overall, reverse=True)
+        await pilot.press("greater_than_sign")
+        assert COLUMNS[table.sorting[0]].name == "Codes"
+        await pilot.click("RunsTable", offset=(3, 0))
+        assert COLUMNS[table.sorting[0]].name == "Run"
+        assert shown(app) == sorted(shown(app))
+
+
+async def test_the_cursor_stays_on_its_run_when_the_order_changes(opened: Any) -> None:
+    async with opened() as (app, pilot):
+        await pilot.press("j", "j")
+        here = app.runs_screen.table.current.id
+        await pilot.press("greater_than_sign", "r")
+        assert app.runs_screen.table.current.id == here
+
+
+async def test_marks_are_a_facet(opened: Any, text_of: Any) -> None:
+    async with opened() as (app, pilot):
+        await pilot.press("space", "space")
+        assert "2 marked" in text_of(app)
+        await pilot.press("slash", *"marked", "enter")
+        assert shown(app) == ["bccd-lite-01", "bccd-lite-04"]
+        await pilot.press("asterisk")
+        assert app.runs_screen.table.marked == set()
+
+
+async def test_views_are_saved_and_used_again(opened: Any, tmp_path: Path, until: Any) -> None:
+    async with opened() as (app, pilot):
+        await pilot.press("slash", *"track:vqa", "enter", "ctrl+s")
+        await until(pilot, lambda: app.screen is not app.runs_screen)
+        await pilot.press(*"mine", "enter")
+        await until(pilot, lambda: app.screen is app.runs_screen)
+    assert "track:vqa" in (tmp_path / "views.json").read_text()
+    async with opened() as (app, pilot):
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(app.screen, Choice))
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: app.screen is app.runs_screen)
+        assert shown(app) == ["vqa-lite-01", "vqa-std-01", "vqa-std-02"]
+
+
+async def test_runs_without_a_scorecard_are_scored_behind_the_table(opened: Any, until: Any, text_of: Any) -> None:
+    async with opened(cards=None, score=True) as (app, pilot):
+        await until(pilot, lambda: all(row.state == "scored" for row in app.runs_screen.rows), 60)
+        assert all(row.agentic is not None for row in app.runs_screen.rows)
+        assert "without scorecard" not in text_of(app)
+
+
+async def test_nothing_is_scored_unasked(opened: Any, text_of: Any) -> None:
+    async with opened(cards=None) as (app, pilot):
+        await pilot.pause(0.3)
+        assert {row.state for row in app.runs_screen.rows} == {"waiting"}
+        assert "15 without scorecard" in text_of(app)
+
+
+async def test_a_folder_without_runs_says_so(opened: Any, tmp_path: Path, until: Any, text_of: Any) -> None:
+    async with opened(tmp_path, cards=None, ready=False) as (app, pilot):
+        await until(pilot, lambda: "no conversation.json" in text_of(app))
+
+
+async def test_help_lists_the_keys_and_the_filter_language(opened: Any, until: Any, text_of: Any) -> None:
+    async with opened(size=(100, 60)) as (app, pilot):
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, Reader))
+        text = text_of(app)
+        for words in ("Filter", "Compare two", "Mark all shown, or none", "Command palette"):
+            assert words in text
+        await pilot.press("G")
+        assert "keep blanks" in text_of(app)
+        await pilot.press("escape")
+        assert app.screen is app.runs_screen
+
+
+async def test_enter_and_a_double_click_open_a_run(opened: Any, until: Any) -> None:
+    async with opened() as (app, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+        await pilot.press("escape")
+        assert app.screen is app.runs_screen
+        await pilot.click("RunsTable", offset=(5, 3), times=2)
+        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+        assert app.screen.row.id == "bccd-std-01"
+
+
+async def test_analysis_counts_the_runs_shown(opened: Any, until: Any, text_of: Any) -> None:
+    async with opened(query="code:E3") as (app, pilot):
+        await pilot.press("A")
+        await until(pilot, lambda: isinstance(app.screen, Reader))
+        assert "8 scored of 8 shown runs" in text_of(app)
+        assert "100.0%" in text_of(app)
+
+
+@pytest.mark.parametrize("theme", ["textual-light", "nord", "ansi-dark"])
+async def test_themes(opened: Any, theme: str, until: Any, text_of: Any) -> None:
+    async with opened(theme=theme) as (app, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
+        assert "Scorecard" in text_of(app)
