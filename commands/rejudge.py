@@ -17,6 +17,8 @@ from .options import judge_options, policy_options, run_options
 @judge_options
 @run_options
 @policy_options
+@click.option("--batch", is_flag=True, help="Through the provider's batch endpoint; run again to collect.")
+@click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="With --batch: wait so long for the answers.")
 @click.option("--dry-run", is_flag=True, help="Only say what is stale and what it would cost.")
 @click.option("--verify-files", is_flag=True, help="Read every run instead of trusting sizes and times of its files.")
 @click.option(

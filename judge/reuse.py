@@ -168,6 +168,28 @@ class StoredJudge:
         return self._store.codes_of([newest.call_id]).get(newest.call_id, ())
 
 
+class StoredOnly(StoredJudge):
+    """The same without ever asking: what the store lacks is unscored, for the reason of its last attempt if there was one."""
+
+    async def judge(self, request: StageRequest) -> StageReply:
+        known = await asyncio.to_thread(self.look_up, request)
+        missing = known.missing(request.criteria)
+        tried = self._store.attempts(known.keys[c.id].sha256 for c in missing)
+        results = []
+        for criterion in request.criteria:
+            if criterion.id in known.found:
+                results.append(known.found[criterion.id].result)
+                continue
+            last = next(
+                iter(reversed(tried.get(known.keys[criterion.id].sha256, []))), ("judge_error", "not asked yet")
+            )
+            results.append(CriterionResult.model_validate(
+                {"id": criterion.id, "value": None, "status": "unscored", "reason": last[0], "detail": last[1]}
+            ))  # fmt: skip
+        codes = await asyncio.to_thread(self._codes, known) if known.found else ()
+        return StageReply(tuple(results), codes=codes)
+
+
 def whole_stage(request: StageRequest) -> StageRequest:
     """The request with every criterion of its stage: evidence must not depend on which of them are still unknown."""
     return replace(request, criteria=request.rubric.criteria(request.stage))

@@ -49,6 +49,8 @@ class ScoreOptions:
     concurrency: int = 8
     max_cost: float | None = None
     """USD for the whole session; what does not fit any more is `unscored: budget`."""
+    stored_only: bool = False
+    """Ask nobody: scorecards from the verdicts that the store has."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,9 @@ class _Scorer:
         budget = None if options.max_cost is None else Budget(options.max_cost)
         self.judge: Judge = GuardedJudge(judge, self.pacer, budget)
         if store is not None:
-            from .reuse import StoredJudge
+            from .reuse import StoredJudge, StoredOnly
 
-            self.judge = StoredJudge(self.judge, store)
+            self.judge = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
         self._kept: set[str] = set()
         self.rubric: Rubric | None = load_rubric(options.rubric) if options.rubric else None
 

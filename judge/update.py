@@ -74,10 +74,22 @@ async def update(
     if execution.summary.interrupted:
         return Update(execution, (), ())
     stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric))
-    wanted = {path.absolute() for path in stale}
+    runs, errors = await renew(store, stale, judge, options, on_cards)
+    return Update(execution, runs, errors)
+
+
+async def renew(
+    store: Store,
+    paths: Sequence[Path],
+    judge: Judge,
+    options: ScoreOptions,
+    on_cards: Callable[[Progress, Usage], None] | None = None,
+) -> tuple[tuple[Updated, ...], tuple[Outcome, ...]]:
+    """Score these runs again from the verdicts that the store has; nobody is asked."""
+    wanted = sorted({path.absolute() for path in paths})
     runs: list[Updated] = []
     errors: list[Outcome] = []
-    before = {p: next(store.cards(p, judge=judge.name), None) for p in sorted(wanted)}
+    before = {p: next(store.cards(p, judge=judge.name), None) for p in wanted}
 
     def take(outcome: Outcome) -> None:
         if outcome.card is None:
@@ -86,10 +98,9 @@ async def update(
         old = before.get(outcome.path.absolute())
         runs.append(Updated(old, outcome.card, _change(store, old, outcome.card)))
 
-    # The budget was the plan's: a run that it could not pay for is unscored, and must not be asked for here after all.
-    free = replace(options, max_cost=0.0) if options.max_cost is not None else options
-    await score_many(sorted(wanted), judge, free, take, store=store, on_progress=on_cards)
-    return Update(execution, tuple(runs), tuple(errors))
+    # The plan has asked; whatever failed or was too dear stays unscored until the next one.
+    await score_many(wanted, judge, replace(options, stored_only=True), take, store=store, on_progress=on_cards)
+    return tuple(runs), tuple(errors)
 
 
 def changes_between(store: Store, old: Rubric, new: Rubric) -> tuple[Updated, ...]:

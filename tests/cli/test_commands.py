@@ -464,3 +464,30 @@ def test_answer_level_codes_of_a_vqa_run(out) -> None:
     assert len(data["answers"]) == 5, "21 % of 24 answers are stand-ins"
     _, text, _ = out("score", RECORDED / "runs" / "vqa-lite-01", "--json")
     assert lines(text)[0]["answer_codes"] == {"PLC001": 5}
+
+
+def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, loopback) -> None:
+    """Sent, collected later by the same command, and never asked live."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("batch_server_for_cli", ROOT / "tests" / "judge" / "batch_server.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    server = module.BatchServer(loopback).start()
+    try:
+        server.stages = ["validating", "in_progress"]
+        runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02")
+        judge = ("--judge", "good", "--api-base", server.url, "--batch")
+        code, text, err = out("rejudge", runs, *judge)
+        assert code == 1
+        assert "sent 6 requests in 1 batches" in text
+        assert "the same command collects later" in err
+        for _ in range(5):
+            code, text, _ = out("rejudge", runs, *judge)
+            if code == 0:
+                break
+        assert code == 0
+        assert "2 scorecards renewed" in text
+        assert json.loads(out("rejudge", runs, *judge[:-1], "--dry-run", "--json")[1])["calls"] == 0
+    finally:
+        server.stop()
