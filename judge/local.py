@@ -5,7 +5,9 @@ their questions are laid side by side behind the evidence, each seeing the evide
 block mask), so N criteria cost about one prefill and the cache is never copied. Every question is asked with its
 answers in both orders and the probabilities are averaged, because small models favour the first option.
 
-Needs the extra `local` (torch, transformers). Nothing is downloaded: PATH is a folder with a model, or a GGUF file.
+With `rationale=True` each verdict gets a short explanation with a quote (`local_rationale`), which never changes it.
+
+Needs the extra `local` (torch, transformers, llguidance). Nothing is downloaded: PATH is a folder with a model, or a GGUF file.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import io
 import os
 import string
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ from ..rubrics.model import Criterion
 from . import prompts
 from .base import StageReply, StageRequest, Usage
 from .evidence import MIN_BUDGET, PACKING, EvidencePack, pack
+from .local_rationale import REASON_TOKENS, RationaleWriter, quotable
+from .quotes import QuoteIndex
 from .scorecard import CriterionResult, Vote
 
 DEFAULT_BUDGET = 12_000
@@ -35,6 +39,7 @@ MIN_MASS = 0.5
 """Abstain when less of the probability than this lies on the allowed answers: the model did not understand the question."""
 NOT_APPLICABLE = "not_applicable"
 PROMPTS = ("local_system", "local_question")
+RATIONALE_PROMPT = "local_rationale"
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,17 @@ class LocalJudge:
     members: tuple[str, ...] = ()
 
     def __init__(
-        self, path: str, *, evidence_budget: int = DEFAULT_BUDGET, min_mass: float = MIN_MASS, device: str | None = None
-    ) -> None:
+        self, path: str, *, evidence_budget: int = DEFAULT_BUDGET, min_mass: float = MIN_MASS,
+        device: str | None = None, rationale: bool = False, reason_tokens: int = REASON_TOKENS,
+    ) -> None:  # fmt: skip
+        """`rationale`: explain each verdict with a quote and a reason of at most `reason_tokens` tokens."""
         self.path = Path(path).expanduser()
         if not self.path.exists():
             raise JudgeError(f"local:{path}: no such file or folder", "give a model folder or a .gguf file")
         self.evidence_budget, self.min_mass, self._device = max(MIN_BUDGET, evidence_budget), min_mass, device
+        self.rationale, self.reason_tokens = rationale, max(1, reason_tokens)
         self._scorer: Scorer | None = None
+        self._writer: RationaleWriter | None = None
         self._lock = threading.Lock()
         self._weights: str | None = None
 
@@ -68,13 +77,15 @@ class LocalJudge:
 
     @property
     def prompt_sha256(self) -> str:
-        return prompts.prompt_sha256(PROMPTS)
+        return prompts.prompt_sha256((*PROMPTS, RATIONALE_PROMPT) if self.rationale else PROMPTS)
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        # Named only when on: verdicts without rationales keep their keys.
+        explained = {"rationale": self.reason_tokens} if self.rationale else {}
         return {
             "weights": self._fingerprint(), "evidence_budget": self.evidence_budget, "packing": PACKING,
-            "min_mass": self.min_mass, "orders": 2,
+            "min_mass": self.min_mass, "orders": 2, **explained,
         }  # fmt: skip
 
     def _fingerprint(self) -> str:
@@ -102,18 +113,57 @@ class LocalJudge:
 
     def _judge(self, request: StageRequest) -> StageReply:
         packed = self._pack(request)
+        results: list[CriterionResult] = []
+        warnings: list[str] = []
+        written = 0
+
+        def take(answers: Sequence[Answer], cache: Any, prefix: int) -> None:
+            nonlocal written
+            results.extend(self._result(c, a, packed) for c, a in zip(request.criteria, answers, strict=True))
+            if self.rationale:
+                written = self._explain(request, packed, results, cache, prefix, warnings)
+
         with self._lock:
             if self._scorer is None:
                 self._scorer = Scorer.load(self.path, self._device)
             try:
-                answers, tokens = self._scorer.answers(packed.text, request.criteria)
+                _, tokens = self._scorer.answers(packed.text, request.criteria, take)
             except EvidenceTooLong as error:
                 return StageReply(tuple(
                     CriterionResult(id=c.id, value=None, status="unscored", reason="truncated", detail=str(error))
                     for c in request.criteria
                 ))  # fmt: skip
-        results = tuple(self._result(c, a, packed) for c, a in zip(request.criteria, answers, strict=True))
-        return StageReply(results, Usage(calls=1, input_tokens=tokens, output_tokens=0, cost_usd=0.0))
+        usage = Usage(calls=1, input_tokens=tokens, output_tokens=written, cost_usd=0.0)
+        return StageReply(tuple(results), usage, warnings=tuple(warnings))
+
+    def _explain(
+        self, request: StageRequest, packed: EvidencePack, results: list[CriterionResult], cache: Any, prefix: int,
+        warnings: list[str],
+    ) -> int:  # fmt: skip
+        """Add a rationale to every scored result, in place; value and status stay. Returns the tokens written."""
+        assert self._scorer is not None
+        if self._writer is None:
+            self._writer = RationaleWriter(self._scorer.model, self._scorer.tokenizer, self.reason_tokens)
+        quotes, written = QuoteIndex(request.run), 0
+        pieces = quotable(packed, quotes)
+        for place, (criterion, result) in enumerate(zip(request.criteria, results, strict=True)):
+            if result.status != "scored" or not pieces:
+                continue
+            question = self._scorer.explanation_ids(criterion, result)
+            matcher = self._writer.matcher(pieces)
+            if matcher is None or prefix + len(question) + self._writer.longest > self._scorer.context:
+                why = "the record cannot be quoted" if matcher is None else "the model's context is full"
+                warnings.append(f"{self.name}, {criterion.id}: no rationale, {why}")
+                continue
+            found, count = self._writer.write(cache, prefix, question, matcher)
+            written += count
+            if found is None:
+                warnings.append(f"{self.name}, {criterion.id}: no rationale, the model did not finish it")
+                continue
+            cited = quotes.check(found.turn, found.quote)
+            said = f"{found.reason} ({result.rationale})"
+            results[place] = result.model_copy(update={"rationale": said, "evidence": (cited,)})
+        return written
 
     def _result(self, criterion: Criterion, answer: Answer, packed: EvidencePack) -> CriterionResult:
         best = max(answer.probabilities, key=lambda value: answer.probabilities[value])
@@ -237,8 +287,22 @@ class Scorer:
         before, _, after = text.partition(mark)
         return self._template_ids(before), self._template_ids(after)
 
-    def answers(self, evidence: str, criteria: Sequence[Criterion]) -> tuple[list[Answer], int]:
-        """One Answer a criterion, and how many tokens were read. EvidenceTooLong when they do not fit the context."""
+    def explanation_ids(self, criterion: Criterion, result: CriterionResult) -> list[int]:
+        """The tokens that ask, right behind the evidence, why this verdict was given."""
+        texts = {level.value: level.text for level in criterion.scale}
+        answer = texts.get(result.value, "") if result.value is not None else ""
+        slots = {"title": criterion.title, "text": criterion.text, "answer": answer}
+        return [*self._ids(prompts.fill(RATIONALE_PROMPT, slots)), *self._frame()[1]]
+
+    def answers(
+        self, evidence: str, criteria: Sequence[Criterion],
+        while_cached: Callable[[Sequence[Answer], Any, int], None] | None = None,
+    ) -> tuple[list[Answer], int]:  # fmt: skip
+        """One Answer a criterion, and how many tokens were read. EvidenceTooLong when they do not fit the context.
+
+        `while_cached(answers, cache, prefix)` may use the key-value cache of the `prefix` tokens up to the evidence's
+        end, and must leave it as it was.
+        """
         before, after = self._frame()
         prefix = [*before, *self._ids(evidence)]
         asked = [question for criterion in criteria for question in _questions(criterion)]
@@ -246,7 +310,8 @@ class Scorer:
         longest = max(len(s) for s in suffixes)
         if len(prefix) + longest > self.context:
             raise EvidenceTooLong(f"{len(prefix) + longest:,} tokens, but the model's context has {self.context:,}")
-        rows = self._next_token(prefix, suffixes)
+        cache = self._read(prefix)
+        rows = self._next_token(cache, len(prefix), suffixes)
         answers = []
         for number, _ in enumerate(criteria):
             both = [self._weigh(rows[2 * number + k], asked[2 * number + k][1]) for k in (0, 1)]
@@ -254,27 +319,42 @@ class Scorer:
             means = {value: (both[0][value] + both[1][value]) / 2 for value in both[0]}
             total = sum(means.values()) or 1.0
             answers.append(Answer({value: p / total for value, p in means.items()}, mass))
+        if while_cached is not None:
+            import torch
+
+            with torch.inference_mode():
+                while_cached(answers, cache, len(prefix))
         return answers, len(prefix) + sum(map(len, suffixes))
 
     def _weigh(self, probabilities: Any, labels: Mapping[str, str]) -> dict[str, float]:
         """value -> probability of its label, both spellings taken together."""
         return {value: float(sum(probabilities[i] for i in self.labels[letter])) for letter, value in labels.items()}
 
-    def _next_token(self, prefix: list[int], suffixes: list[list[int]]) -> Any:
-        """Next-token probabilities after prefix + each suffix, shape [len(suffixes), vocabulary], on the CPU in float32."""
+    def _read(self, prefix: list[int]) -> Any:
+        """The key-value cache of these tokens."""
+        import torch
+
+        with torch.inference_mode():
+            tokens = torch.tensor([prefix], device=self.model.device)
+            return self.model(tokens, use_cache=True, logits_to_keep=1).past_key_values
+
+    def _next_token(self, cache: Any, prefix: int, suffixes: list[list[int]]) -> Any:
+        """Next-token probabilities after the cached prefix (of so many tokens) + each suffix.
+
+        Shape [len(suffixes), vocabulary], on the CPU in float32.
+        """
         import torch
 
         device = self.model.device
         rows = []
         with torch.inference_mode():
-            cache = self.model(torch.tensor([prefix], device=device), use_cache=True, logits_to_keep=1).past_key_values
-            for group in _groups(suffixes, max(len(prefix) // 5, max(map(len, suffixes)))):
-                mask, positions = _block_mask(len(prefix), [len(s) for s in group], self.model.dtype, device)
+            for group in _groups(suffixes, max(prefix // 5, max(map(len, suffixes)))):
+                mask, positions = _block_mask(prefix, [len(s) for s in group], self.model.dtype, device)
                 ends = torch.tensor([sum(map(len, group[: i + 1])) - 1 for i in range(len(group))], device=device)
                 tokens = torch.tensor([[t for s in group for t in s]], device=device)
                 out = self.model(
                     tokens, past_key_values=cache, attention_mask=mask, position_ids=positions, use_cache=True,
-                    cache_position=torch.arange(len(prefix), len(prefix) + tokens.shape[1], device=device),
+                    cache_position=torch.arange(prefix, prefix + tokens.shape[1], device=device),
                     logits_to_keep=ends,
                 )  # fmt: skip
                 rows.append(out.logits[0].float().softmax(-1).cpu())

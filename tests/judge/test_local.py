@@ -100,78 +100,108 @@ async def test_special_tokens_in_a_transcript_stay_text(judge: LocalJudge, reque
 
 
 @pytest.fixture(scope="module")
-def plain(judge: LocalJudge, request_: StageRequest) -> StageReply:
-    return judge._judge(request_)
+def short(tmp_path_factory: pytest.TempPathFactory) -> StageRequest:
+    """Two criteria on a run so short that nothing is left out, and that it is read quickly."""
+    code = "import torch\nmodel = torch.load('weights.pt')\nprint('loaded', len(model))"
+    call = {"id": "c1", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}}  # fmt: skip
+    said = json.dumps({"exit_code": 0, "stdout": "loaded 14 tensors, environment is complete\n", "stderr": ""})
+    messages = [
+        {"role": "user", "content": "Classify the tiles."},
+        {"role": "assistant", "content": "I install nothing and load the weights now.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": said},
+        {"role": "assistant", "content": "The weights are loaded and work."},
+    ]
+    file = tmp_path_factory.mktemp("short") / "conversation.json"
+    about = {
+        "agent": "a",
+        "model": "m",
+        "task": "tiles-cls-task",
+        "tier": "lite",
+        "code_executions": [],
+        "trace_events": [],
+    }
+    file.write_text(json.dumps({**about, "messages": messages}))
+    run = load_run(file)
+    rubric = load_rubric("classification")
+    return StageRequest(run, segment(run), rubric, "S2", rubric.criteria("S2")[:2])
+
+
+@pytest.fixture(scope="module")
+def plain(judge: LocalJudge, short: StageRequest) -> StageReply:
+    return judge._judge(short)
 
 
 @pytest.fixture(scope="module")
 def explaining(judge: LocalJudge, plain: StageReply) -> LocalJudge:
-    """The same loaded model with rationales of at most 60 tokens."""
-    found = LocalJudge(str(judge.path), evidence_budget=2_000, min_mass=0.0, rationale=True, reason_tokens=16)
+    """The same loaded model with rationales of at most 54 tokens."""
+    found = LocalJudge(str(judge.path), evidence_budget=2_000, min_mass=0.0, rationale=True, reason_tokens=10)
     found._scorer = judge._scorer
     return found
 
 
-async def test_rationales_quote_the_record_and_change_no_value(
-    plain: StageReply, explaining: LocalJudge, request_: StageRequest
+@pytest.fixture(scope="module")
+def explained(explaining: LocalJudge, short: StageRequest) -> StageReply:
+    return explaining._judge(short)
+
+
+def test_rationales_quote_the_record_and_change_no_value(
+    plain: StageReply, explained: StageReply, short: StageRequest
 ) -> None:
-    reply = await explaining.judge(request_)
+    reply = explained
+    assert {r.status for r in plain.results} == {"scored"}
     for before, after in zip(plain.results, reply.results, strict=True):
         assert after.model_copy(update={"rationale": before.rationale, "evidence": before.evidence}) == before
-        if after.status != "scored":
-            assert after == before
-            continue
         (cited,) = after.evidence
         assert cited.check == "verified", "the grammar leaves only words that stand there"
-        assert cited == QuoteIndex(request_.run).check(cited.turn, cited.quote)
+        assert cited == QuoteIndex(short.run).check(cited.turn, cited.quote)
         assert len(cited.quote) >= 8
         assert after.rationale.endswith(f"({before.rationale})"), "the probabilities stay"
         assert len(after.rationale) > len(before.rationale) + 3
-    scored = [r for r in reply.results if r.status == "scored"]
-    assert scored
-    assert 0 < reply.usage.output_tokens <= 60 * len(scored)
+    assert 0 < reply.usage.output_tokens <= 54 * len(reply.results)
     assert plain.usage.output_tokens == 0
 
 
-async def test_the_cache_is_reused_and_left_as_it_was_or_not_touched_when_it_is_full(
-    plain: StageReply, explaining: LocalJudge, request_: StageRequest
+def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
+    plain: StageReply, explained: StageReply, explaining: LocalJudge, short: StageRequest
 ) -> None:
-    """Two rationales see the same prefix: nothing of a question stays behind. Without room, the verdict stands alone."""
-    scorer = explaining._scorer
+    """Written alone, the second rationale is the same as after the first: nothing of a question stays behind.
+    Without room in the model's context, the verdict stands alone."""
+    scorer, writer = explaining._scorer, explaining._writer
     assert scorer is not None
-    packed, criterion = explaining._pack(request_), request_.criteria[0]
-    pieces = quotable(packed, QuoteIndex(request_.run))
-    writer = RationaleWriter(scorer.model, scorer.tokenizer, 16)
+    assert writer is not None
+    packed, criterion = explaining._pack(short), short.criteria[1]
+    pieces = quotable(packed, QuoteIndex(short.run))
     written: list[Rationale | None] = []
-    lengths: list[int] = []
     warnings: list[str] = []
     results = list(plain.results)
 
     def write(answers, cache, prefix: int) -> None:
-        question = scorer.explanation_ids(criterion, plain.results[0])
-        for _ in range(2):
-            written.append(writer.write(cache, prefix, question, writer.matcher(pieces))[0])
-            lengths.append(cache.get_seq_length() - prefix)
+        question = scorer.explanation_ids(criterion, plain.results[1])
+        written.append(writer.write(cache, prefix, question, writer.matcher(pieces))[0])
+        assert cache.get_seq_length() == prefix
         room, scorer.context = scorer.context, prefix + len(question)
         try:
-            assert explaining._explain(request_, packed, results, cache, prefix, warnings) == 0
+            assert explaining._explain(short, packed, results, cache, prefix, warnings) == 0
         finally:
             scorer.context = room
 
-    scorer.answers(packed.text, request_.criteria[:1], write)
-    assert lengths == [0, 0]
-    assert written[0] == written[1] is not None
+    scorer.answers(packed.text, [criterion], write)
+    (alone,) = written
+    assert alone is not None
+    (cited,) = explained.results[1].evidence
+    assert (alone.turn, alone.quote) == (cited.turn, cited.quote)
+    assert explained.results[1].rationale.startswith(f"{alone.reason} (")
     assert results == list(plain.results)
-    assert [w.split("no rationale, ")[1] for w in warnings] == ["the model's context is full"] * len(warnings) != []
+    assert [w.split("no rationale, ")[1] for w in warnings] == ["the model's context is full"] * 2
 
 
-async def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_bounds(
-    explaining: LocalJudge, request_: StageRequest
+def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_bounds(
+    explaining: LocalJudge, short: StageRequest
 ) -> None:
     """The worst model: one that picks any allowed token at random."""
     scorer = explaining._scorer
     assert scorer is not None
-    packed, quotes = explaining._pack(request_), QuoteIndex(request_.run)
+    packed, quotes = explaining._pack(short), QuoteIndex(short.run)
     pieces = quotable(packed, quotes)
     assert set(pieces) <= {0, *packed.turns}
     writer = RationaleWriter(scorer.model, scorer.tokenizer, 16)
@@ -185,7 +215,7 @@ async def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_boun
             made += token
         assert len(made) <= writer.longest == QUOTE_TOKENS + 16 + 24
         text = writer._tokens.decode_bytes(made)
-        assert list(json.loads(text)) == ["turn", "quote", "reason"]
+        assert list(json.loads(text.decode("utf-8", "ignore"))) == ["turn", "quote", "reason"]
         found = parse(text)
         assert found is not None
         assert quotes.check(found.turn, found.quote).check == "verified"
@@ -195,7 +225,7 @@ async def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_boun
 def test_off_by_default_and_then_the_keys_are_those_of_before(judge: LocalJudge, explaining: LocalJudge) -> None:
     assert not judge.rationale
     assert "rationale" not in judge.parameters
-    assert explaining.parameters == {**judge.parameters, "rationale": 16}
+    assert explaining.parameters == {**judge.parameters, "rationale": 10}
     assert explaining.prompt_sha256 != judge.prompt_sha256
 
 
