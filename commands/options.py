@@ -17,14 +17,10 @@ def run_options(function: F) -> F:
     """--track, --tier, --rubric, --public: what to hold a run against."""
     for option in reversed(
         (
-            click.option("--rubric", metavar="FILE|ID", help="Rubric file or id; default: the track's own."),
-            click.option("--track", metavar="TRACK", help="Track, where the files do not say."),
-            click.option(
-                "--tier", type=click.Choice(["lite", "standard", "pro"]), help="Tier, where the files do not say."
-            ),
-            click.option(
-                "--public", metavar="DIR", type=click.Path(), help="Public inputs: expected cases and reference shapes."
-            ),
+            click.option("--rubric", metavar="FILE|ID", help="Default: the track's own."),
+            click.option("--track", metavar="TRACK", help="Where the files do not say."),
+            click.option("--tier", type=click.Choice(["lite", "standard", "pro"]), help="Where the files do not say."),
+            click.option("--public", metavar="DIR", type=click.Path(), help="Public inputs: cases, reference shapes."),
         )
     ):
         function = option(function)
@@ -38,17 +34,17 @@ def policy_options(function: F) -> F:
             click.option(
                 "--missing",
                 type=click.Choice(["renormalize", "zero"]),
-                help="Unscored stages: rescale the others (default), or count 0.",
+                help="Unscored stages: left out (default) or 0.",
             ),
             click.option(
                 "--breach",
                 type=click.Choice(["zero-all", "from-stage"]),
-                help="Disqualified: all stages 0 (default), or from the breach on.",
+                help="Zero all stages (default) or later ones.",
             ),
             click.option(
                 "--malformed",
                 type=click.Choice(["formula", "zero"]),
-                help="S5 of a malformed submission: its formula (default), or 0.",
+                help="S5 then: by formula (default) or 0.",
             ),
         )
     ):
@@ -65,18 +61,16 @@ def judge_options(function: F) -> F:
                 "judges",
                 multiple=True,
                 metavar="NAME",
-                help="heuristic (default), a model, or local:PATH; several: a panel.",
+                help="heuristic, a model, local:PATH; several: panel.",
             ),
-            click.option("--api-base", metavar="URL", help="Server of the model, for OpenAI-compatible ones."),
-            click.option("--temperature", type=float, help="Sampling temperature of a model judge."),
-            click.option(
-                "--samples", type=click.IntRange(1, 25), help="Ask a model judge so many times; the majority counts."
-            ),
-            click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model judge."),
+            click.option("--api-base", metavar="URL", help="OpenAI-compatible server."),
+            click.option("--temperature", type=float, help="Of a model judge."),
+            click.option("--samples", type=click.IntRange(1, 25), help="Ask a model so often; the majority counts."),
+            click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model."),
             click.option(
                 "--price",
                 metavar="IN,OUT",
-                help="USD per million tokens of a model that the price table does not know.",
+                help="USD per million tokens, where no table knows.",
             ),
         )
     ):

@@ -17,20 +17,18 @@ from .options import judge_options, policy_options, run_options
 @judge_options
 @run_options
 @policy_options
-@click.option("--batch", is_flag=True, help="Through the provider's batch endpoint; run again to collect.")
+@click.option("--batch", is_flag=True, help="By the provider's batch endpoint.")
 @click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="With --batch: wait so long for the answers.")
 @click.option("--dry-run", is_flag=True, help="Only say what is stale and what it would cost.")
-@click.option("--verify-files", is_flag=True, help="Read every run instead of trusting sizes and times of its files.")
+@click.option("--verify-files", is_flag=True, help="Read every run, trust no file times.")
 @click.option(
     "--max-cost",
     type=click.FloatRange(min=0),
     metavar="USD",
-    help="Never spend more; what is left over stays unscored.",
+    help="Never spend more; the rest stays unscored.",
 )
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 8]")
-@click.option(
-    "--store", metavar="FILE|URL", help="Verdict store.  [default: .ambjudge/ambjudge.db at the collection's root]"
-)
+@click.option("--store", metavar="FILE|URL", help="Default: .ambjudge/ambjudge.db at the root.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:

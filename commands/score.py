@@ -16,7 +16,7 @@ from .options import JSON, PATHS, judge_options, policy_options, run_options
 @PATHS
 @judge_options
 @JSON
-@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards to FILE (JSON Lines) as well.")
+@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well.")
 @run_options
 @policy_options
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs judged at the same time.  [default: 8]")
@@ -24,12 +24,10 @@ from .options import JSON, PATHS, judge_options, policy_options, run_options
     "--max-cost",
     type=click.FloatRange(min=0),
     metavar="USD",
-    help="Never spend more; what is left over stays unscored.",
+    help="Never spend more; the rest stays unscored.",
 )
-@click.option(
-    "--store", metavar="FILE|none", help="Verdict store.  [default: .ambjudge/ambjudge.db at the collection's root]"
-)
-@click.option("--dry-run", is_flag=True, help="Only say which verdicts are missing, and what they would cost.")
+@click.option("--store", metavar="FILE|none", help="Default: .ambjudge/ambjudge.db at the root.")
+@click.option("--dry-run", is_flag=True, help="Only say what is missing and its cost.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Score runs: a conversation.json, a run folder, or every run below a folder.
@@ -37,6 +35,10 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     S1-S3 are judged against the track's rubric, S4-S5 checked from the output files. --track and --tier say what the
     files do not.
     """
+    if flags["dry_run"]:
+        from .rejudging import run as plan
+
+        return plan(obj, paths, {**flags, "verify_files": False, "batch": False, "wait": 0.0})
     from .scoring import run
 
     return run(obj, paths, flags)

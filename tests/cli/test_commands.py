@@ -334,6 +334,8 @@ def _collection(folder: Path, *names: str) -> Path:
 def test_model_verdicts_are_asked_for_once(out, stored, tmp_path: Path, judge_server) -> None:
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
     judge = ("--judge", "good", "--api-base", judge_server.url)
+    assert json.loads(out("score", runs, "--json", "--dry-run", *judge)[1])["calls"] == 6
+    assert judge_server.count == 0
     code, first, err = out("score", runs, "--json", *judge)
     assert code == 0
     assert judge_server.count == 6
