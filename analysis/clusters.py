@@ -23,19 +23,9 @@ KINDS = {
     "deliverable": "problems of deliverables",
     "criterion": "rationales of criteria not met",
 }
-DISTANCE = 0.75
-"""Cosine distance up to which groups merge: patterns that share about a quarter of their weighted words."""
-MOST_PATTERNS = 1500
-"""Patterns that are clustered, the most frequent first; the rest join the nearest group. Quadratic in this number."""
-SHARED_FROM = 30
-"""Patterns from which on only words that two of them share count: a word of one pattern alone groups nothing, and its
-weight would drown the common ones."""
-NEAR = 0.3
-"""Cosine similarity that a pattern needs to join a group later."""
-MOST_KEPT = 50_000
-"""Patterns kept in memory, by kind; further new ones are counted as left over."""
-LENGTH = 400
-"""Characters of a text that count."""
+DISTANCE = 0.85
+"""Mean cosine distance up to which groups merge: patterns that share about a seventh of their weighted words, so that
+reasons of one template with different particulars come together."""
 
 SCHEMA: dict[str, Any] = {
     "kind": pl.String, "rank": pl.Int64, "label": pl.String, "runs": pl.Int64, "share": pl.Float64, "mentions": pl.Int64,
@@ -159,14 +149,14 @@ class FailureTexts:
         """
         rows: list[dict[str, Any]] = []
         for kind in KINDS:
-            groups = sorted(_groups(self.patterns[kind]), key=lambda group: (-len(group.runs), group.example))
+            groups = _groups(self.patterns[kind], most)
             if not groups:
                 rows.append({"kind": kind, "reason": "no scorecard has such words"})
-            for rank, group in enumerate(groups[:most], 1):
+            for rank, group in enumerate(groups, 1):
                 agents = Counter(self.agents[run] for run in group.runs)
                 rows.append({
                     "kind": kind, "rank": rank, "label": group.label, "runs": len(group.runs),
-                    "share": len(group.runs) / len(self.names), "mentions": group.mentions, "patterns": group.patterns,
+                    "share": len(group.runs) / len(self.names), "mentions": group.mentions, "patterns": len(group.entries),
                     "where": _commonest(group.where), "agents": _commonest(agents), "example": group.example,
                     "example_runs": [self.names[run] for run in sorted(group.runs)[:5]], "reason": None,
                 })  # fmt: skip
@@ -209,15 +199,15 @@ def _texts(card: ScoreCard) -> Iterator[tuple[str, str, str]]:
 @dataclass
 class _Group:
     label: str
+    entries: list[_Pattern]
     mentions: int
-    patterns: int
     runs: set[int]
     where: Counter[str]
     example: str
 
 
-def _groups(patterns: dict[str, _Pattern]) -> list[_Group]:
-    """Patterns clustered; a vocabulary that leaves nothing to compare puts each pattern by itself."""
+def _groups(patterns: dict[str, _Pattern], most: int) -> list[_Group]:
+    """The `most` largest groups of patterns; a vocabulary that leaves nothing to compare puts each pattern by itself."""
     if not patterns:
         return []
     import numpy as np
@@ -227,14 +217,14 @@ def _groups(patterns: dict[str, _Pattern]) -> list[_Group]:
     keys = sorted(patterns, key=lambda key: (-len(patterns[key].runs), key))
     entries = [patterns[key] for key in keys]
     vectors = TfidfVectorizer(
-        token_pattern=r"(?u)[^\W\d][\w]*[^\W\d_]", stop_words=sorted(_STOP), ngram_range=(1, 2), max_features=6000,
+        token_pattern=r"(?u)[^\W\d][\w]*[^\W\d_]", stop_words=sorted(_STOP), ngram_range=(1, 2), max_features=3000,
         min_df=2 if len(keys) >= SHARED_FROM else 1,
         sublinear_tf=True, dtype=np.float64,
     )  # fmt: skip
     try:
         matrix = vectors.fit_transform(keys)
     except ValueError:  # no word of more than one letter anywhere
-        return [_group([entry], []) for entry in entries]
+        return _largest([[entry] for entry in entries], most)
     head = min(len(keys), MOST_PATTERNS)
     known = np.asarray(matrix[:head].sum(1)).ravel() > 0
     dense = matrix[:head].toarray()
@@ -246,24 +236,35 @@ def _groups(patterns: dict[str, _Pattern]) -> list[_Group]:
         ).fit_predict(distance)
     else:
         number[:head][known] = 0
-    if head < len(keys):
+    if head < len(keys) and number.max() >= 0:
         count = number.max() + 1
-        centres = np.zeros((max(count, 1), dense.shape[1]))
+        runs = np.zeros(count)
+        np.add.at(runs, number[:head][known], [len(entry.runs) for entry, k in zip(entries, known, strict=False) if k])
+        largest = np.argsort(-runs, kind="stable")[:MOST_JOINED]
+        centres = np.zeros((count, dense.shape[1]))
         np.add.at(centres, number[:head][known], dense[known])
-        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)
+        centres = centres[largest] / np.linalg.norm(centres[largest], axis=1, keepdims=True)
         for start in range(head, len(keys), 4096):
             likeness = matrix[start : start + 4096] @ centres.T
-            nearest = likeness.argmax(1)
+            nearest = largest[likeness.argmax(1)]
             number[start : start + 4096] = np.where(likeness.max(1) >= NEAR, nearest, -1)
+    clusters = [[entries[m] for m in np.flatnonzero(number == cluster)] for cluster in range(number.max() + 1)]
+    # Of the later patterns those that join nothing stay out: each is rarer than any of the head.
+    groups = _largest(clusters + [[entries[m]] for m in np.flatnonzero(number[:head] < 0)], most)
     words = vectors.get_feature_names_out()
     weight = np.array([len(entry.runs) for entry in entries], dtype=np.float64)
     typical = np.asarray(matrix.T @ weight).ravel() / weight.sum()
-    out = []
-    for cluster in range(number.max() + 1):
-        members = np.flatnonzero(number == cluster)
+    row = {id(entry): at for at, entry in enumerate(entries)}
+    for group in groups:
+        members = [row[id(entry)] for entry in group.entries]
         own = np.asarray(matrix[members].T @ weight[members]).ravel() / weight[members].sum()
-        out.append(_group([entries[m] for m in members], _top(words, own, own - 0.5 * typical)))
-    return out + [_group([entries[m]], []) for m in np.flatnonzero(number < 0)]
+        terms = _top(words, own, own - 0.5 * typical)
+        group.label = ", ".join(terms) if terms else group.label
+    return groups
+
+
+def _largest(clusters: list[list[_Pattern]], most: int) -> list[_Group]:
+    return sorted(map(_group, clusters), key=lambda group: (-len(group.runs), group.example))[:most]
 
 
 def _top(words: Any, own: Any, score: Any, most: int = 4) -> list[str]:
@@ -281,7 +282,7 @@ def _top(words: Any, own: Any, score: Any, most: int = 4) -> list[str]:
     return chosen
 
 
-def _group(entries: list[_Pattern], terms: list[str]) -> _Group:
+def _group(entries: list[_Pattern]) -> _Group:
     best = max(entries, key=lambda entry: (len(entry.runs), -len(entry.text), entry.text))
     where: Counter[str] = Counter()
     runs: set[int] = set()
@@ -290,8 +291,7 @@ def _group(entries: list[_Pattern], terms: list[str]) -> _Group:
         runs |= entry.runs
     example = " ".join(best.text.split())
     short = example if len(example) <= 240 else example[:239] + "…"
-    label = ", ".join(terms) if terms else short[:60]
-    return _Group(label, sum(entry.mentions for entry in entries), len(entries), runs, where, short)
+    return _Group(short[:60], entries, sum(entry.mentions for entry in entries), runs, where, short)
 
 
 def _commonest(counts: Counter[str], most: int = 3) -> str:

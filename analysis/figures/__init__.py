@@ -50,7 +50,7 @@ class Figure:
 def draw(name: str, tables: Tables, runs: pl.DataFrame, *, png: bool = True) -> Figure:
     """One figure of FIGURES from tables (by name) and the run frame; with a reason instead when there is nothing to draw."""
     from .drawn import Nothing
-    from .style import styled, to_png, to_svg
+    from .style import settle, styled, to_png, to_svg
 
     module, title = FIGURES[name]
     function: Callable[[Tables, pl.DataFrame], Drawn] = getattr(import_module(f".{module}", __name__), name)
@@ -59,8 +59,8 @@ def draw(name: str, tables: Tables, runs: pl.DataFrame, *, png: bool = True) -> 
     except Nothing as nothing:
         return Figure(name, title, reason=str(nothing))
     with styled():
+        settle(drawn.figure)
         svg = to_svg(drawn.figure)
-        drawn.figure.set_layout_engine("none")  # found by the first drawing; finding it again takes as long as drawing
         return Figure(name, title, svg, to_png(drawn.figure) if png else None, drawn.caption, drawn.description)
 
 

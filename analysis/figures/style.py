@@ -190,6 +190,14 @@ def plain(value: float | None, digits: int = 1) -> str:
     return signed(value, digits).removeprefix("+")
 
 
+def settle(figure: Figure) -> None:
+    """Finds the layout once, for all formats: finding it takes as long as drawing, and each saving would do it again."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
 def to_svg(figure: Figure) -> str:
     """The figure as SVG with text as text; the same figure gives the same bytes."""
     out = io.StringIO()
@@ -197,10 +205,10 @@ def to_svg(figure: Figure) -> str:
     return out.getvalue()
 
 
-def to_png(figure: Figure, dpi: int = 160) -> bytes:
+def to_png(figure: Figure, dpi: int = 144) -> bytes:
     """The figure as PNG on a transparent ground."""
     out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None}, pil_kwargs={"compress_level": 4})
     return out.getvalue()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -249,3 +251,11 @@ def test_help_fits_a_screen_and_has_an_example(out, command: str) -> None:
     assert code == 0
     assert "Example" in text
     assert len(text.splitlines()) <= 42
+
+
+@pytest.mark.parametrize("command", ["analyze", "leaderboard", "agreement", "simulate"])
+def test_help_loads_nothing_heavy(command: str) -> None:
+    code = f"import sys, json\nfrom ambjudge.cli import run\nrun(['{command}', '--help'])\nprint('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout.rsplit("\n", 2)[1]))
+    assert not loaded & {"polars", "numpy", "scipy", "sklearn", "statsmodels", "matplotlib", "pydantic", "litellm"}
