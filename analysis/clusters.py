@@ -26,6 +26,19 @@ KINDS = {
 DISTANCE = 0.85
 """Mean cosine distance up to which groups merge: patterns that share about a seventh of their weighted words, so that
 reasons of one template with different particulars come together."""
+MOST_PATTERNS = 1500
+"""Patterns that are clustered, the most frequent first; the rest join the nearest group. Quadratic in this number."""
+SHARED_FROM = 30
+"""Patterns from which on only words that two of them share count: a word of one pattern alone groups nothing, and its
+weight would drown the common ones."""
+NEAR = 0.3
+"""Cosine similarity that a pattern needs to join a group later."""
+MOST_KEPT = 20_000
+"""Patterns kept in memory, by kind; further new ones are counted as left over."""
+MOST_JOINED = 200
+"""Groups that later patterns may join: the largest; the others are far from being shown."""
+LENGTH = 400
+"""Characters of a text that count."""
 
 SCHEMA: dict[str, Any] = {
     "kind": pl.String, "rank": pl.Int64, "label": pl.String, "runs": pl.Int64, "share": pl.Float64, "mentions": pl.Int64,
