@@ -257,12 +257,25 @@ def _cards(source: Any, frames: list[pl.DataFrame], problems: list[str]) -> Iter
     elif isinstance(source, Mapping):
         yield from _checked(source, "scorecard", problems)
     elif isinstance(source, str | Path):
+        if is_store(source):
+            from ..judge.store import open_store
+
+            with open_store(source, create=False) as store:
+                yield from store.iter_cards()
+            return
         yield from _from_path(Path(source), frames, problems)
+    elif hasattr(source, "iter_cards"):  # an open Store, whose module is not imported for those who have none
+        yield from source.iter_cards()
     elif isinstance(source, Iterable):
         for item in source:
             yield from _cards(item, frames, problems)
     else:
         raise InputError(f"cannot read scorecards from {type(source).__name__}", "give a path or scorecards")
+
+
+def is_store(source: str | Path) -> bool:
+    """Whether a path or URL names a verdict store: a .db file or a PostgreSQL address."""
+    return "://" in str(source) or Path(source).suffix == ".db"
 
 
 def _exact(table: pl.DataFrame) -> pl.DataFrame:

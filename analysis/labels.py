@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from .frames import CODES
+from .frames import CODES, is_store
 
 CRITERIA: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, "criterion": pl.String, "value": pl.Float64}
 FIRED: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, **dict.fromkeys(CODES, pl.Boolean)}
@@ -36,7 +36,7 @@ class Labels:
 
 
 def read_labels(source: str | Path | Iterable[str | Path | Mapping[str, Any]]) -> Labels:
-    """Label files, folders of them (read recursively), JSON Lines files, or label objects.
+    """Label files, folders of them (read recursively), JSON Lines files, a verdict store, or label objects.
 
     Raises InputError for a file that is no label, naming file and field.
     """
@@ -71,6 +71,13 @@ def _items(source: Any) -> Iterable[tuple[Mapping[str, Any], str]]:
     if not isinstance(source, str | Path):
         for part in source:
             yield from _items(part)
+        return
+    if is_store(source):
+        from ..judge.store import open_store
+
+        with open_store(source, create=False) as store:
+            for run, annotator, body in store.labels():
+                yield json.loads(body), f"{source}: {annotator}'s labels of {run}"
         return
     path = Path(source)
     if path.is_dir():

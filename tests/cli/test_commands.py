@@ -493,3 +493,29 @@ def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, loopback)
         assert json.loads(out("rejudge", runs, *judge[:-1], "--dry-run", "--json")[1])["calls"] == 0
     finally:
         server.stop()
+
+
+def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_path: Path) -> None:
+    runs = _collection(tmp_path, "crc-lite-01", "crc-std-01", "vqa-std-02")
+    out("score", runs)
+    store = tmp_path / ".ambjudge" / "ambjudge.db"
+    code, _, err = out("label", "import", RECORDED / "labels" / "gold", "--store", store, "--runs", RECORDED / "runs")
+    assert (code, "15 kept" in err) == (0, True)
+    assert "0 kept, 15 were there already" in out("label", "import", RECORDED / "labels" / "gold", "--store", store)[2]
+    out("label", "export", tmp_path / "again", "--store", store)
+    for name in ("crc-lite-01", "kidney-lite-02"):
+        written = (tmp_path / "again" / "gold" / f"{name}.json").read_text("utf-8")
+        assert json.loads(written) == json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))
+    import ambjudge
+
+    assert sorted(ambjudge.analysis.frame(store)["run_id"]) == ["crc-lite-01", "crc-std-01", "vqa-std-02"]
+    code, text, _ = out("agreement", store, "--labels", store)
+    assert code == 0
+    assert "Judge heuristic against labels of gold" in text
+    code, text, _ = out("label", "next", store, "-n", "2", "--json")
+    assert len(json.loads(text)) == 2
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"run": "crc-lite-01", "annotator": "me", "criteria": {"S1a": 7}}', encoding="utf-8")
+    code, _, err = out("label", "import", broken, "--store", store, "--runs", RECORDED / "runs")
+    assert code == 1
+    assert "S1a" in err
