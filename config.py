@@ -27,6 +27,7 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "samples": (int, None),
     "timeout": (float, None),
     "price": (str, None),
+    "rationale": (bool, None),
 }
 
 
@@ -101,6 +102,11 @@ def _checked(name: str, value: Any, where: str) -> Any:
         if not isinstance(items, list) or not all(isinstance(i, str) for i in items):
             raise ConfigError(f"{where}: must be a string or a list of strings", 'e.g. judge = "heuristic"')
         return tuple(items)
+    if kind is bool:
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if str(value).lower() not in words:
+            raise ConfigError(f"{where}: {value!r} is neither true nor false", "give true or false")
+        return words[str(value).lower()]
     if kind in (int, float):
         try:
             number = kind(value)

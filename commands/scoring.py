@@ -77,6 +77,7 @@ def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
             samples=settings.get("samples", flags["samples"]) or 1,
             timeout=settings.get("timeout", flags["timeout"]),
             price=settings.get("price", flags["price"]),
+            rationale=settings.get("rationale") or False,
         ),
     )
 

@@ -20,6 +20,8 @@ class JudgeOptions:
     temperature: float | None = None
     samples: int = 1
     timeout: float | None = None
+    rationale: bool = False
+    """A local judge also writes a turn, a quote and a reason for each verdict (slow on a CPU)."""
     price: str | None = None
     """`IN,OUT`: USD per million input and output tokens, where the built-in table does not know."""
 
@@ -48,7 +50,7 @@ def _one(name: str, options: JudgeOptions) -> Judge:
     if name.startswith("local:"):
         from .local import LocalJudge
 
-        return LocalJudge(name.removeprefix("local:"))
+        return LocalJudge(name.removeprefix("local:"), rationale=options.rationale)
     from .api import ApiJudge
 
     make: Callable[..., ApiJudge] = partial(ApiJudge, name, options.api_base, samples=options.samples)
