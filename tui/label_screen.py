@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -51,11 +52,11 @@ class LabelScreen(Screen[None]):
         Binding("m", "notes", "Notes", show=False),
         Binding("u", "undo", "Undo"),
         Binding("ctrl+s", "save", "Save"),
-        Binding("b", "blind", "Show or hide the judge's verdicts", show=False),
+        Binding("r", "blind", "Show or hide the judge's verdicts", show=False),
         Binding("greater_than_sign", "next", "Save and label the next run of the plan", show=False),
         Binding("l", "turn(1)", "Next turn", show=False),
         Binding("h", "turn(-1)", "Previous turn", show=False),
-        Binding("slash", "search", "Search", show=False),
+        Binding("slash", "search", "Search", priority=True, show=False),
         Binding("n", "hit(1)", "Next hit", show=False),
         Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("question_mark", "help", "Help"),
@@ -93,14 +94,19 @@ class LabelScreen(Screen[None]):
     def on_mount(self) -> None:
         self.transcript = self.query_one(TranscriptView)
         self.panel = self.query_one(Pane)
+        self.set_focus(self.transcript)
+        self._fill()
+        self.call_after_refresh(self._begin)
+        if self.problem:
+            self.notify(self.problem, severity="warning", markup=False)
+
+    def _begin(self) -> None:
+        """Show the run; only now is it known how wide the view is."""
         self.transcript.show(Layout(blocks_of(self.run), self.transcript.text_width))
         for turn, stage in self.draft.stages.items():
             self._band(turn, stage)
         self.transcript.go_turn(1)
-        self.transcript.focus()
-        self._fill()
-        if self.problem:
-            self.notify(self.problem, severity="warning", markup=False)
+        self._status()
 
     # The sheet.
 
@@ -331,10 +337,12 @@ class LabelScreen(Screen[None]):
         self.transcript.go_share(event.share)
 
     def action_search(self) -> None:
+        if isinstance(self.focused, Input):
+            raise SkipAction  # A slash that is typed.
         field = self.query_one("#search", Input)
         field.add_class("-shown")
         field.value = ""
-        field.focus()
+        self.set_focus(field)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._close_search()
@@ -344,7 +352,7 @@ class LabelScreen(Screen[None]):
 
     def _close_search(self) -> None:
         self.query_one("#search", Input).remove_class("-shown")
-        self.transcript.focus()
+        self.set_focus(self.transcript)
 
     def action_hit(self, step: int) -> None:
         self.transcript.next_hit(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import work
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -52,7 +53,7 @@ class RunScreen(Screen[None]):
         Binding("e", "evidence(1)", "Evidence"),
         Binding("E", "evidence(-1)", "Previous piece of evidence", show=False),
         Binding("backspace", "back", "Back to where the last jump began", show=False),
-        Binding("slash", "search", "Search"),
+        Binding("slash", "search", "Search", priority=True),
         Binding("n", "hit(1)", "Next hit", show=False),
         Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("v", "tab", "Scorecard, plan, files, JSON", show=False),
@@ -98,7 +99,7 @@ class RunScreen(Screen[None]):
     def on_mount(self) -> None:
         self.transcript = self.query_one(TranscriptView)
         self.panel = self.query_one("#panel", Pane)
-        self.transcript.focus()
+        self.set_focus(self.transcript)
         self.load()
 
     # Loading.
@@ -211,7 +212,7 @@ class RunScreen(Screen[None]):
         side = self.query_one("#side")
         side.toggle_class("-hidden")
         if side.has_class("-hidden"):
-            self.transcript.focus()
+            self.set_focus(self.transcript)
 
     def on_pane_selected(self, event: Pane.Selected) -> None:
         self._select(event.target)
@@ -323,10 +324,12 @@ class RunScreen(Screen[None]):
     # Search.
 
     def action_search(self) -> None:
+        if isinstance(self.focused, Input):
+            raise SkipAction  # A slash that is typed.
         field = self.query_one("#search", Input)
         field.add_class("-shown")
         field.value = ""
-        field.focus()
+        self.set_focus(field)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._close_search()
@@ -338,7 +341,7 @@ class RunScreen(Screen[None]):
 
     def _close_search(self) -> None:
         self.query_one("#search", Input).remove_class("-shown")
-        self.transcript.focus()
+        self.set_focus(self.transcript)
 
     def action_hit(self, step: int) -> None:
         self.transcript.next_hit(step)

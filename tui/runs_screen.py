@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -34,7 +35,7 @@ class RunsScreen(Screen[None]):
     """Filter, table, a preview of the run under the cursor, and how many there are."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "focus_filter", "Filter"),
+        Binding("slash", "focus_filter", "Filter", priority=True),
         Binding("escape", "leave_filter", "Back to the table; once more: no filter", show=False),
         Binding("c", "compare", "Compare two"),
         Binding("R", "rejudge", "Judge"),
@@ -73,7 +74,7 @@ class RunsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.table = self.query_one(RunsTable)
-        self.table.focus()
+        self.set_focus(self.table)
         self._filter(self._query)
         self.list_runs()
 
@@ -159,7 +160,7 @@ class RunsScreen(Screen[None]):
         self._filter(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.table.focus()
+        self.set_focus(self.table)
 
     def _filter(self, text: str) -> None:
         try:
@@ -176,12 +177,14 @@ class RunsScreen(Screen[None]):
         self.table.show(self.rows, [n for n, row in enumerate(self.rows) if predicate(row)])
 
     def action_focus_filter(self) -> None:
-        self.query_one("#filter", Input).focus()
+        if isinstance(self.focused, Input):
+            raise SkipAction  # A slash that is typed.
+        self.set_focus(self.query_one("#filter", Input))
 
     def action_leave_filter(self) -> None:
         field = self.query_one("#filter", Input)
         if field.has_focus:
-            self.table.focus()
+            self.set_focus(self.table)
         elif field.value:
             field.value = ""
 

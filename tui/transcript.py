@@ -81,6 +81,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._counts: dict[int, int] = {}
         self._styles: dict[str, Style] = {}
         self._turn = 0
+        self._wanted: Row | None = None
         self._needle = ""
         self._hits: list[tuple[int, int]] = []
         self._hit = -1
@@ -139,7 +140,9 @@ class TranscriptView(ScrollView, can_focus=True):
         return [self.layout_.find(block, line) for block, line in self._hits[:500]]
 
     def on_resize(self, event: events.Resize) -> None:
-        anchor = self._anchor()
+        # A view that was never laid out cannot scroll yet: what was asked for then is done now.
+        anchor = self._wanted or self._anchor()
+        self._wanted = None
         self.layout_.resize(self.text_width)
         self._changed()
         self._return_to(anchor)
@@ -164,8 +167,11 @@ class TranscriptView(ScrollView, can_focus=True):
             self._go(self.layout_.find(anchor.block, anchor.line))
 
     def _go(self, y: int, context: int = 0) -> None:
-        # Only the scroll range knows where the end is; it is computed from virtual_size, set just before.
-        self.scroll_to(y=max(0, y - context), animate=False, force=True)
+        y = max(0, y - context)
+        if not self.size.height:
+            self._wanted = self.layout_.row(y) if y < self.layout_.height else None
+            return
+        self.scroll_to(y=y, animate=False, force=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)

@@ -69,7 +69,7 @@ def opened(tmp_path: Path) -> Open:
             **options,
         )  # fmt: skip
         try:
-            async with app.run_test(size=size) as pilot:
+            async with app.run_test(size=size, notifications=True) as pilot:
                 if ready:
                     await _until(pilot, lambda: app.runs_screen.listed)
                 yield app, pilot

@@ -1,0 +1,188 @@
+"""The raw bytes that a real terminal gets from every screen, for runs that try to steer it.
+
+A headless test cannot see this kind of fault, as nothing is ever written.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def _load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"tui_{name}", HERE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+payloads, terminal = _load("payloads"), _load("terminal")
+DATA = HERE.parent / "data"
+
+_POINTER = re.compile(rb"\x1b\]22;[a-z-]*\x07")
+"""Textual sets the shape of the mouse pointer; the one sequence of its own that ends in a bell."""
+
+
+def _check(output: bytes) -> None:
+    drawn = _POINTER.sub(b"", output)
+    found = [name for name, bad in payloads.FORBIDDEN.items() if bad in drawn]
+    assert found == [], f"{found} reached the terminal"
+
+
+def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
+    runs = payloads.hostile_run(tmp_path)
+    environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    steps: list[tuple[str, bytes | None]] = [
+        ("A", b"Analysis of the runs"), ("\x1b", None), ("/", None), ("evil\r", None), ("\r", b"Scorecard"),
+        ("]", None), ("e", None), ("d", None), ("Z", None), ("G", None), ("x", b"spelled out"), ("\x1b", None),
+        ("/", None), ("failed\r", b"hit 1"), ("v", b"plan.md from the file"), ("v", b"Delivered"), ("v", b"schema"), ("v", None),
+        ("?", b"Keys"), ("\x1b", None), ("a", b"of 2 turns"), ("1", None), ("r", None), ("r", None), ("]+e", None), ("\x13", b"Saved"), ("q", None),
+        ("q", None), ("c", None), ("R", b"heuristic"), ("\x1b", None),
+    ]  # fmt: skip
+    with terminal.Terminal(["browse", str(runs), "--annotator", "a\x1b[2J"], env=environment, size=(110, 32)) as tty:
+        tty.wait_for(b"1 runs")
+        tty.wait_for(b"sub")
+        for keys, words in steps:
+            before = len(tty.output)
+            tty.press(keys, 0.5 if keys == "\x1b" else 0.15)  # An escape and a letter at once are Alt and the letter.
+            if words is not None:
+                tty.wait_for(words, since=before)
+        tty.read(0.3)
+        assert tty.leave("q") == 0
+        _check(tty.output)
+        assert "␛[2J".encode() in tty.output
+        assert b"[red]" in tty.output
+    assert not list(tmp_path.glob("*.svg"))
+
+
+def test_hostile_scorecards_are_drawn_safely(tmp_path: Path) -> None:
+    """A scorecard is a file like any other: rationales, quotes, names and problems may hold anything."""
+    import json
+
+    text = payloads.ALL.replace("\ud800", "")
+    card = json.loads((DATA / "tui" / "cards.jsonl").read_text().splitlines()[1])
+    for key in ("id", "agent", "model", "task"):
+        card["run"][key] = f"{key}{text}"
+    card["judge"]["name"] = f"j{text}"
+    card["rubric"]["id"] = f"r{text}"
+    for stage in card["stages"].values():
+        stage["cap_reason"], stage["cap"] = text, 0.5
+        for criterion in stage["criteria"]:
+            criterion["rationale"], criterion["id"] = text, criterion["id"] + text
+            criterion["evidence"] = [{"turn": 1, "quote": text, "check": "not_found"}]
+        if stage.get("checks"):
+            stage["checks"]["problems"] = [text]
+    card["codes"][0] |= {"code": f"E3{text}", "why": text, "by": f"detector:{text}"}
+    card["warnings"], card["contradictions"] = [text], [{"criterion": text, "fact": text, "turns": [1]}]
+    file = tmp_path / "cards.jsonl"
+    file.write_text(json.dumps(card) + "\n")
+    with terminal.Terminal(["browse", str(file), "--store", "none"], env={"XDG_CONFIG_HOME": str(tmp_path)}) as tty:
+        tty.wait_for(b"1 runs")
+        for keys in ("\r", "]", "]", "d", "v", "v", "v", "v", "?", "\x1b", "q", "A", "\x1b", "R", "\x1b"):
+            tty.press(keys, 0.5 if keys == "\x1b" else 0.2)
+        assert tty.leave("q") == 0
+        _check(tty.output)
+        assert "␛[2J".encode() in tty.output
+
+
+def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
+    arguments = [
+        "browse",
+        str(DATA / "recorded" / "runs"),
+        "--cards",
+        str(DATA / "tui" / "cards.jsonl"),
+        "--store",
+        "none",
+    ]
+    with terminal.Terminal(arguments, env={"XDG_CONFIG_HOME": str(tmp_path)}) as tty:
+        tty.wait_for(b"15 runs")
+        assert tty.leave("q") == 0
+        assert b"\x1b[?1049l" in tty.output
+        assert b"\x1b[?25h" in tty.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["browse", "nowhere"], b"nowhere: no such file or folder"),
+        (["browse", ".", "--theme", "pink"], b"no theme 'pink'"),
+        (["browse", ".", "--track", "golf"], b"no track 'golf'"),
+    ],
+    ids=["no path", "no theme", "no track"],
+)
+def test_mistakes_are_told_before_the_screen_is_taken(arguments: list[str], says: bytes) -> None:
+    with terminal.Terminal(arguments) as tty:
+        tty.wait_for(says)
+        tty.read(0.2)
+        assert b"\x1b[?1049h" not in tty.output
+        assert tty.process.wait(5) == 2
+
+
+def test_without_a_terminal_it_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ambjudge.cli", "browse", "."],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"browse needs a terminal" in done.stderr
+    assert done.stdout == b""
+
+
+@pytest.mark.skipif(
+    shutil.which("tmux") is None, reason="tmux is not installed: the end-to-end test of the browser is NOT run"
+)
+def test_in_a_real_terminal_from_the_table_to_the_words(tmp_path: Path) -> None:
+    """The whole way in tmux at 80x24: find a run, open it, follow a criterion to its words, come back, quit."""
+    name = f"ambjudge-{uuid.uuid4().hex[:8]}"
+    runs, cards = DATA / "recorded" / "runs", DATA / "tui" / "cards.jsonl"
+    command = f"env XDG_CONFIG_HOME={tmp_path} {sys.executable} -m ambjudge.cli browse {runs} --cards {cards} --store none; echo ended $?; sleep 30"
+    tmux = ["tmux", "-L", name, "-f", "/dev/null"]
+
+    def screen(*words: str, seconds: float = 20) -> str:
+        end = time.monotonic() + seconds
+        while True:
+            shown = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True).stdout
+            if all(word in shown for word in words):
+                return shown
+            assert time.monotonic() < end, f"{words} never on the screen:\n{shown}"
+            time.sleep(0.1)
+
+    def press(*keys: str) -> None:
+        subprocess.run([*tmux, "send-keys", *keys], check=True)
+
+    subprocess.run([*tmux, "new-session", "-d", "-x", "80", "-y", "24", command], check=True)
+    try:
+        screen("15 runs", "bccd-lite-01", "100.0")
+        press("/", "code:E3 track:det", "Enter")
+        screen("15 runs · 2 shown")
+        press("Enter")
+        screen("bccd-lite-04", "Turn 1 · S1", "S1a plan.md exists")
+        press("]")
+        screen("Looked for")
+        press("d")
+        screen("E4: evidence 3")
+        press("3")
+        screen("S3 Validate")
+        press("L")
+        screen("bccd-std-01")
+        press("q")
+        screen("15 runs · 2 shown")
+        press("q")
+        screen("ended 0")
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
