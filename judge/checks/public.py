@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,11 @@ _NO_CASES = {
     "examples",
     "cache",
 }
+_NOT_INPUTS = frozenset(
+    (".py", ".pyc", ".sh", ".md", ".rst", ".ipynb", ".cfg", ".toml", ".yaml", ".yml", ".pt", ".pth", ".ckpt", ".onnx",
+     ".safetensors", ".bin", ".h5", ".pkl", ".joblib", ".gguf", "")
+)  # fmt: skip
+"""Suffixes of programs, documents and weights."""
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 _OUTPUT_LIKE = ("lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz", "sct.nii.gz", "enhanced.npy")
 
@@ -92,14 +98,14 @@ class PublicInputs:
 def find_public(public: Path, task: str | None) -> PublicInputs | None:
     """Cases under `public/<task>/<case>/` or `public/<case>/`; None when there is none for this task.
 
-    A case is a folder that directly holds a file; model zoos and hidden folders are none. InputError when `public` is
-    not a folder.
+    A case is a folder that directly holds the kind of input file that most of its neighbours hold; model zoos, tools and
+    hidden folders are none, whatever their names. InputError when `public` is not a folder.
     """
     if not public.is_dir():
         raise InputError("is not a folder of public inputs", "give DIR with DIR/<task>/<case>/ or DIR/<case>/", public)
     places = [public / name for name in _task_names(task) if (public / name).is_dir()]
     for place in (*places[:1], *(() if places else (public,))):
-        folders = {path.name: path for path in sorted(place.iterdir()) if _is_case(path)}
+        folders = _with_inputs({path.name: path for path in sorted(place.iterdir()) if _is_case(path)})
         if folders:
             return PublicInputs(root=place, folders=folders)
     return None
@@ -110,6 +116,24 @@ def _task_names(task: str | None) -> list[str]:
         return []
     short = task.removesuffix("-task")
     return list(dict.fromkeys((task, f"{short}-task", f"{short}-seg-task", short)))
+
+
+def _with_inputs(folders: dict[str, Path]) -> dict[str, Path]:
+    """Folders that hold the commonest kind of input; kinds that only programs and models come in do not count."""
+    kinds = {
+        name: {_suffix(child) for child in path.iterdir() if child.is_file()} - _NOT_INPUTS
+        for name, path in folders.items()
+    }
+    counts = Counter(kind for found in kinds.values() for kind in found)
+    if not counts:
+        return folders
+    most = max(counts.values())
+    common = {kind for kind, count in counts.items() if count == most}
+    return {name: path for name, path in folders.items() if kinds[name] & common}
+
+
+def _suffix(path: Path) -> str:
+    return "".join(path.suffixes[-2:]) if path.name.endswith(".gz") else path.suffix.lower()
 
 
 def _is_case(path: Path) -> bool:
