@@ -256,25 +256,23 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
     with styled():
         figure = blank(1.0 + 2.1 * lines)
         grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
-        axis = np.linspace(0.001, 0.8, 160)
-        x, y = np.meshgrid(axis, axis)
+        limit = 1.0 if rows[0]["robustness_value"] > 0.75 else 0.8
+        x = np.geomspace(1e-4, min(limit, 0.999), 300)
         for at, ax in enumerate(grid.flat):
             if at >= len(rows):
                 ax.remove()
                 continue
             row = rows[at]
-            rv = row["robustness_value"]
-            f = (rv * rv / (1 - rv)) ** 0.5
-            left = 1 - np.sqrt(y * x / (1 - x)) / f
-            ax.contour(
-                x, y, left, levels=[share for share, *_ in LEFT], colors=[colour for _, _, colour, _ in LEFT],
-                linewidths=[width for *_, width in LEFT], linestyles="solid",
-            )  # fmt: skip
+            rv = min(row["robustness_value"], 0.999)
+            # From bias / estimate = sqrt(R2_score * R2_code / (1 - R2_code)) / f, with f2 = RV2 / (1 - RV).
+            for share, _, colour, width in LEFT:
+                needed = ((1 - share) * rv) ** 2 / (1 - rv) * (1 - x) / x
+                ax.plot(x, np.where(needed <= 1.2 * limit, needed, np.nan), color=colour, linewidth=width)
             point(ax, rv, rv, ORANGE, size=5)
             ax.annotate(f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5)
             ax.set_title(f"{row['code']}: {signed(row['value'])} points")
-            ax.set_xlim(0, 0.8)
-            ax.set_ylim(0, 0.8)
+            ax.set_xlim(0, limit)
+            ax.set_ylim(0, limit)
             ax.set_aspect("equal")
         from matplotlib.lines import Line2D
 
