@@ -312,10 +312,11 @@ _MOST_FILES = 5_000
 
 def file_lines(run: Run) -> list[Line]:
     """The run's own files and what it delivered, by case."""
-    lines = [line((str(run.folder), "dim"), indent=2), line("")]
+    lines = [line((str(run.path), "dim"), indent=2), line("")]
     for path in (run.path, run.plan.path, run.plan.image_path, run.report.path if run.report else None):
         if path is not None:
-            lines.append(line(str(path.relative_to(run.folder)) if path.is_relative_to(run.folder) else str(path)))
+            full, folder = path.absolute(), run.folder.absolute()
+            lines.append(line(str(full.relative_to(folder)) if full.is_relative_to(folder) else path.name))
     outputs = run.outputs
     lines += [line(""), line((f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases", "head"))]
     if outputs.root is None:

@@ -311,18 +311,17 @@ def preview(row: RunRow) -> list[str]:
     if row.state == "waiting":
         return ["not scored yet", row.path]
     known = [(score, n) for n, score in enumerate(row.stages, 1) if score is not None]
-    bits = [f"lowest S{min(known)[1]} {decimals(min(known)[0])}"] if known else []
+    bits = [f"lowest S{min(known)[1]} {decimals(min(known)[0])}"] if known and min(known)[0] < 1 else []
     if row.primary:
         bits.append(f"primary failure {row.primary}")
-    for count, word in ((row.contradictions, "contradiction"), (row.unscored, "unscored item"), (row.unverified, "quote not found in its turn")):  # fmt: skip
-        if count:
-            bits.append(
-                f"{count} {word if count == 1 else word.replace('quote ', 'quotes ') if 'quote' in word else word + 's'}"
-            )
+    counts = (
+        (row.contradictions, "contradiction", "contradictions"), (row.unscored, "unscored item", "unscored items"),
+        (row.unverified, "quote not found in its turn", "quotes not found in their turns"),
+        (row.failed_calls or 0, "failed call", "failed calls"),
+    )  # fmt: skip
+    bits += [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
     if row.disqualified:
         bits.append("disqualified")
-    if row.failed_calls:
-        bits.append(f"{row.failed_calls} failed calls")
     return [
         " · ".join(bits) or "nothing stands out",
         f"{row.task or 'unknown task'} · {row.judge} · {row.rubric} · {row.path}",

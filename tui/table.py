@@ -346,6 +346,6 @@ class RunsTable(ScrollView, can_focus=True):
             if cell_len(text) > size:
                 text = set_cell_size(text, size - 1) + "…"
             text = text.rjust(size) if column.right else set_cell_size(text, size)
-            name = column.style(row) if column.style else ""
+            name = column.style(row) if column.style and not cursor else ""  # Grades are unreadable on the cursor.
             segments.append(Segment(text + " ", base + self._style(name) if name else base))
         return Strip(segments).adjust_cell_length(width, base)
