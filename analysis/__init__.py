@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .between_judges import judge_pairs
+    from .clusters import failure_clusters
     from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
     from .diagnostics import circularity, leave_one_out, placebo
     from .dose import cliff, recovery
@@ -21,18 +23,22 @@ if TYPE_CHECKING:
     from .planning import label_plan, power, variance_components
     from .ranking import leaderboard, pairwise, rank_sets
     from .raters import agreement, judge_labels, rater_agreement
+    from .report import write_report
     from .report_tables import TABLES, all_tables
+    from .results import Analysis, analyse
     from .robust import robustness
     from .selfchecks import selfcheck
     from .simulation import simulate
     from .validation import validate_scores
 
 _WHERE = {
+    "Analysis": "results",
     "Cohort": "frames",
     "Estimate": "estimate",
     "TABLES": "report_tables",
     "agreement": "raters",
     "all_tables": "report_tables",
+    "analyse": "results",
     "circularity": "diagnostics",
     "cliff": "dose",
     "code_effects": "effects",
@@ -46,8 +52,10 @@ _WHERE = {
     "effects_by": "heterogeneity",
     "explained_variance": "heterogeneity",
     "failure_rates": "descriptive",
+    "failure_clusters": "clusters",
     "frame": "frames",
     "judge_labels": "raters",
+    "judge_pairs": "between_judges",
     "judged_mean": "judge_error",
     "label_plan": "planning",
     "leaderboard": "ranking",
@@ -70,14 +78,17 @@ _WHERE = {
     "variance_components": "planning",
     "wide": "estimate",
     "write_frame": "frames",
+    "write_report": "report",
 }
 
 __all__ = [
     "TABLES",
+    "Analysis",
     "Cohort",
     "Estimate",
     "agreement",
     "all_tables",
+    "analyse",
     "circularity",
     "cliff",
     "code_effects",
@@ -90,9 +101,11 @@ __all__ = [
     "decompose_effects",
     "effects_by",
     "explained_variance",
+    "failure_clusters",
     "failure_rates",
     "frame",
     "judge_labels",
+    "judge_pairs",
     "judged_mean",
     "label_plan",
     "leaderboard",
@@ -115,6 +128,7 @@ __all__ = [
     "variance_components",
     "wide",
     "write_frame",
+    "write_report",
 ]
 
 

@@ -110,7 +110,7 @@ def agreement(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
         table = against_people(found, labels, annotator=name, judge=flags["judge"])
         title = f"Judge {flags['judge'] or ', '.join(map(str, judges))} against labels of {name}"
     else:
-        from ..analysis.judge_pairs import judge_pairs
+        from ..analysis.between_judges import judge_pairs
 
         found = _read(obj, paths)
         problems = found.problems
