@@ -51,6 +51,11 @@ _CHECK_CALLS = {"cuda.is_available", "device_count", "import_module", "cpu_count
                 "python_version", "which", "mem_get_info", "get_device_properties"}  # fmt: skip
 _DOWNLOADS = {"hf_hub_download", "snapshot_download", "urlretrieve", "download_url_to_file", "download"}
 _MADE_UP = {"zeros", "randn", "rand", "ones", "randint"}
+_RANDOM = {*_MADE_UP, "normal", "default_rng", "uniform", "standard_normal", "poisson", "randint", "full"}
+_READER = re.compile(
+    r"_*(?:re)?(?:load|read|open|list|get|iter|find|fetch|glob|collect|ids|paths?|main|parse|log|setup|seed)", re.I
+)
+"""Names of functions that bring data in rather than work on them."""
 _QUIET = ("no_grad", "inference_mode")
 _BUILTINS = frozenset(dir(builtins))
 _RESTORERS = re.compile(
@@ -144,6 +149,7 @@ class _Reader(Names):
         self.facts = Facts()
         self.params: set[str] = set()
         self.no_grad = 0
+        self.results: set[str] = set()
         self.memo: dict[tuple[str, bool], Facts] = shared.memo if shared else {}
         self.unknown_loops = 0
         self.imported: set[str] = set(shared.imported) if shared else set()
@@ -242,9 +248,13 @@ class _Reader(Names):
         names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         value = node.value
         output, model, length = self.is_output(value), self.is_model(value), self.size_of(value)
+        result = self.is_result(value)
+        if isinstance(value, ast.Call) and last_name(value) in ("parse_args", "parse_known_args"):
+            self.namespaces |= set(names)
         for name in names:
             self.sizes[name] = length
             (self.tainted.add if output else self.tainted.discard)(name)
+            (self.results.add if result else self.results.discard)(name)
             if model:
                 self.models.add(name)
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
@@ -284,6 +294,8 @@ class _Reader(Names):
         ):
             known, owner = self.library.functions[name]
         if known is not None and self.depth < 6 and base not in self.foreign:
+            if owner is not self.module and not _READER.match(name):
+                self.facts.note("applies_module", self.quote(node))
             self.enter(name, known, owner, node, output, size)
             if known.name != "forward":
                 return
@@ -322,6 +334,10 @@ class _Reader(Names):
             self.facts.note("classical_method", self.quote(node))
         if any(dotted.endswith(known) for known in _CHECK_CALLS):
             self.facts.note("checks_environment", self.quote(node))
+        if name in _RANDOM and self.depth == 0 and base in ("np", "numpy", "torch", "rng", "random"):
+            self.facts.note("made_up_input", self.quote(node))
+        if name == "print" and any(map(self.is_result, arguments)):
+            self.facts.note("shows_results", self.quote(node))
         if name in _DOWNLOADS or dotted.endswith("hub.load"):
             self.facts.note("obtains_weights", self.quote(node))
         if name in ("getsource", "help", "signature"):
@@ -440,6 +456,20 @@ class _Reader(Names):
                 )
             )
         return False
+
+    def is_result(self, node: ast.AST) -> bool:
+        """Whether the expression holds values that a model returned, its shape or type alone left out."""
+        if isinstance(node, ast.Attribute) and node.attr in ("shape", "dtype", "size", "ndim", "device"):
+            return False
+        if isinstance(node, ast.Name):
+            return node.id in self.results
+        if isinstance(node, ast.Call):
+            name = last_name(node.func)
+            if name in ("size", "len", "type", "numel", "dim"):
+                return False
+            if self.is_forward(node, name, first_name(node.func)):
+                return not mentions(node, _MADE_UP)
+        return any(map(self.is_result, ast.iter_child_nodes(node)))
 
     def quote(self, node: ast.AST) -> str:
         line = getattr(node, "lineno", 0)

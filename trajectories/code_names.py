@@ -57,6 +57,7 @@ class Names:
         self.models: set[str] = set(shared.models) if shared else set()
         self.files: dict[str, str] = dict(shared.files) if shared else {}
         self.options: set[str] = set(shared.options) if shared else set()
+        self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
         self.returns: dict[int, int | None] = shared.returns if shared else {}
 
     def is_output(self, node: ast.AST) -> bool:
@@ -103,21 +104,21 @@ class Names:
         if isinstance(node, ast.BoolOp | ast.IfExp):
             parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
             known = [s for s in (self.size_of(p, depth + 1) for p in parts) if s is not None]
-            return self.arguments if _is_argument(node) and self.arguments else max(known, default=None)
+            return self.arguments if self.is_argument(node) and self.arguments else max(known, default=None)
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
             return self.size_of(node.left, depth + 1)
         if isinstance(node, ast.BinOp):
             sides = [self.size_of(side, depth + 1) for side in (node.left, node.right)]
             return None if None in sides else min(ALL, sum(s for s in sides if s))
         if isinstance(node, ast.Attribute):
-            return self.arguments if _is_argument(node) else 1
+            return self.arguments if self.is_argument(node) else 1
         if isinstance(node, ast.Call):
             return self.size_of_call(node, depth)
         return 1
 
     def size_of_slice(self, node: ast.Subscript, depth: int) -> int | None:
         whole = self.size_of(node.value, depth + 1)
-        if _is_argument(node.value):
+        if self.is_argument(node.value):
             return self.arguments
         if isinstance(node.slice, ast.Tuple) and any(
             isinstance(e, ast.Slice) and e.lower is None and e.upper is None for e in node.slice.elts[:1]
@@ -127,6 +128,8 @@ class Names:
             return whole
         if not isinstance(node.slice, ast.Slice):
             return 1
+        if node.slice.upper is not None and self.is_argument(node.slice.upper) and self.arguments:
+            return min(ALL if whole is None else whole, self.arguments)
         low, high, step = (integer(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
         if whole is None or whole <= 1:
             return whole
@@ -183,6 +186,14 @@ class Names:
             return None
         return self.size_of(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else 1
 
+    def is_argument(self, node: ast.AST) -> bool:
+        """Whether the expression holds command line arguments."""
+        return any(
+            (isinstance(n, ast.Attribute) and (n.attr == "argv" or (isinstance(n.value, ast.Name) and n.value.id in self.namespaces)))
+            or (isinstance(n, ast.Name) and n.id == "argv")
+            for n in ast.walk(node)
+        )  # fmt: skip
+
     def texts(self, node: ast.AST) -> list[str]:
         """String constants in an expression, and those that its names hold."""
         found = [n.value[:300] for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
@@ -229,8 +240,3 @@ def _is_case(value: object) -> bool:
     return (isinstance(value, int) and not isinstance(value, bool)) or (
         isinstance(value, str) and bool(_CASE_ID.fullmatch(value))
     )
-
-
-def _is_argument(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Attribute) and (n.attr == "argv" or (isinstance(n.value, ast.Name) and n.value.id in ("args", "opt", "opts", "a")))
-               for n in ast.walk(node))  # fmt: skip

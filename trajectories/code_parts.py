@@ -24,10 +24,14 @@ _HEREDOC = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
 _TARGET = re.compile(r"(?:>{1,2}|\btee\s(?:-a\s)?)\s{0,8}([^\s<>|;&]{1,300})")
 _PYTHON = re.compile(r"\b(?:python[\d.]{0,5}|ipython|uv run)\b")
 _INLINE = re.compile(r"\bpython[\d.]{0,5}\s+(?:-[a-zA-Z]\s+){0,3}-c\s*(['\"])")
-_RUN = re.compile(
+_NO_HELP = r"(?![^\n;|&]{0,300}\s(?:--help\b|--version\b|-h(?:[ \t]*$|[ \t]*[\n;|&])))"
+RUN = re.compile(
     r"\b(?:python[\d.]{0,5}|torchrun|accelerate launch|bash|sh|Rscript|node)\s+(?:-[\w=]{1,20}\s+){0,4}(?:-m\s+)?([\w./~$\{\}-]{1,200}\.(?:py|sh|R|js|ipynb))\b"
-    r"|(?:^|[;&|]\s{0,3})(\./[\w./-]{1,200})"
+    + _NO_HELP
+    + r"|(?:^|[;&|]\s{0,3})(\./[\w./-]{1,200})"
+    + _NO_HELP
 )
+"""A script that is started; asking for its help starts nothing."""
 _PATCHED = re.compile(
     r"(?m)^(?:[AMU] (\S{1,300})|\*\*\* (?:Add|Update) File: (\S{1,300})|\+\+\+ (?:b/)?(\S{1,300}))[ \t]*$"
 )
@@ -93,7 +97,7 @@ def _patched(patch: str) -> str:
 
 def script_runs(shell: str) -> tuple[str, ...]:
     """Paths of the scripts that a shell text starts."""
-    return tuple(found[0] or found[1] for found in _RUN.findall(shell))
+    return tuple(found[0] or found[1] for found in RUN.findall(shell))
 
 
 def _looks_python(code: str) -> bool:

@@ -16,7 +16,8 @@ from typing import Literal
 
 from .code_facts import Facts, Library, Module, python_facts
 from .code_names import ALL, OUTPUT_PATTERN
-from .code_parts import Part, clip, script_runs, split
+from .code_parts import Part, clip, split
+from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches
 from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn
 from .shell_facts import shell_facts
@@ -30,14 +31,7 @@ _STAGE_COMMENT = re.compile(
     r"(?:^|\n)[ \t]{0,8}(?:#|//|--)[ \t#*=-]{0,8}(?:Stage |Step |Phase )?(S[1-5])\b", re.IGNORECASE
 )
 _STAGE_TEXT = re.compile(r"(?:^|[\n.:!;(*#] ?)\**(S[1-5])\b(?! ?(?:-|to|–) ?S?[1-5])")
-_CASE = re.compile(r"\b([A-Za-z][A-Za-z-]{0,19}[_-])(\d{2,10})\b")
-_SUBSET_FLAG = re.compile(
-    r"--(?:limit|n|num\w{0,12}|max\w{0,12}|first|subset\w{0,8}|pilot|smoke\w{0,8}|debug|dry\w{0,8}|quick|sample\w{0,8})\b[ =]{0,2}(\d{0,6})"
-)
-_SHELL_ALL = re.compile(
-    r"\bfor \w+ in [^;\n]{0,200}(?:\*|\$\(ls|`ls)|\bxargs\b|\|\s*while read|find [^|;\n]{0,200}-exec"
-)
-_SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(\d{1,6}) (\d{1,6})|\{(\d{1,6})\.\.(\d{1,6})\}")
+_CHECKER = re.compile(r"check|verif|valid|eval|score|inspect|view", re.IGNORECASE)
 _DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp)$|readme", re.IGNORECASE)
 _BRIEF_FILE = re.compile(
     r"(?<![\w/.-])((?:/?[\w.-]{1,60}/){0,8}[\w-]{1,60}\.(?:json|jsonl|txt|csv|parquet|md|pth?|npy|pkl|h5ad|png|pdf|html|onnx|bin))\b"
@@ -86,6 +80,12 @@ class TurnFeatures(Frozen):
     """A model is applied to something (a classical method shows as `writes_outputs` or `classical_method`)."""
     dummy_forward: bool = False
     """A model is applied to made-up input (zeros, random numbers)."""
+    made_up_input: bool = False
+    """Own code is tried on made-up arrays while no input is loaded."""
+    applies_module: bool = False
+    """Functions of a module of the run's own are called, other than its readers and listers."""
+    shows_results: bool = False
+    """What a model returned is printed, not just its shape."""
     classical_method: bool = False
     writes_module: bool = False
     """A source file is written or edited."""
@@ -200,20 +200,32 @@ def case_ids(run: Run) -> tuple[str, ...]:
         return run.listed_cases
     families: dict[str, dict[str, None]] = {}
     for turn in run.turns:
-        for prefix, digits in _CASE.findall(clip(turn.output)):
+        for prefix, digits in CASE.findall(clip(turn.output)):
             families.setdefault(prefix, {})[prefix + digits] = None
     delivered = run.outputs.cases
     if delivered:
-        found = _CASE.fullmatch(delivered[0])
+        found = CASE.fullmatch(delivered[0])
         seen = families.get(found.group(1), {}) if found else {}
         return delivered if len(delivered) >= len(seen) else tuple(sorted({*delivered, *seen}))
     best = max(families.values(), key=len, default={})
+    return tuple(sorted(best)) if len(best) >= 3 else _plain_ids(run)
+
+
+def _plain_ids(run: Run) -> tuple[str, ...]:
+    """Ids without a separator (q01, P017): a family of three or more that a listing shows, each on its own line."""
+    families: dict[str, set[str]] = {}
+    for turn in run.turns[:10]:
+        for line in clip(turn.output).split("\n"):
+            match = PLAIN_CASE.fullmatch(line.strip().rstrip("/:").rsplit("/", 1)[-1])
+            if match:
+                families.setdefault(match.group(1), set()).add(match.group(0))
+    best = max(families.values(), key=len, default=set())
     return tuple(sorted(best)) if len(best) >= 3 else ()
 
 
 def _world(run: Run) -> _World:
     ids = case_ids(run)
-    prefixes = frozenset(m.group(1) for m in map(_CASE.fullmatch, ids) if m)
+    prefixes = frozenset(m.group(1) for m in (CASE.fullmatch(i) or PLAIN_CASE.fullmatch(i) for i in ids) if m)
     pattern = OUTPUT_PATTERN
     if run.track is None:
         names = _named_deliverables(run.brief[:200_000])
@@ -300,6 +312,8 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
         or _CHECK_WORDS.search(turn.text[:2_000])
     ):
         quotes.setdefault("checks_outputs", quotes["reads_outputs"])
+    if "made_up_input" in quotes and not ("applies_module" in quotes and "loads_inputs" not in quotes and not cases):
+        del quotes["made_up_input"]
     if "prints_statistics" in quotes:
         quotes.setdefault("inspects_values", quotes["prints_statistics"])
     if "prints_shapes" in quotes:
@@ -394,37 +408,41 @@ def _shell(text: str, world: _World, facts: Facts, quotes: dict[str, str], start
     for name, quote in shell_facts(text, world.outputs).items():
         quotes.setdefault(name, quote)
     for source, target in re.findall(
-        r"([\w./-]{1,120}\.py)\b[^\n;|]{0,80}?(?:>|\s)\s{0,3}([\w./-]{1,120}\.py)\b", text[:20_000]
+        r"([\w./-]{1,120}\.py)\b[^\n;|&]{0,80}?(?:>|[ \t])[ \t]{0,3}([\w./-]{1,120}\.py)\b", text[:20_000]
     ):
         world.copy(source, target)
-    for path in script_runs(text):
-        name = PurePosixPath(path).name
-        started.append(path)
+    for launch in launches(text):
+        name = PurePosixPath(launch.path).name
+        started.append(launch.path)
         quotes.setdefault("runs_script", _line_with(text, re.compile(re.escape(name))))
+        asked = cases_asked(launch, world.prefixes)
         if name in world.files:
-            found = python_facts(world.files[name], world.library, world.outputs, _named_cases(text, world))
-            if found.scope == 1 and _SHELL_ALL.search(text):
-                found.scope = ALL
+            found = python_facts(world.files[name], world.library, world.outputs, asked)
+            if asked is not None and (found.scope == 1 or asked < found.scope or found.open_ended):
+                # A loop around the script, or a limit or ids given to it, say more than the script's own loop.
+                found.scope, found.open_ended = (asked if found.scope else 0), False
+                found.loaded = asked if found.loaded else 0
+            if launch.output is not None and launch.output.startswith("/") and not world.outputs.search(launch.output):
+                found.seen.pop("writes_outputs", None)  # sent to a scratch folder
             facts.merge(found)
         elif name in world.texts and name.endswith(".sh") and world.texts[name] != text:
             inner = world.texts.pop(name)
             _shell(inner, world, facts, quotes, started)
             world.texts[name] = inner
+        elif name not in world.texts and _delivers(launch, world):
+            # A given tool, whose code is not known: its command line names the place of the outputs.
+            facts.note("writes_outputs", quotes["runs_script"])
+            facts.scope = max(facts.scope, asked or 1)
 
 
-def _named_cases(text: str, world: _World) -> int | None:
-    """How many cases a command line asks for: ids, a counted range, a limit, or a wildcard."""
-    named = {p + d for p, d in _CASE.findall(text) if not world.prefixes or p in world.prefixes}
-    flag = _SUBSET_FLAG.search(text)
-    if flag is not None:
-        return int(flag.group(1)) if flag.group(1) else 1
-    if _SHELL_ALL.search(text):
-        return ALL
-    counted = _SEQUENCE.search(text)
-    if counted:
-        low, high = (int(g) for g in counted.groups() if g)
-        return max(1, high - low + 1)
-    return len(named) or None
+def _delivers(launch: Launch, world: _World) -> bool:
+    """Whether the command line sends results to the place of the outputs: by an option, or as the path after the input."""
+    if launch.output is not None:
+        return bool(world.outputs.search(launch.output))
+    if _CHECKER.search(PurePosixPath(launch.path).name):
+        return False
+    kinds = [bool(world.outputs.search(path)) for path in launch.paths]
+    return True in kinds and False in kinds
 
 
 def _python(text: str, world: _World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
@@ -529,7 +547,8 @@ def _label(size: int, total: int | None) -> Scope:
 def _cases_in(text: str, world: _World) -> tuple[str, ...]:
     if not world.known:
         return ()
-    return tuple(dict.fromkeys(p + d for p, d in _CASE.findall(text) if p + d in world.known))
+    found = (p + d for pattern in (CASE, PLAIN_CASE) for p, d in pattern.findall(text))
+    return tuple(dict.fromkeys(case for case in found if case in world.known))
 
 
 def _comment(turn: Turn) -> tuple[Stage, str] | None:

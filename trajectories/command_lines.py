@@ -1,0 +1,170 @@
+"""Command lines that start scripts: which script, with what arguments, and for how many cases.
+
+A pilot and the full run are often the same script; only the command line tells them apart (an id, a limit, a loop).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from .code_names import ALL
+from .code_parts import RUN
+
+CASE = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z-]{0,19}[_-])(\d{2,10})\b")
+"""A case id with a separator: patient_0001, sub-07."""
+PLAIN_CASE = re.compile(r"(?<![\w-])([A-Za-z]{1,12})(\d{2,6})(?![\w-])")
+"""A case id without one: q01, P017. Only trusted where a listing showed it."""
+
+_FLAG = re.compile(r"(?:^|(?<=\s))(--?[A-Za-z][\w-]{0,40})(?:=|[ \t]+|$)")
+_CASE_WORDS = frozenset(
+    "case id patient subject image question slice tile scan film sample example item study volume file input record row only".split()
+)
+_COUNT_WORDS = frozenset("limit first subset n k head take count num max pilot smoke quick debug dry test".split())
+_OTHER_WORDS = frozenset(
+    "size dir folder root path worker workers beam beams step steps epoch epochs batch thread threads token tokens new len length "
+    "height width out output outdir seed thr threshold model score scale sigma lr prob iter iters retries proc procs gpu".split()
+)
+_OUT_FLAG = re.compile(
+    r"(?:^|\s)(?:-o|--?(?:out|output|dst|dest|save|target|result)\w{0,12}(?:-\w{1,12})?)(?:=|\s+)(\S+)"
+)
+_CUT = re.compile(r"\bhead\s+-(?:n\s*)?(\d{1,6})|\bshuf\s+-n\s*(\d{1,6})|\bsed -n ['\"]?1,(\d{1,6})p")
+_LOOP = re.compile(r"\bfor \w+ in ([^;\n]{0,400})|\|\s*while\s[^;\n]{0,40}?read\b|\bxargs\b|find [^|;\n]{0,200}-exec")
+_SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(?:(\d{1,6}) )?(\d{1,6})\b|\{(\d{1,6})\.\.(\d{1,6})\}")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of a script by a shell."""
+
+    path: str
+    arguments: str
+    before: str
+    """What stands before it in the same text, at most 400 characters: loops and pipes around it."""
+
+    @property
+    def output(self) -> str | None:
+        """The place that an option such as -o or --out-dir names."""
+        found = _OUT_FLAG.search(self.arguments)
+        return found.group(1).strip("'\"") if found else None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(word.strip("'\"") for word in self.arguments.split() if "/" in word)
+
+
+def launches(shell: str) -> Iterator[Launch]:
+    """Scripts that a shell text starts, each with its command line."""
+    text = shell.replace("\\\n", " ")
+    for match in RUN.finditer(text):
+        end = _end(text, match.end())
+        arguments = text[match.end() : end]
+        yield Launch(match.group(1) or match.group(2), arguments, text[max(0, match.start() - 400) : match.start()])
+
+
+def _end(text: str, start: int) -> int:
+    """Where the arguments end: at a pipe, a semicolon, a redirection, a new line, but not inside $(...) or quotes."""
+    depth, quote = 0, ""
+    for i in range(start, min(len(text), start + 1_000)):
+        c = text[i]
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "'\"":
+            quote = c
+        elif c == "(":
+            depth += 1
+        elif c == ")":
+            depth -= 1
+            if depth < 0:
+                return i
+        elif depth <= 0 and c in ";|&>\n":
+            return i
+    return min(len(text), start + 1_000)
+
+
+def cases_asked(launch: Launch, prefixes: Collection[str]) -> int | None:
+    """How many cases a command line asks for: by ids, by a limit, by a loop around it; None when it does not say."""
+    arguments = launch.arguments
+    listed = _listed(arguments)
+    if listed is not None:
+        return listed
+    named = named_cases(arguments, prefixes)
+    flagged = _flagged(arguments)
+    if flagged is not None and flagged != 1:
+        return flagged
+    if named:
+        return len(named)
+    looped = _looped(launch.before)
+    return looped if looped is not None else flagged
+
+
+def named_cases(text: str, prefixes: Collection[str]) -> set[str]:
+    """Case ids in a text. With known prefixes only those; ids without a separator only if known."""
+    found = {p + d for p, d in CASE.findall(text) if not prefixes or p in prefixes}
+    return found | {p + d for p, d in PLAIN_CASE.findall(text) if p in prefixes}
+
+
+def _listed(words: str) -> int | None:
+    """Everything, or the first n, of a listing put on the command line: $(ls ...), a wildcard."""
+    if "$(" not in words and "`" not in words and "*" not in words:
+        return None
+    cut = _CUT.search(words)
+    if cut:
+        return max(1, int(next(g for g in cut.groups() if g)))
+    sequence = _counted(words)
+    if sequence is not None:
+        return sequence
+    return ALL if re.search(r"\*|(?:\$\(|`)\s*(?:ls|find|cat)\b", words) else None
+
+
+def _counted(text: str) -> int | None:
+    found = _SEQUENCE.search(text)
+    if found is None:
+        return None
+    low, high = (found.group(1) or "1", found.group(2)) if found.group(2) else (found.group(3), found.group(4))
+    return max(1, int(high) - int(low) + 1)
+
+
+def _flagged(arguments: str) -> int | None:
+    """Cases that options name: `--limit 3`, `-n 4`, `--cases a b`, `--image x.png`; a bare `--smoke` means one."""
+    marks = list(_FLAG.finditer(arguments))
+    for i, mark in enumerate(marks):
+        words = [
+            w[:-1] if len(w) > 3 and w.endswith("s") else w for w in re.split(r"[-_]", mark.group(1).strip("-").lower())
+        ]
+        words = ["study" if w == "studie" else w for w in words]
+        if _OTHER_WORDS.intersection(words):
+            continue
+        counts, cases = bool(_COUNT_WORDS.intersection(words)), bool(_CASE_WORDS.intersection(words))
+        if not (counts or cases):
+            continue
+        end = marks[i + 1].start() if i + 1 < len(marks) else len(arguments)
+        values = [v for v in re.split(r"[\s,]+", arguments[mark.end() : end].strip(" \t'\"")) if v]
+        if values and values[0].lower() in ("all", "-1"):
+            return ALL
+        if len(values) >= 1 and re.fullmatch(r"\d{1,6}", values[0]) and (counts or (cases and len(values) == 1)):
+            return max(1, int(values[0])) if int(values[0]) else None
+        if cases and values and not any("$" in v for v in values):
+            return len(values)
+        if counts and not values and not {"max", "num", "count", "n", "k"}.intersection(words):
+            return 1
+    return None
+
+
+def _looped(before: str) -> int | None:
+    """Cases of the shell loop that is open where the script starts."""
+    marks = [m for m in _LOOP.finditer(before) if not re.search(r"\bdone\b", before[m.end() :])]
+    if not marks:
+        return None
+    mark = marks[-1]
+    words = mark.group(1)
+    if words is None:  # the listing stands before the pipe
+        cut = _CUT.search(before[: mark.start()].rsplit("\n", 1)[-1])
+        return max(1, int(next(g for g in cut.groups() if g))) if cut else ALL
+    listed = _listed(words)
+    if listed is None:
+        listed = _counted(words)
+    if listed is None and "$" in words:
+        return ALL
+    return listed if listed is not None else len(words.split()) or None
