@@ -35,7 +35,8 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey",
+    r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey"
+    r"|\b(?:possible|potential|available|existing|evaluated|tested) (?:models?|methods?|approaches|algorithms?)\b",
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(r"\b(?:models?|methods?|approach|network|detector|classifier|algorithm)\b", re.IGNORECASE)
@@ -44,7 +45,7 @@ _VERDICT = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(?:^|\s)\(?[1-9a-h][.)]\s+")
-_ITEM = re.compile(r"^\s{0,8}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
+_ITEM = re.compile(r"^\s{0,16}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
 _TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
 _REASON = re.compile(
     r"because|since|chosen|choose|selected|rejected|dropped|discarded|not used|instead|better|worse|primary|fallback|cross-check|baseline|verdict|too (?:slow|large|big)|documented|accuracy|dice|ssim|robust|unavailable|available",
@@ -98,9 +99,29 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
         elif not row and _HEADING.search(line):
             sections += 1
             yield _inline(line)
-            if _TOP.match(line) or line.rstrip().endswith(":"):
-                below = lines[position + 1 : position + 401]
+            below = lines[position + 1 : position + 401]
+            if _ITEM.match(line):
+                yield _list(_indented(line, below))
+            elif _TOP.match(line) or line.rstrip().endswith(":") or _heads_list(line, below):
                 yield from (_list(below), _table(below), _headings(line, below))
+
+
+def _heads_list(line: str, below: list[str]) -> bool:
+    """A short line without marks of a heading, such as "Models considered", right above a list or a table."""
+    following = next((other for other in below[:2] if other.strip()), "")
+    short = len(line.split()) <= 6 and not line.rstrip().endswith((".", ","))
+    return short and bool(_ITEM.match(following) or following.lstrip().startswith("|"))
+
+
+def _indented(line: str, below: list[str]) -> list[str]:
+    """Lines that stand deeper than an item: the list of candidates under a numbered step of the plan."""
+    depth = _indent(line)
+    end = next((n for n, other in enumerate(below) if other.strip() and _indent(other) <= depth), len(below))
+    return below[:end]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _inline(line: str) -> tuple[str, ...]:
@@ -125,11 +146,11 @@ def _headings(line: str, below: list[str]) -> tuple[str, ...]:
 
 def _list(lines: list[str]) -> tuple[str, ...]:
     items: list[str] = []
+    base = next((_indent(line) for line in lines if _ITEM.match(line)), 0)
     for line in lines:
         match = _ITEM.match(line)
         if match:
-            indent = len(line) - len(line.lstrip())
-            if indent >= 4 and items:
+            if _indent(line) >= base + 4 and items:
                 continue
             if len(match.group(1).split()) >= 3:
                 items.append(match.group(1))

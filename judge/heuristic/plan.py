@@ -36,6 +36,28 @@ _BOXES = re.compile(
     r"\bbox(?:es)?\b|bbox|bounding|detector|detection model|YOLO|R-?CNN|RetinaNet|DETR|\bSSD\b|CenterNet|FCOS|EfficientDet|connected components|blobs?|peaks?|local maxima",
     re.IGNORECASE,
 )
+_LOCALISES = re.compile(
+    r"detector|detection (?:model|network|head)|YOLO|R-?CNN|RetinaNet|DETR|\bSSD\b|CenterNet|FCOS|EfficientDet|components|blobs?|peaks?|maxima|slid(?:e|ing)|windows?\b|heat ?maps?|\bCAM\b|Grad-?CAM|regress|contours?|regions? of|threshold|segment|anchors?|proposals?",
+    re.IGNORECASE,
+)
+_CLASSIFIER = re.compile(
+    r"\bclassif(?:ies|ier|ication (?:model|network))\b|image-level|label for the whole", re.IGNORECASE
+)
+_WHOLE_IMAGE_BOX = re.compile(
+    r"x1 ?[=:] ?0\D{1,8}y1 ?[=:] ?0\D{1,8}x2 ?[=:] ?(?:w|img|image|im)|\[0, ?0, ?(?:w|width)\w*, ?(?:h|height)|\b(?:whole|full|entire)[- ](?:image|scan|film|slide|picture|frame)\b[^\n]{0,20}\bbox|\bbox\b[^\n]{0,30}\b(?:whole|full|entire) (?:image|scan|film|slide|picture|frame)",
+    re.IGNORECASE,
+)
+_LOGITS = re.compile(
+    r"\b(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten) (?:output )?(?:logits|classes|outputs|class probabilities)\b|logits ?\[\w+, ?(\d{1,2})\]|\b(?:num_classes|n_classes) ?[=:] ?(\d{1,2})",
+    re.IGNORECASE,
+)
+_NUMBERS = {
+    w: n for n, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+}
+_MAPS_CLASSES = re.compile(
+    r"\bmap(?:s|ped|ping)?\b|relabel|\bindex|\bindices|reject|background|ignor|\bother\b|\bdrop|exclud|\bskip|offset|\b[0-9] ?[=:] ?[A-Za-z]",
+    re.IGNORECASE,
+)
 _ENHANCER = re.compile(
     r"\b(?:DnCNN|DRU-?Net\w*|SwinIR|Restormer|NAFNet|RED-?CNN|CTformer|BM[34]D|\w*ESRGAN|EDSR|RCAN|F?SRCNN|HAT|Noise2\w+|FFDNet|Uformer|U-?Net\w*|\w*GAN|auto-?encoder|non-?local means|NLM|total variation|TV\b|wavelets?|bilateral|anisotropic diffusion|wiener|diffusion model|denois\w+|super-?resol\w+ (?:network|model))",
     re.IGNORECASE,
@@ -180,6 +202,12 @@ def covers_classes(view: View) -> Finding:
     )
     if missing and not count:
         return unmet(f"The plan leaves out the classes {', '.join(missing[:5])}.", view.plan_quote(re.escape(names[0])))
+    outputs = _stated_outputs(view)
+    if classes and outputs and min(outputs) > len(classes) and not _MAPS_CLASSES.search(view.plan):
+        return unmet(
+            f"The model has {min(outputs)} outputs for {len(classes)} required classes and the plan maps none of them.",
+            view.plan_quote(re.escape(names[0])),
+        )
     where = view.plan_quote(rf"\b{re.escape(classes[0])}\b") if classes else None
     return met(
         view,
@@ -187,6 +215,13 @@ def covers_classes(view: View) -> Finding:
         view.plan_quote(re.escape(names[0])),
         where,
     )
+
+
+def _stated_outputs(view: View) -> set[int]:
+    """Numbers of outputs that model cards and code showed before the full run."""
+    shown = "\n".join(s.out for s in view.steps if s.ok and s.turn < view.boundary)
+    words = ("".join(match).lower() for match in _LOGITS.findall(shown))
+    return {_NUMBERS[w] if w in _NUMBERS else int(w) for w in words}
 
 
 def _brief_classes(brief: str) -> list[str]:
@@ -200,11 +235,15 @@ def _brief_classes(brief: str) -> list[str]:
 
 
 def gives_boxes(view: View) -> Finding:
-    """S1c of detection: a detector, or a stated way to boxes."""
+    """S1c of detection: a detector, or a stated way to boxes; what a classifier says of an image in a box is none."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
     chosen = _chosen(view)
     names = method_names(chosen, view.weight_names)
+    whole = _WHOLE_IMAGE_BOX.search(chosen)
+    if names and not _LOCALISES.search(chosen) and (whole or _classifier_only(view)):
+        what = "the box is the whole image" if whole else "the model is a classifier"
+        return unmet(f"No way to boxes is stated: {what}.", view.plan_quote(_WHOLE_IMAGE_BOX, re.escape(names[0])))
     if names and _BOXES.search(chosen):
         return met(
             view,
@@ -213,6 +252,12 @@ def gives_boxes(view: View) -> Finding:
             view.plan_quote(_BOXES),
         )
     return unmet("The plan names no detector and no way from its model to boxes.", view.plan_quote(r"\w"))
+
+
+def _classifier_only(view: View) -> bool:
+    """Plan or model card call the model a classifier, and neither speaks of a detector."""
+    told = view.plan + "\n".join(s.out for s in view.steps if s.ok and s.turn < view.boundary)
+    return bool(_CLASSIFIER.search(told)) and not re.search(r"\bdetector\b|detection model", told, re.IGNORECASE)
 
 
 def real_enhancer(view: View) -> Finding:

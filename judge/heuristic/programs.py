@@ -24,6 +24,8 @@ _COMMENT = re.compile(r"^[ \t]*#[^\n]*|(?<=[\s;])#[ \t][^\n]*", re.MULTILINE)
 _SHOWS = re.compile(r"\b(?:print|display|logging\.\w+|logger\.\w+|log|info)\(|\bassert\b|\becho\b|\bprintf\b")
 _MODULE_RUN = re.compile(r"\bpython[\d.]{0,5} -m ([\w.]{1,80})")
 _PROCESS = re.compile(r"subprocess|os\.system|sys\.executable|runpy|%run|\bexec\(")
+_HELP = re.compile(r"\.py\b[^\n|;&]{0,200}\s(?:--help|-h|--version)(?=[\s|;&]|$)")
+"""A script that is asked for its usage: it runs on nothing."""
 _REDIRECT = re.compile(r">\s{0,4}[\w./~$\{\}'\"-]{0,150}$")
 _MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
 _IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
@@ -44,6 +46,10 @@ class Step:
     attempted: str
     """`code` of every action, failed ones included."""
     out: str
+    usage_only: bool = False
+    """Every script that it starts was only asked for its usage (`--help`)."""
+    started: tuple[str, ...] = ()
+    """Command lines that start scripts whose text the agent did not write (tools that came with the task)."""
 
     @cached_property
     def shown(self) -> str:
@@ -102,6 +108,8 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
     attempted: list[str] = []
     out: list[str] = []
     passed = broken = False
+    helped = False
+    started: list[str] = []
     for position, action in enumerate(turn.actions):
         parts = split(action)
         ran = _COMMENT.sub("", "\n".join(_running(parts)))
@@ -109,6 +117,8 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
             if part.kind == "file" and part.path:
                 name = PurePosixPath(part.path).name
                 files[name] = f"{files.get(name, '')}\n{part.text}" if part.append else part.text
+        shell = "\n".join(part.text for part in parts if part.kind == "shell")
+        helped = helped or bool(_HELP.search(shell))
         used = _COMMENT.sub("", "\n".join(_used(ran, parts, files)))
         attempted += [ran, used]
         good = _passed(action) and (turn.index, position) not in failed
@@ -116,13 +126,34 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
             passed, broken = passed or good, broken or not good
         if good:
             own.append(ran)
+            started += _foreign(shell, files)
             code += [ran, used]
             if action.observation is not None:
                 out.append(action.observation.text)
     return Step(
         turn=turn.index, facts=fact, ok=passed, failed=broken, own=clip("\n".join(own)), code=clip("\n".join(code)),
         attempted=clip("\n".join(attempted)), out=clip("\n".join(out)),
+        usage_only=helped and not any(_runs_work(action) for action in turn.actions), started=tuple(started),
     )  # fmt: skip
+
+
+def _runs_work(action: Action) -> bool:
+    """An executed action does more than ask scripts for their usage: it runs Python text, or a script on something."""
+    if action.kind != "execute":
+        return False
+    parts = split(action)
+    shell = _HELP.sub("", "\n".join(part.text for part in parts if part.kind == "shell"))
+    working = any(part.kind not in ("file", "shell") and part.text.strip() for part in parts)
+    runs = [line for line in shell.split("\n") if "py_compile" not in line and script_runs(line)]
+    return working or bool(runs)
+
+
+def _foreign(shell: str, files: dict[str, str]) -> list[str]:
+    return [
+        line
+        for line in shell.replace("\\\n", " ").split("\n")
+        if not _HELP.search(line) and any(PurePosixPath(p).name not in files for p in script_runs(line))
+    ]
 
 
 def _passed(action: Action) -> bool:

@@ -23,6 +23,12 @@ _IMAGE_READ = re.compile(
 )
 _SHELL_LOOK = re.compile(r"\b(?:file|identify|nib-ls|fslinfo|fslhd|c3d|mrinfo|gdcminfo|dcmdump|exiftool)\b[ \t]+\S")
 _DIMENSIONS = re.compile(r"\d{2,5}\s*(?:,|x|×|X)\s*\d{1,5}|\b\d{2,5}\b")
+_TUPLE = re.compile(r"[\[(]\d{1,5}, ?\d{1,5}(?:, ?\d{1,5}){0,2}[\])]|\b\d{2,5} ?[x×] ?\d{2,5}\b")
+_FORM_SEEN = re.compile(
+    r"\b(?:u?int(?:8|16|32)|float(?:16|32|64)|bool|RGBA?|YCbCr|CMYK|I;16|min|max|range|spacing|dtype|mode)\b|'(?:L|1|P|I|F)'|[\[(]\d{1,5}, ?\d{1,5}[\])],? '?(?:L|P|I|F)\b",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(r"No module named '?([\w.]+)")
 _TRAINING = re.compile(
     r"\.backward\(|\b\w*optim(?:izer)?\w*\.step\(|\bopt\.step\(|autograd\.grad\(|torch\.optim\.\w+\(|\boptim\.(?:Adam|SGD|RMS)\w*\(|\b(?:model|net|network)\.fit\(|[Tt]rainer\.train\(|\bGradientTape\b|nnUNetv2_train"
 )
@@ -98,11 +104,12 @@ def _looks_at_inputs(step: Step) -> bool:
 
 
 def _quiet_look(step: Step) -> bool:
-    """Counters of (size, mode) over all inputs, printed as a whole: no `.shape` inside the print itself."""
-    return bool(
-        re.search(r"(?:Counter|set|unique)\(", step.code) and _IMAGE_READ.search(step.code) and _SHAPE.search(step.code)
-        and _FORM.search(step.code) and re.search(r"\(\(?\d{2,5}, \d{2,5}", step.out)
-    )  # fmt: skip
+    """Size and form of inputs collected first and printed later (a dictionary, a counter): no `.shape` in the print
+    itself, but a line of the output shows dimensions beside a type, a mode or a range. No model ran in that step."""
+    if FORWARD.search(step.code) or not _IMAGE_READ.search(step.code):
+        return False
+    computed = _SHAPE.search(step.code) and _FORM.search(step.code)
+    return bool(computed and any(_TUPLE.search(line) and _FORM_SEEN.search(line) for line in step.out.split("\n")))
 
 
 def _input_names(code: str) -> set[str]:
@@ -127,7 +134,15 @@ def _look_quote(view: View, step: Step) -> Evidence | None:
 
 
 def environment_works(view: View) -> Finding:
-    """S2c: an execution imports what the pipeline needs (or prints versions, installs packages) without failing."""
+    """S2c: an execution imports what the pipeline needs (or prints versions, installs packages) without failing.
+
+    Other packages that work do not stand for those of a model that was tried, never loaded, and lacked a package.
+    """
+    if missing := _never_available(view):
+        return unmet(
+            f"{missing.message[:80]}: the package stayed missing and the model never loaded.",
+            view.quote(missing.turn, re.escape(missing.message[:60]), where="out"),
+        )
     for step in view.steps:
         if (
             step.ok
@@ -144,6 +159,20 @@ def environment_works(view: View) -> Finding:
     if checked:
         return met(view, "The environment was asked and answered.", view.any_line(checked.turn))
     return unmet("No succeeded execution imports the packages that the pipeline needs.")
+
+
+def _never_available(view: View) -> Failure | None:
+    """A package that the agent failed to import and never imported later, in a run whose model never loaded."""
+    tried = any(LOADS.search(s.attempted) for s in view.steps)
+    if not tried or any(view.loads(s) for s in view.steps):
+        return None
+    for failure in view.failures:
+        if failure.family == "package" and (name := _MISSING.search(failure.message)):
+            module = re.escape(name.group(1).split(".")[0])
+            imported = re.compile(rf"^[ \t]*(?:import|from)[ \t]+{module}\b", re.MULTILINE)
+            if not any(s.ok and s.turn > failure.turn and imported.search(s.code) for s in view.steps):
+                return failure
+    return None
 
 
 def _working(view: View) -> Evidence | None:

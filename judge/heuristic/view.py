@@ -44,6 +44,13 @@ READS_INPUT = re.compile(
 CLASSICAL_CALL = re.compile(
     r"threshold_\w+\(|watershed\(|regionprops\(|find_contours\(|findContours\(|HoughCircles\(|blob_\w+\(|denoise_\w+\(|gaussian_filter\(|median_filter\(|KMeans\(|kmeans2?\(|RandomForest|LogisticRegression|(?:ndi|ndimage|measure)\.label\("
 )
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60})\(|\.([A-Za-z_]\w{1,60})\(")
+_DEFINED = re.compile(r"^[ \t]*def (\w{2,60})\(", re.MULTILINE)
+_AUXILIARY = re.compile(
+    r"load|read|open|list|get_|find|write|save|dump|export|print|show|plot|draw|check|valid|main|path|log",
+    re.IGNORECASE,
+)
+"""Names of functions around a method: they read, write or show, and their call applies nothing."""
 _LEARNED_WEIGHTS = re.compile(r"[\w/.-]{1,80}\.(?:pth?|onnx|ckpt|safetensors|gguf|tflite|h5)\b")
 
 
@@ -123,19 +130,45 @@ class View:
 
     def loads(self, step: Step) -> bool:
         """A succeeded step reads or fetches weights, or opens a model service."""
-        return step.ok and (step.facts.loads_model or step.facts.obtains_weights or bool(LOADS.search(step.code)))
+        return (
+            step.ok
+            and not step.usage_only
+            and (step.facts.loads_model or step.facts.obtains_weights or bool(LOADS.search(step.code)))
+        )
 
     def applies_model(self, step: Step) -> bool:
         """A succeeded step applies the model (or the classical method, in a run without a learned one)."""
-        if not step.ok:
+        if not step.ok or step.usage_only:
             return False
         if self.learned:
             return bool(FORWARD.search(step.code)) or step.facts.forward_pass
-        return self._classical(step)
+        return self._classical(step) or self.runs_tool(step) or bool(self.method_functions & _calls(step.own))
+
+    def runs_tool(self, step: Step) -> bool:
+        """A succeeded step starts a tool that came with the task on an input, with a deliverable as its output."""
+        return step.ok and any(DELIVERS.search(line) and self._names_input(line) for line in step.started)
+
+    def _names_input(self, line: str) -> bool:
+        """A command line has an argument beside its deliverable that lies where the inputs lie, or is a loop variable."""
+        words = [w for w in line.split() if not DELIVERS.search(w) and not w.endswith(".py")]
+        return any(w.startswith("$") or "/" in w or any(case in w for case in self.cases[:500]) for w in words)
+
+    @cached_property
+    def method_functions(self) -> frozenset[str]:
+        """Functions of the agent's own that a full run (also a failed one) calls: the classical method, when there is
+        no learned model. Those that read, write or show are left out."""
+        defined = {name for s in self.steps for name in _DEFINED.findall(s.attempted)}
+        called: set[str] = set()
+        for step in self.steps:
+            if self.is_batch(step):
+                called |= _calls(step.attempted)
+        return frozenset(n for n in called & defined if not _AUXILIARY.search(n))
 
     def delivers(self, step: Step) -> bool:
         """The step's executed code writes deliverables."""
-        if step.facts.writes_outputs:
+        if step.usage_only:
+            return False
+        if step.facts.writes_outputs or self.runs_tool(step):
             return True
         code = step.attempted
         return bool(DELIVERS.search(code) and SAVES.search(code)) and not step.facts.module_only
@@ -250,6 +283,11 @@ class View:
 
 
 MAX_SCAN = 2_000
+
+
+def _calls(code: str) -> set[str]:
+    """Names of the functions and methods that code calls; definitions are no calls."""
+    return {a or b for a, b in _CALL.findall(_DEFINED.sub("", code))}
 
 
 def _cuts(line: str, at: int) -> list[str]:

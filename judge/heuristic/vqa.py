@@ -8,7 +8,7 @@ from ..scorecard import Evidence
 from .names import WEIGHTS, model_names
 from .plan import NO_PLAN
 from .setup import model_works, weights_obtained
-from .view import Finding, View, met, unmet
+from .view import LOADS, Finding, View, met, unmet
 
 _NORMALISE = re.compile(
     r"normali[sz]|\bmap(?:s|ped|ping)?\b|\bpars(?:e|ing)\b|extract|match|option text|letter|lower-?case|regex|strip|synonym|fuzzy|fallback",
@@ -32,6 +32,11 @@ def runnable_model(view: View) -> Finding:
     names = model_names(spoken, view.weight_names)
     if not names:
         return unmet("No model is named in the plan or while planning.", view.plan_quote(r"\w"))
+    tried = next((s for s in view.steps if LOADS.search(s.attempted)), None)
+    if tried is not None and not any(view.loads(s) or (view.applies_model(s) and view.learned) for s in view.steps):
+        return unmet(
+            "Every attempt to load a model failed, and none replaced it.", view.quote(tried.turn, LOADS, where="code")
+        )
     ready = next((s for s in view.steps if view.loads(s) or (s.ok and WEIGHTS.search(s.out))), None)
     if ready is None:
         return unmet(f"{names[0]} is named, but was never found or loaded.", view.plan_quote(re.escape(names[0])))
