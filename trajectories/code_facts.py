@@ -42,6 +42,7 @@ _SAVES = {
     "save", "savez", "savetxt", "dump", "to_csv", "to_parquet", "to_json", "write_text", "imwrite", "imsave", "WriteImage",
     "write", "to_filename", "tofile", "savez_compressed", "write_h5ad", "write_bytes", "to_excel", "savefig", "writerow", "writerows",
 }  # fmt: skip
+_TABLES = {"writerows", "to_csv", "to_json", "to_parquet", "to_excel", "dump", "write", "write_text", "writelines"}
 _LOOKS = {"exists", "isfile", "isdir", "is_file", "is_dir", "stat", "getsize", *LISTING}
 _STATISTICS = {
     "min", "max", "mean", "std", "unique", "bincount", "value_counts", "sum", "percentile", "Counter", "describe", "nunique",
@@ -359,7 +360,9 @@ class _Reader(Names):
             writing = isinstance(mode, str) and any(c in mode for c in "wax")
         if writing:
             if output:
-                self.work("writes_outputs", node, size)
+                # One table, written once, holds the rows of all cases that a loop put into it.
+                rows = map(self.size_of, arguments) if name in _TABLES else ()
+                self.work("writes_outputs", node, max(size, *(r for r in rows if r is not None), 0))
             elif name != "open":
                 self.facts.note("writes_files", self.quote(node))
             return

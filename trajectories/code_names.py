@@ -150,6 +150,8 @@ class Names:
             return ALL
         if name in _PASS_THROUGH and node.args:
             return max((s for s in (self.size_of(a, depth + 1) for a in node.args) if s is not None), default=None)
+        if name in ("join", "dumps") and node.args:
+            return self.size_of(node.args[0], depth + 1)
         if name == "range":
             numbers = [integer(a) for a in node.args]
             if len(node.args) == 1 and numbers[0] is None:

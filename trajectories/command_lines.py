@@ -19,12 +19,93 @@ PLAIN_CASE = re.compile(r"(?<![\w-])([A-Za-z]{1,12})(\d{2,6})(?![\w-])")
 
 _FLAG = re.compile(r"(?:^|(?<=\s))(--?[A-Za-z][\w-]{0,40})(?:=|[ \t]+|$)")
 _CASE_WORDS = frozenset(
-    "case id patient subject image question slice tile scan film sample example item study volume file input record row only".split()
+    [
+        "case",
+        "id",
+        "patient",
+        "subject",
+        "image",
+        "question",
+        "slice",
+        "tile",
+        "scan",
+        "film",
+        "sample",
+        "example",
+        "item",
+        "study",
+        "volume",
+        "file",
+        "input",
+        "record",
+        "row",
+        "only",
+    ]
 )
-_COUNT_WORDS = frozenset("limit first subset n k head take count num max pilot smoke quick debug dry test".split())
+_COUNT_WORDS = frozenset(
+    [
+        "limit",
+        "first",
+        "subset",
+        "n",
+        "k",
+        "head",
+        "take",
+        "count",
+        "num",
+        "max",
+        "pilot",
+        "smoke",
+        "quick",
+        "debug",
+        "dry",
+        "test",
+    ]
+)
 _OTHER_WORDS = frozenset(
-    "size dir folder root path worker workers beam beams step steps epoch epochs batch thread threads token tokens new len length "
-    "height width out output outdir seed thr threshold model score scale sigma lr prob iter iters retries proc procs gpu".split()
+    [
+        "size",
+        "dir",
+        "folder",
+        "root",
+        "path",
+        "worker",
+        "workers",
+        "beam",
+        "beams",
+        "step",
+        "steps",
+        "epoch",
+        "epochs",
+        "batch",
+        "thread",
+        "threads",
+        "token",
+        "tokens",
+        "new",
+        "len",
+        "length",
+        "height",
+        "width",
+        "out",
+        "output",
+        "outdir",
+        "seed",
+        "thr",
+        "threshold",
+        "model",
+        "score",
+        "scale",
+        "sigma",
+        "lr",
+        "prob",
+        "iter",
+        "iters",
+        "retries",
+        "proc",
+        "procs",
+        "gpu",
+    ]
 )
 _OUT_FLAG = re.compile(
     r"(?:^|\s)(?:-o|--?(?:out|output|dst|dest|save|target|result)\w{0,12}(?:-\w{1,12})?)(?:=|\s+)(\S+)"

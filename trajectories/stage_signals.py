@@ -172,7 +172,10 @@ def _reasons(scene: Scene) -> Iterator[Reason]:
             {"S5": 1.5} if scene.place == "after" and scene.benchmark else {"S1": 0.3 if begun else 2.0},
         )
     if fact.stage_comment and fact.quotes.get("stage_comment", "").startswith(("#", "//", "--")):
-        yield "stage_comment", {fact.stage_comment: 2.5}
+        # Code is labelled, not its heading: where outputs are seen to be made, the comment only leans. A pass without
+        # outputs may be setup or validation, so there the comment keeps its weight.
+        shown = fact.writes_outputs and fact.cases_scope != "unknown"
+        yield "stage_comment", {fact.stage_comment: 1.5 if shown else 2.5}
     elif fact.stage_comment:
         yield "stage_comment", {fact.stage_comment: 1.0}
     yield from _planning(scene)
@@ -234,9 +237,10 @@ def _setup(scene: Scene) -> Iterator[Reason]:
         fact.loads_inputs
         and scene.planned
         and scene.place == "before"
-        and not (fact.inspects_inputs or fact.forward_pass)
+        and not (fact.inspects_inputs or fact.has("forward_pass", "writes_outputs") or _tries_own_code(fact))
     ):
-        yield "loads_inputs", {"S2": 2.0}
+        # After a pilot, single inputs are opened to see whether its results are right.
+        yield "loads_inputs", {"S3": 1.0} if scene.tested and fact.inputs_scope in ("one", "few") else {"S2": 2.0}
     if fact.module_only and scene.place == "during" and not scene.repairs:
         yield "module_only", {"S2": 1.5}
 
@@ -265,7 +269,12 @@ def _work(scene: Scene) -> Iterator[Reason]:
         yield "training", {"S3": 0.5}
     if fact.reads_outputs and scene.tested and place == "before":
         yield "reads_outputs", {"S3": 2.5}  # there is only the pilot's output yet
-    if fact.runs_script and not fact.forward_pass:
+    if scene.benchmark and _tries_own_code(fact) and not fact.has("forward_pass", "writes_outputs"):
+        yield "tries_own_code", {"S3": 3.0 if place == "during" else 2.2}
+    elif fact.made_up_input and not fact.has("forward_pass", "writes_outputs"):
+        # No case has been touched: the parts are being got to work.
+        yield "made_up_input", {"S2": 2.0}
+    elif fact.runs_script and not fact.forward_pass:
         # A script of one's own that neither runs a model nor makes anything: a unit test, or a look at the data.
         prepares = any(_PREPARE_SCRIPT.search(PurePosixPath(p).name) for p in fact.run_paths)
         looks = fact.loads_inputs and not scene.benchmark
@@ -296,7 +305,14 @@ def _is_load_test(fact: TurnFeatures) -> bool:
     whether model and data fit, not whether the result is right."""
     if fact.cases_scope != "one" or fact.compares_candidates or fact.writes_outputs:
         return False
-    return fact.checks_environment or fact.inputs_scope == "all" or (fact.inspects_shapes and not fact.inspects_values)
+    if fact.checks_environment or fact.inputs_scope == "all":
+        return True
+    return fact.inspects_shapes and not fact.has("inspects_values", "shows_results")
+
+
+def _tries_own_code(fact: TurnFeatures) -> bool:
+    """Functions of the run's own module applied to the inputs of some cases: a pilot, whatever the method is."""
+    return fact.applies_module and fact.loads_inputs and fact.inputs_scope in ("one", "few")
 
 
 def _handover(scene: Scene) -> Iterator[Reason]:
