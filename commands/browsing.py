@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +28,27 @@ def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
         raise AmbjudgeError("browse needs a terminal", "use score, segment or codes in a pipe")
     settings = load(Path(path), obj["config"])
     collection = collect(Path(path), settings, flags)
+    app = browser(collection, settings, flags)
     try:
-        browser(collection, settings, flags).run()
+        with _quiet_log():
+            app.run()
     finally:
         collection.close()
+    if app.failure is not None:
+        raise app.failure
     return 0
+
+
+@contextmanager
+def _quiet_log() -> Iterator[None]:
+    """No log lines while the browser has the screen: they would be written across it, and may quote a run."""
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    root.handlers[:] = [logging.NullHandler()]
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
 
 
 def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -> Browser:

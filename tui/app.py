@@ -87,6 +87,16 @@ class Browser(App[None]):
         level = "error" if severity == "error" else "warning" if severity == "warning" else "information"
         self.notify(sanitize_line(text), severity=level, markup=False, timeout=4)  # type: ignore[arg-type]
 
+    @property
+    def failure(self) -> Exception | None:
+        """The fault that ended the browser, if one did."""
+        return self._exception
+
+    def _fatal_error(self) -> None:
+        """Leave and let the command line tell the fault in one sanitised line; Textual's own traceback would print
+        values and messages as they are, and those may come from a run."""
+        self._close_messages_no_wait()
+
     # One run.
 
     def open_run(self, row: RunRow) -> None:

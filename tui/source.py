@@ -6,6 +6,7 @@ Listing gives rows in batches, from whatever scorecards there are. A run is read
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
     from ..trajectories.models import Run, Segmentation
+
+log = logging.getLogger(__name__)
 
 BATCH = 500
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
@@ -262,6 +265,9 @@ class Collection:
             )  # fmt: skip
         except AmbjudgeError as error:
             return row._replace(state="error", error=str(error))
+        except Exception as error:  # A fault of ours on one run must not end the reading of all the others.
+            log.exception("scoring %s", where)
+            return row._replace(state="error", error=f"internal error: {type(error).__name__}: {error}"[:300])
         return self.keep(row, card)
 
     def keep(self, row: RunRow, card: ScoreCard) -> RunRow:

@@ -52,7 +52,9 @@ def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
         ("?", b"Keys"), ("\x1b", None), ("a", b"of 2 turns"), ("1", None), ("r", None), ("r", None), ("]+e", None), ("\x13", b"Saved"), ("q", None),
         ("q", None), ("c", None), ("R", b"heuristic"), ("\x1b", None),
     ]  # fmt: skip
-    with terminal.Terminal(["browse", str(runs), "--annotator", "a\x1b[2J"], env=environment, size=(110, 32)) as tty:
+    with terminal.Terminal(
+        ["-v", "browse", str(runs), "--annotator", "a\x1b[2J"], env=environment, size=(110, 32)
+    ) as tty:
         tty.wait_for(b"1 runs")
         tty.wait_for(b"sub")
         for keys, words in steps:
