@@ -20,6 +20,12 @@ _DSEG = "dseg.nii.gz"
 _RANGE = re.compile(r"labels?\b[^.\n\d]{0,30}?(\d{1,3})\s*(?:-|–|to|\.\.+)\s*(\d{1,3})", re.IGNORECASE)
 _LIST = re.compile(r"labels?\b[^.\n{\d]{0,30}?\{?((?:\d{1,3}\s*,\s*)+(?:and\s+)?\d{1,3})\}?", re.IGNORECASE)
 
+_NAMED = re.compile(
+    r"labels?\b[^.\d]{0,40}?((?:\(?\d{1,3}\)?\s{0,2}[=:]?\s{0,2}[a-z][\w /()-]{0,40}(?:,|;|\n\s{0,9}[-*]?|\.)\s{0,9}(?:and\s)?){2,})",
+    re.IGNORECASE,
+)
+"""`0 background, 1 cortex` or `0 = background; 1 = cortex`, on one line or one a line."""
+
 
 def required_names(brief: str, task: str | None, names: set[str]) -> tuple[str, ...]:
     """The files of a case: lesion.nii.gz, with organ.nii.gz where the brief demands it and does not call it optional.
@@ -36,13 +42,17 @@ def required_names(brief: str, task: str | None, names: set[str]) -> tuple[str, 
 
 
 def allowed_labels(brief: str) -> frozenset[int] | None:
-    """The label set that a brief names ("labels 0-7", "labels {0, 1, 2}"), background 0 included; None if it names none."""
+    """The label set that a brief names ("labels 0-7", "labels {0, 1, 2}", "labels: 0 background, 1 cortex"), background 0 included; None if it names none."""
     if match := _RANGE.search(brief):
         first, last = int(match.group(1)), int(match.group(2))
         if first < last <= 255:
             return frozenset({0, *range(first, last + 1)})
     if match := _LIST.search(brief):
         return frozenset({0, *(int(number) for number in re.findall(r"\d+", match.group(1)))})
+    if match := _NAMED.search(brief):
+        numbers = [int(number) for number in re.findall(r"(?:^|[,;(\n])\s{0,9}[-*]?\s?(\d{1,3})\b", match.group(1))]
+        if len(set(numbers)) >= 2:
+            return frozenset({0, *numbers})
     return None
 
 
