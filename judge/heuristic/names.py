@@ -35,7 +35,7 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey"
+    r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey|\bconsidered\b"
     r"|\b(?:possible|potential|available|existing|evaluated|tested) (?:models?|methods?|approaches|algorithms?)\b",
     re.IGNORECASE,
 )
@@ -45,6 +45,8 @@ _VERDICT = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(?:^|\s)\(?[1-9a-h][.)]\s+")
+_REMARKED = re.compile(r"(?:^|[,;])\s{0,4}[\w+./-]{2,40}(?: [\w+./-]{1,40}){0,4} \([^()\n]{4,200}\)")
+"""A name with a remark in brackets, between commas: "U-Net (chosen), atlas (no registration tool here)"."""
 _ITEM = re.compile(r"^\s{0,16}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
 _TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
 _REASON = re.compile(
@@ -127,6 +129,9 @@ def _indent(line: str) -> int:
 def _inline(line: str) -> tuple[str, ...]:
     """Numbered or semicolon-separated candidates within one line."""
     numbered = _NUMBERED.split(line)[1:]
+    remarked = tuple(m.group().strip(" ,;") for m in _REMARKED.finditer(line.split(":", 1)[-1]))
+    if len(numbered) < 2 and len(remarked) >= 2:
+        return remarked
     parts = numbered if len(numbered) >= 2 else line.split(":", 1)[-1].split(";")
     return tuple(part.strip() for part in parts if len(part.split()) >= 3)
 

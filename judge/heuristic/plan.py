@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
+from .names import CLASSICAL, FAMILIES, WEIGHTS, candidates, method_names, model_names
 from .view import Finding, View, met, unmet
 
 NO_PLAN = "No plan.md came with the run and no succeeded execution wrote one."
@@ -57,6 +57,9 @@ _NUMBERS = {
 _MAPS_CLASSES = re.compile(
     r"\bmap(?:s|ped|ping)?\b|relabel|\bindex|\bindices|reject|background|ignor|\bother\b|\bdrop|exclud|\bskip|offset|\b[0-9] ?[=:] ?[A-Za-z]",
     re.IGNORECASE,
+)
+_UNOBTAINED = re.compile(
+    r"(?:No matching distribution found for|satisfies the requirement|No module named|Can't load [\w ]{2,30} for|Repository Not Found[^\n]{0,80}/) ?'?([\w-]{2,60})"
 )
 _ENHANCER = re.compile(
     r"\b(?:DnCNN|DRU-?Net\w*|SwinIR|Restormer|NAFNet|RED-?CNN|CTformer|BM[34]D|\w*ESRGAN|EDSR|RCAN|F?SRCNN|HAT|Noise2\w+|FFDNet|Uformer|U-?Net\w*|\w*GAN|auto-?encoder|non-?local means|NLM|total variation|TV\b|wavelets?|bilateral|anisotropic diffusion|wiener|diffusion model|denois\w+|super-?resol\w+ (?:network|model))",
@@ -120,10 +123,33 @@ def _chosen(view: View) -> str:
     return "\n".join(line for line in view.plan.split("\n") if not _SET_ASIDE.search(line))
 
 
+def _out_of_reach(view: View) -> Finding | None:
+    """A plan that rests on a model that could not be had, and names no other method: what ran was not planned.
+
+    The failure must name the model or its package with a word of the plan.
+    """
+    chosen = _chosen(view)
+    if view.learned or not view.plan or CLASSICAL.search(chosen) or any(view.loads(s) for s in view.steps):
+        return None
+    lower = chosen.lower()
+    for failure in view.failures:
+        missing = _UNOBTAINED.search(failure.message)
+        if missing and len(missing.group(1)) >= 4 and missing.group(1).lower() in lower:
+            name = missing.group(1)
+            return unmet(
+                f"The plan rests on {name}, which could not be had, and names no other method.",
+                view.plan_quote(re.escape(name)),
+                view.quote(failure.turn, re.escape(failure.message[:60]), where="out"),
+            )
+    return None
+
+
 def covers_target(view: View) -> Finding:
     """S1c of segmentation: the chosen model is named and the plan makes the lesion (when the task has one) with it."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
+    if refused := _out_of_reach(view):
+        return refused
     chosen = _chosen(view)
     names = method_names(chosen, view.weight_names)
     if not names:
@@ -153,6 +179,8 @@ def covers_labels(view: View) -> Finding:
     """S1c of multi-class segmentation: every required label is in the plan, with a mapping."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
+    if refused := _out_of_reach(view):
+        return refused
     names = method_names(_chosen(view), view.weight_names)
     required = _brief_labels(view.run.brief)
     lower = view.plan.lower()
@@ -186,6 +214,8 @@ def covers_classes(view: View) -> Finding:
     """S1c of classification: the plan's model, and every class that the brief lists."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
+    if refused := _out_of_reach(view):
+        return refused
     names = method_names(_chosen(view), view.weight_names)
     if not names:
         return unmet("The plan names no model or method that tells the classes apart.", view.plan_quote(r"\w"))
@@ -238,6 +268,8 @@ def gives_boxes(view: View) -> Finding:
     """S1c of detection: a detector, or a stated way to boxes; what a classifier says of an image in a box is none."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
+    if refused := _out_of_reach(view):
+        return refused
     chosen = _chosen(view)
     names = method_names(chosen, view.weight_names)
     whole = _WHOLE_IMAGE_BOX.search(chosen)

@@ -17,7 +17,8 @@ _ENTRY = re.compile(
     re.IGNORECASE,
 )
 _STUDY = re.compile(
-    r"(?:one|each|every|a|per)[ -]?(?:case|report)[^\n.]{0,40}\b(?:is|=|per|for|of)\b[^\n.]{0,30}\bstud(?:y|ies)|\bstud(?:y|ies)\b[^\n.]{0,60}\b(?:one|single|each|per)\b[^\n.]{0,20}\b(?:case|report)|per[- ]study|study[- ]level|case ?= ?(?:one )?study|not (?:one|per|each|an?) image|one report (?:per|for (?:each|every|a|the)) (?:study|case)|multi-?(?:view|image)",
+    r"(?:one|each|every|a|per)[ -]?(?:case|report)[^\n.]{0,40}\b(?:is|=|per|for|of)\b[^\n.]{0,30}\bstud(?:y|ies)|\bstud(?:y|ies)\b[^\n.]{0,60}\b(?:one|single|each|per)\b[^\n.]{0,20}\b(?:case|report)|per[- ]study|study[- ]level|case ?= ?(?:one )?study|not (?:one|per|each|an?) image|one report (?:per|for (?:each|every|a|the)) (?:study|case)|multi-?(?:view|image)"
+    r"|\b(?:images?|views?|films?)\)? (?:of|in|from|per) (?:the|a|an|one|each|every|its|that) study|\ba case (?:is|=) (?:a|one) study",
     re.IGNORECASE,
 )
 _ALL_IMAGES = re.compile(
@@ -44,6 +45,14 @@ _MANIFEST_READ = re.compile(
 _IMAGE_READ = re.compile(r"Image\.open\(|imread\(|dcmread\(|read_image\(|load_image\w*\(|nib\.load\(|ReadImage\(")
 _GROUPS = re.compile(
     r"groupby\(|defaultdict\(list\)|setdefault\([^)\n]*\[\]\)|\[['\"](?:images?|image_paths?|image_files?|views|files|paths)['\"]\]|\.get\(['\"](?:images?|image_paths?|image_files?|views)['\"]|study_id|\bfor \w+ in \w+\.images?\b|images_of|by_(?:case|study)",
+    re.IGNORECASE,
+)
+_FIRST_IMAGE = re.compile(
+    r"(?:Image\.open|imread|dcmread|read_image|load_image\w*)\([^\n]{0,120}\[0\]|\[['\"](?:images?|image_paths?|image_files?|views|files|paths)['\"]\]\[0\]"
+)
+"""Only the first image of a case is opened."""
+_EACH_IMAGE = re.compile(
+    r"\bfor \w+(?:, ?\w+)? in (?:enumerate\()?[^\n:]{0,60}(?:images?|image_paths?|image_files?|views|files|paths|names)\b",
     re.IGNORECASE,
 )
 _WRITES_REPORT = re.compile(r"report\.txt")
@@ -193,7 +202,14 @@ def images_from_manifest(view: View) -> Finding:
 
 
 def images_grouped(view: View) -> Finding:
-    """S2d: executed code that reads the manifest groups images by case or study."""
+    """S2d: executed code that reads the manifest groups images by case or study, and does not open the first alone."""
+    making = [s for s in view.steps if s.ok and _writes_report(view, s)]
+    first = next((s for s in making if _FIRST_IMAGE.search(s.code)), None)
+    if first is not None and not any(_EACH_IMAGE.search(s.code) for s in making):
+        return unmet(
+            "The code opens the first image of a case alone.",
+            next((q for s in view.steps if (q := view.quote(s.turn, _FIRST_IMAGE, where="code"))), None),
+        )
     return _met_by(
         view, lambda s: "manifest" in s.code.lower() and bool(_GROUPS.search(s.code)),
         "Executed code groups a case's images.", "No executed code groups the manifest's images by case.", _GROUPS,

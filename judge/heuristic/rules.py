@@ -31,7 +31,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "vqa": {
         "S1a": plan.plan_exists, "S1b": vqa.runnable_model, "S1c": vqa.schema_understood,
         "S1d": plan.three_candidates, "S1e": vqa.normalisation_planned, "S1f": vqa.smoke_planned,
-        "S2a": vqa.dataset_ready, "S2b": vqa.assets_ready, "S2c": setup.environment_works,
+        "S2a": vqa.dataset_ready, "S2b": vqa.assets_ready, "S2c": setup.environment_works_for_model,
         "S2d": setup.few_environment_failures, "S2e": vqa.question_answered, "S3": validate.answers,
     },
     "report_generation": {

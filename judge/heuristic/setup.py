@@ -134,15 +134,7 @@ def _look_quote(view: View, step: Step) -> Evidence | None:
 
 
 def environment_works(view: View) -> Finding:
-    """S2c: an execution imports what the pipeline needs (or prints versions, installs packages) without failing.
-
-    Other packages that work do not stand for those of a model that was tried, never loaded, and lacked a package.
-    """
-    if missing := _never_available(view):
-        return unmet(
-            f"{missing.message[:80]}: the package stayed missing and the model never loaded.",
-            view.quote(missing.turn, re.escape(missing.message[:60]), where="out"),
-        )
+    """S2c: an execution imports what the pipeline needs (or prints versions, installs packages) without failing."""
     for step in view.steps:
         if (
             step.ok
@@ -159,6 +151,16 @@ def environment_works(view: View) -> Finding:
     if checked:
         return met(view, "The environment was asked and answered.", view.any_line(checked.turn))
     return unmet("No succeeded execution imports the packages that the pipeline needs.")
+
+
+def environment_works_for_model(view: View) -> Finding:
+    """S2c of VQA: as `environment_works`; packages of image rules do not stand for those of a model that answers."""
+    if missing := _never_available(view):
+        return unmet(
+            f"{missing.message[:80]}: the package stayed missing and no model ever loaded.",
+            view.quote(missing.turn, re.escape(missing.message[:60]), where="out"),
+        )
+    return environment_works(view)
 
 
 def _never_available(view: View) -> Failure | None:

@@ -237,7 +237,7 @@ class View:
         for pattern in patterns:
             compiled = re.compile(pattern, re.IGNORECASE) if isinstance(pattern, str) else pattern
             for line in self.plan.split("\n"):
-                match = compiled.search(line)
+                match = compiled.search(line) or compiled.search(line.replace("**", "").replace("`", ""))
                 if match is None:
                     continue
                 for turn in (*self.plan_turns, PLAN_TURN):
