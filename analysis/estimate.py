@@ -148,7 +148,9 @@ def wide(table: pl.DataFrame) -> pl.DataFrame:
     """
     if "population" not in table.columns or table.is_empty():
         return table
-    keys = [*table.columns[: table.columns.index("estimand")], "estimand"]
+    # Numbers beside the estimate (an adjusted p, a detectable difference) differ between the two populations.
+    names = table.columns[: table.columns.index("estimand")]
+    keys = [*(name for name in names if not table.schema[name].is_float()), "estimand"]
     new = table.filter((pl.col("population") != "same") | pl.col("population").is_null())
     same = table.filter(pl.col("population") == "same")
     if new.is_empty():

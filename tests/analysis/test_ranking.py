@@ -155,3 +155,13 @@ def test_label_plan_oversamples_rare_codes_within_budget(table):
 def test_label_plan_at_the_edges(table, budget):
     small = table.head(40)
     assert label_plan(small, budget).height == min(budget, 40)
+
+
+def test_wide_keeps_the_same_task_interval_where_numbers_beside_it_differ() -> None:
+    from ambjudge.analysis import code_effects, simulate
+
+    effects = code_effects(simulate("paper", seed=3).frame())
+    shown = wide(effects)
+    estimated = shown.filter(shown["lo"].is_not_null())
+    assert estimated.height > 0
+    assert estimated["same_lo"].null_count() == 0
