@@ -110,6 +110,8 @@ _OTHER_WORDS = frozenset(
 _OUT_FLAG = re.compile(
     r"(?:^|\s)(?:-o|--?(?:out|output|dst|dest|save|target|result)\w{0,12}(?:-\w{1,12})?)(?:=|\s+)(\S+)"
 )
+_VARIABLE = re.compile(r"[\w.-]{0,80}\$\{?\w")
+"""A word that a shell variable completes (case_000$i) names no case by itself."""
 _CUT = re.compile(r"\bhead\s+-(?:n\s*)?(\d{1,6})|\bshuf\s+-n\s*(\d{1,6})|\bsed -n ['\"]?1,(\d{1,6})p")
 _LOOP = re.compile(r"\bfor \w+ in ([^;\n]{0,400})|\|\s*while\s[^;\n]{0,40}?read\b|\bxargs\b|find [^|;\n]{0,200}-exec")
 _SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(?:(\d{1,6}) )?(\d{1,6})\b|\{(\d{1,6})\.\.(\d{1,6})\}")
@@ -182,6 +184,7 @@ def cases_asked(launch: Launch, prefixes: Collection[str]) -> int | None:
 
 def named_cases(text: str, prefixes: Collection[str]) -> set[str]:
     """Case ids in a text. With known prefixes only those; ids without a separator only if known."""
+    text = _VARIABLE.sub(" ", text)
     found = {p + d for p, d in CASE.findall(text) if not prefixes or p in prefixes}
     return found | {p + d for p, d in PLAIN_CASE.findall(text) if p in prefixes}
 
