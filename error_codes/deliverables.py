@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from .class_signs import printed_strange_labels
 from .context import CodeContext
 from .output_facts import OutputFact
 from .registry import Finding, detector
@@ -51,6 +52,17 @@ def malformed_files(ctx: CodeContext) -> Iterable[Finding]:
     broken = tuple(f for f in ctx.facts.defects if f not in ctx.facts.missing)
     if broken:
         yield Finding(_turns(ctx), f"Delivered files break the required format: {_describe(broken)}.", 0.95)
+
+
+@detector("strange_labels", code="E5", stage="S5", independence="from_trace")
+def strange_labels(ctx: CodeContext) -> Iterable[Finding]:
+    """Masks that were listed after the last write hold label values that the brief does not allow."""
+    found = printed_strange_labels(ctx)
+    if found is not None:
+        turn, labels = found
+        shown = ", ".join(map(str, labels[:5]))
+        turns = tuple(sorted({t for t in (ctx.final_write, turn) if t}))
+        yield Finding(turns, f"The delivered masks hold the labels {shown}, which the brief does not allow.", 0.85)
 
 
 @detector("report_says_incomplete", code="E5", stage="S5", independence="from_trace")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
+from .class_signs import balanced, classes, distributions, never_given, one_class
 from .context import CodeContext
 
 MAX_LINES = 3_000
@@ -56,6 +57,13 @@ _VARYING = re.compile(
     r"(?:token\w{0,3}|mean|std|sigma|score|prob\w{0,8}|conf\w{0,8}|area|volume|dice|acc\w{0,6}|loss|voxels?|ssim|psnr|words?|chars?|len(?:gth)?|margin)"
     r"\W{0,4}$", re.IGNORECASE)  # fmt: skip
 
+_CORNER = r"['\"]?\s{0,2}[:=]\s{0,2}(-?\d{1,6}(?:\.\d{1,6})?)\s{0,2},\s{0,2}['\"]?"
+_BOX = re.compile(rf"\bx1{_CORNER}y1{_CORNER}x2{_CORNER}y2['\"]?\s{{0,2}}[:=]\s{{0,2}}(-?\d{{1,6}}(?:\.\d{{1,6}})?)")
+_PROSE = re.compile(r"\b(?:is|are|was|there|no|of|the|seen)\b", re.IGNORECASE)
+_NORMAL_STUDY = re.compile(
+    r"\b(?:no acute|unremarkable|within normal limits|(?:is|are) normal|normal (?:chest|study|heart|size))\b",
+    re.IGNORECASE,
+)
 _TRAINS = re.compile(r"\.backward\(|\bTrainer\(|TrainingArguments|optim(?:izer)?\.step\(|\.train\(\)[^\n]{0,80}loss")
 _PER_ITEM = re.compile(
     r"\b(?:tokens?|words?|char\w{0,7}|voxels?|pixels?|boxes|cells)\b\W{0,3}(?:count)?\W{0,4}$", re.IGNORECASE
@@ -68,7 +76,9 @@ _EXTREME = re.compile(
 def signs(ctx: CodeContext) -> tuple[Sign, ...]:
     """Signs in the outputs of turns that ran a model, wrote or checked outputs (S3 on), in order."""
     found: list[Sign] = []
-    classes = _classes(ctx.run.brief) if ctx.run.track == "detection" else ()
+    wanted = _classes(ctx.run.brief) if ctx.run.track == "detection" else ()
+    names = classes(ctx.run.brief) if ctx.run.track == "classification" else ()
+    even = balanced(ctx.run.brief)
     trains = any(f.training for f in ctx.features) or any(_TRAINS.search(t.code[:400_000]) for t in ctx.run.turns)
     for turn in ctx.run.turns:
         feature = ctx.feature(turn.index)
@@ -78,7 +88,8 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
         lines = [line[:600] for line in turn.output.splitlines()[-MAX_LINES:] if line.strip()]
         if lines:
             found.extend(_zero(turn.index, lines))
-            found.extend(_never(turn.index, lines, classes))
+            found.extend(_never(turn.index, lines, wanted))
+            found.extend(_labels(ctx, turn.index, lines, names, even))
             if ctx.stage(turn.index) == "S3" and feature.forward_pass:
                 found.extend(_empty_pilot(turn.index, lines))
             found.extend(_fallback(ctx, turn.index, lines))
@@ -89,6 +100,10 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
             found.extend(_constant(turn.index, lines))
             found.extend(_linear(turn.index, lines))
             found.extend(_twins(turn.index, lines))
+            if ctx.run.track == "detection":
+                found.extend(_same_box(turn.index, lines))
+            if ctx.run.track == "report_generation":
+                found.extend(_same_text(turn.index, lines))
     found.extend(_units(ctx))
     return tuple(found)
 
@@ -135,6 +150,48 @@ def _never(turn: int, lines: list[str], classes: tuple[str, ...]) -> Iterator[Si
         values = [int(m[1]) for line in lines if (m := pattern.search(line)) and case_of(line)]
         if len(values) >= 3 and not any(values):
             yield Sign("never", turn, f"no {name} in any of {len(values)} cases", (name,), 0.75)
+
+
+def _labels(ctx: CodeContext, turn: int, lines: list[str], names: tuple[str, ...], even: bool) -> Iterator[Sign]:
+    """Classification: a class that no case got, or one class for every case of a pilot or log."""
+    if not names:
+        return
+    total = ctx.facts.expected_cases if ctx.facts is not None else None
+    absent = never_given(lines, names, total, even)
+    if absent:
+        yield Sign("never", turn, f"{', '.join(absent)} in none of {total} cases", absent, 0.75 if even else 0.6)
+    alike = one_class(((case, line) for line in lines if (case := case_of(line))), names)
+    if alike:
+        yield Sign("one_class", turn, f"{alike[0]} in all {alike[1]} cases shown", names, 0.65)
+
+
+def _same_box(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """The same box in every one of at least four cases: a detector that looks at nothing."""
+    boxes: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for line in lines:
+        case, found = case_of(line), box_corners(line)
+        if case and found:
+            boxes[case] = found
+    if len(boxes) >= 4 and len(set(boxes.values())) == 1:
+        corners = ", ".join(next(iter(boxes.values()))[0])
+        yield Sign("same_box", turn, f"the box {corners} in all {len(boxes)} cases", (), 0.8)
+
+
+def _same_text(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """Reports: one and the same text for most of at least five cases, and it is not that of a normal study."""
+    texts = [" ".join(line.split()) for line in lines if len(line.split()) >= 8 and _PROSE.search(line)]
+    texts = [text for text in texts if case_of(text) is None or not re.search(r"\d", text[:60])]
+    if len(texts) < 5:
+        return
+    common = max(texts, key=texts.count)
+    share = texts.count(common) / len(texts)
+    if share >= 0.6 and not _NORMAL_STUDY.search(common):
+        yield Sign("same_text", turn, f"{texts.count(common)} of {len(texts)} reports read {common[:60]}", (), 0.7)
+
+
+def box_corners(line: str) -> tuple[tuple[str, ...], ...]:
+    """Corners (x1, y1, x2, y2) of all boxes that a line shows by name."""
+    return tuple(m.groups() for m in _BOX.finditer(line))
 
 
 def _empty_pilot(turn: int, lines: list[str]) -> Iterator[Sign]:
@@ -279,6 +336,8 @@ _MENTION = {
     "constant": re.compile(r"\b(?:constant|identical|same (?:value|number)|every(?:thing| \w+) (?:is|has|gets)|suspicious|cannot be right)\b", re.I),
     "twins": re.compile(r"\b(?:identical|same (?:values?|results?|numbers?|accuracy)|no difference|equal(?:s|ly)?|indistinguishable)\b", re.I),
     "one_class": re.compile(r"\b(?:one class|single class|all (?:cases|tiles|images|answers) (?:are|as|get)|only (?:one )?class|imbalance|collaps)", re.I),
+    "same_box": re.compile(r"\b(?:same box|identical|whole[- ]image|full[- ]image|entire image|every box|cannot be right|suspicious)\b", re.I),
+    "same_text": re.compile(r"\b(?:same (?:text|report|wording)|identical|duplicat\w{1,4}|repeated|repetit\w{1,4}|collaps\w{1,4}|suspicious)\b", re.I),
     "unloaded": re.compile(r"\b(?:newly initiali[sz]ed|missing keys|not (?:been )?loaded|random(?:ly)? initiali|expected|head is)\b", re.IGNORECASE),
 }  # fmt: skip
 
@@ -300,7 +359,20 @@ def answered(ctx: CodeContext, sign: Sign) -> bool:
         return any(_said_of(name, pattern, words) or _found_later(ctx, sign.turn, name) for name in sign.subject)
     if pattern.search(words):
         return True
+    if sign.kind == "one_class" and len(sign.subject) > 1:  # of a part of the cases: lifted when all classes come up
+        return _all_classes_later(ctx, sign)
     return any(_names(case, words) for case in sign.subject)
+
+
+def _all_classes_later(ctx: CodeContext, sign: Sign) -> bool:
+    for turn in ctx.run.turns[sign.turn - 1 :]:
+        lines = [line[:600] for line in turn.output.splitlines()[-MAX_LINES:]]
+        if any(all(counts.get(name) for name in sign.subject) for counts in distributions(lines, sign.subject)):
+            return True
+        given = {n for n in sign.subject for line in lines if case_of(line) and re.search(rf"\b{re.escape(n)}\b", line)}
+        if turn.index > sign.turn and len(given) > 1 and len(given) * 2 > len(sign.subject):
+            return True
+    return False
 
 
 def _said_of(name: str, pattern: re.Pattern[str], words: str) -> bool:

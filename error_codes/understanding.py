@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from .context import CodeContext, names_weights
 from .registry import Finding, detector
+from .signs import box_corners, case_of
 
 _INFERENCE_ONLY = re.compile(
     r"inference[ -]only|no (?:model )?(?:training|fine-?tuning)|(?:do not|don't|must not|without|forbidden:?) (?:any )?(?:train|fine-?tun)"
@@ -34,6 +35,14 @@ _FAKE = re.compile(
     r"|\b(?:create|generate|make)_(?:synthetic|dummy|fake|mock|simulated|toy)\w{0,30}",
     re.IGNORECASE,
 )
+_WHOLE_BOX = re.compile(
+    r"x1['\"]?\s{0,2}[:=]\s{0,2}0(?:\.0)?\s{0,2},\s{0,2}['\"]?y1['\"]?\s{0,2}[:=]\s{0,2}0(?:\.0)?\s{0,2},\s{0,2}['\"]?x2['\"]?\s{0,2}[:=]\s{0,2}"
+    r"(?:w|width|im(?:age|g)?\.(?:size\[0\]|width)|im(?:age|g)?\.shape\[1\])\b", re.IGNORECASE)  # fmt: skip
+MAX_LINES = 3_000
+"""Lines of one output that are read, from the end."""
+_MODEL_ACCESS = frozenset({"model", "network", "package", "memory", "device", "disk"})
+TRIED_HARD = 2
+"""Turns that failed on access to a model from which a run without one counts as kept from it."""
 _RANDOM = re.compile(r"\b(?:np\.random|random\.(?:random|uniform|gauss|randint|choice)|torch\.randn?|rng\.)")
 
 
@@ -94,11 +103,42 @@ def prescribed_model_not_used(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("no_model_behind_answers", code="E1", stage="S4", independence="from_trace")
 def no_model_behind_answers(ctx: CodeContext) -> Iterable[Finding]:
-    """vqa: answers were delivered and no executed code ever loaded and called a model."""
+    """vqa: answers were delivered and no executed code ever loaded and called a model.
+
+    A run that tried for a model and was kept from it has another fault (E2, and E3 for what it handed in): its approach
+    was right.
+    """
     if ctx.run.track != "vqa" or ctx.facts is None or ctx.facts.model_call_found is not False:
+        return
+    kept = {f.turn for f in ctx.failures if f.environment and f.family in _MODEL_ACCESS and f.confidence >= 0.7}
+    if len([t for t in kept if ctx.final_write is None or t <= ctx.final_write]) >= TRIED_HARD:
         return
     if ctx.facts.completion and ctx.final_write:
         yield Finding((ctx.final_write,), "Answers were delivered although no model was ever called.", 0.8)
+
+
+@detector("image_label_as_box", code="E1", stage="S4", independence="from_trace")
+def image_label_as_box(ctx: CodeContext) -> Iterable[Finding]:
+    """Detection: one label for the whole image is written as a box over all of it; nothing is located (wrong target)."""
+    final = ctx.final_write
+    if ctx.run.track != "detection" or final is None or not ctx.handed_over:
+        return
+    for turn in sorted({final, *ctx.checks}):
+        shown = {}
+        for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:]:
+            case, boxes = case_of(line), box_corners(line[:600])
+            if case and boxes:
+                shown[case] = boxes
+        whole = [boxes for boxes in shown.values() if len(boxes) == 1 and float(boxes[0][0]) <= 0 >= float(boxes[0][1])]
+        if (len(shown) >= 3 and len(whole) == len(shown)) or (
+            turn == final and not shown and _WHOLE_BOX.search(ctx.turn(final).code[:200_000])
+        ):
+            planned = ctx.run.plan.turn if _WHOLE_BOX.search((ctx.run.plan.text or "")[:200_000]) else None
+            turns = tuple(sorted({t for t in (planned, final) if t}))
+            yield Finding(
+                turns, "Every box spans the image from its corner: an image label is handed in as a detection.", 0.8
+            )
+            return
 
 
 @detector("invented_name", code="E1", stage="S2", independence="from_trace")

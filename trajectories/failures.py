@@ -79,7 +79,9 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("model", re.compile(
         r"error\(s\) in loading state_dict|size mismatch for |unexpected key\(s\) in state_dict|missing key\(s\) in state_dict"
         r"|invalid load key|UnpicklingError|weights only load failed|PytorchStreamReader|not a valid model identifier"
-        r"|does not appear to have a file named|can't load (?:the model|tokenizer|config|feature)|SafetensorError"
+        r"|does not appear to have a file named|can't load (?:the (?:model|config)|(?:\w{1,12} )?(?:tokenizer|config|feature|processor))|SafetensorError"
+        r"|does not recognize this architecture|unrecognized (?:model|configuration class|processing class) |tokenizer class \S{1,60} does not exist"
+        r"|couldn't instantiate the backend tokenizer|unable to load (?:weights|vocabulary|tokenizer)"
         r"|no file named (?:pytorch_model|model\.)|couldn't find (?:any )?(?:model|checkpoint|weights)"
         r"|checkpoint .{0,60}(?:not found|does not exist)|could not load model|RepositoryNotFound|GatedRepo"
         r"|RevisionNotFound|EntryNotFound|DatasetNotFound|couldn't find .{0,80} on the (?:hugging ?face )?hub", re.I)),
@@ -90,6 +92,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|failed to establish a new connection|unable to resolve host|HTTP Error \d|HTTPError|client error|server error"
         r"|(?:status|error|http)[ :]+(?:code )?(?:401|403|404|407|429|500|502|503|504)\b|too many requests|rate ?limit"
         r"|\b(?:401 Unauthorized|403 Forbidden|404 Not Found)|api[ _-]?key|AuthenticationError|unauthorized"
+        r"|couldn't connect to '?https?://|outgoing traffic has been disabled"
         r"|OfflineModeIsEnabled|LocalEntryNotFound|URLError|WebFetch|unable to access 'http", re.I)),
     ("package", re.compile(
         r"ModuleNotFoundError|No module named|ImportError|cannot import name|DLL load failed|PackageNotFoundError"

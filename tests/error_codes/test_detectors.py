@@ -41,6 +41,37 @@ TRAIN = LOAD + "loss = f(net(x)); loss.backward(); optimizer.step()\n"
 BLOCK = "WARNING (1/1): SANDBOX VIOLATION at turn 2.\nViolation: BLOCKED: forbidden pattern '.backward('\nYour code was blocked and not executed."
 
 
+HUB = TRACE.format(line=3, error="OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.")
+ARCHITECTURE = TRACE.format(line=2, error="ValueError: The checkpoint has model type `medqa_t5` but Transformers does not recognize this architecture.")
+PROCESSOR = TRACE.format(line=2, error="OSError: Can't load image processor for 'org/blip'. If you were trying to load it from the hub, make sure you have no folder of that name.")
+FROM_HUB = "from transformers import AutoModel\nm = AutoModel.from_pretrained('{}')\n"
+ANSWER = say("Answer.", "json.dump(a, open('/workspace/agents_outputs/q_1/answer.json','w'))", "ok")
+VQA = {"track": "vqa", "task": "slake-task"}
+DETECTION = {"track": "detection", "task": "bccd-det-task"}
+CLASSES = {"track": "classification", "task": "nct-crc-cls-task", "extra": "TASK. Classify 40 tiles as ADI, LYM, STR or TUM."}
+EVEN = CLASSES | {"extra": "TASK. Classify 40 tiles as ADI, LYM, STR or TUM (ten of each)."}
+REPORTS = {"track": "report_generation", "task": "iu-xray-report-task"}
+TISSUES = {"extra": "OUTPUT. Integer labels: 0 background, 1 CSF, 2 grey matter, 3 white matter. No other label may occur."}
+LISTING = say("Labels.", CHECK, "\n".join(f"patient_{i:04d} {{0: 71{i}, 24: 12{i}, 41: 9{i}, 42: 8{i}}}" for i in range(1, 9)))
+ALLOWED = say("Labels.", CHECK, "\n".join(f"patient_{i:04d} {{0: 71{i}, 1: 12{i}, 2: 9{i}, 3: 8{i}}}" for i in range(1, 9)))
+VALUES = say("Values.", CHECK, "\n".join(f"patient_{i:04d} values [{i}00 24{i} 41]" for i in range(1, 9)))
+HELP = "usage: smooth.py IN OUT [--sigma S] [--blend B]\nB is the share of the filtered image (0 = input, 1 = filtered). Default 0.\n"
+SMOOTH = "for d in /data/public/p_*; do python /data/public/tools/smooth.py $d/x.npy /workspace/agents_outputs/$(basename $d)/enhanced.npy {}; done"
+CARD = "`net.pt`: five logits: index 0 is a reject class, 1 ADI, 2 LYM, 3 STR, 4 TUM."
+
+
+def boxes(corners, log="image_{:04d} [{{'class': 'rbc', 'x1': {}, 'y1': {}, 'x2': {}, 'y2': {}, 'score': 0.9}}]"):
+    return "\n".join(log.format(i, *corners(i)) for i in range(1, 9))
+
+
+def tiles(label):
+    return "\n".join(f"tile_{i:04d} {label(i)} 0.9{i}" for i in range(1, 9))
+
+
+def texts(text):
+    return "\n".join(f"== study_{i:04d}/report.txt 165\n{text(i)}" for i in range(1, 8))
+
+
 def blocked(code, text=BLOCK):
     return say("Adapt.", code, err=text, exit_code=-1)
 
@@ -48,6 +79,7 @@ def blocked(code, text=BLOCK):
 # name -> rows of (id, turns, stages, number of findings, options)
 TABLE = {
     "repeated_code_failure": [
+        ("no-model-to-be-had-is-not-code", [fail(ARCHITECTURE, FROM_HUB.format("/m/medqa")), fail(HUB, FROM_HUB.format("t5-small")), fail(ARCHITECTURE, FROM_HUB.format("/m/medqa")), ANSWER], "S2 S2 S2 S4", 0, VQA),
         ("three-failures", [fail(), fail(), fail(), GOOD, LOOK, SUBMIT], "S4 S4 S4 S4 S5 S5", 1, {}),
         ("hidden-by-a-pipe", [fail(), say("Tail.", BATCH, SHAPE), fail(), GOOD, SUBMIT], "S4 S4 S4 S4 S5", 1, {}),
         ("two-failures-fixed", [fail(), fail(), GOOD, LOOK, SUBMIT], "S4 S4 S4 S5 S5", 0, {}),
@@ -60,6 +92,8 @@ TABLE = {
         ("access-failures-are-not-code", [fail(NO_PIP, "pip install monai", language="bash")] * 3, "S2 S2 S2", 0, {}),
     ],
     "repeated_access_failure": [
+        ("one-model-three-ways", [fail(ARCHITECTURE, FROM_HUB.format("/m/medqa")), fail(HUB, FROM_HUB.format("t5-small")), fail(PROCESSOR, "from transformers import BlipProcessor\np = BlipProcessor.from_pretrained('org/blip')"), ANSWER], "S2 S2 S2 S4", 1, VQA),
+        ("hub-fails-once-then-local", [fail(HUB, FROM_HUB.format("t5-small")), say("Local.", LOAD, "ok"), GOOD], "S2 S2 S4", 0, {}),
         ("pip-three-times", [fail(NO_PIP, "pip install monai", language="bash"), fail(NETWORK, "pip install --index-url x monai", language="bash"), fail(NO_PIP, "pip3 install monai==1.0", language="bash"), GOOD], "S2 S2 S2 S4", 1, {}),
         ("two-imports-fixed", [fail(TRACE.format(line=1, error="ModuleNotFoundError: No module named 'nets'"), LOAD), fail(TRACE.format(line=2, error="IsADirectoryError: [Errno 21] Is a directory: '/m'"), LOAD), say("Fixed.", LOAD, "ok"), GOOD], "S2 S2 S2 S4", 0, {}),
         ("code-failures-are-not-access", [fail(), fail(), fail(), GOOD], "S4 S4 S4 S4", 0, {}),
@@ -116,9 +150,19 @@ TABLE = {
         ("not-asked-for", [say("Run.", LOAD + CASES + "    organ = (lab == 1)\n    nib.save(organ, '/workspace/agents_outputs/p/organ.nii.gz')\n", GOOD_LOG)], "S4", 0, {}),
     ],
     "no_model_behind_answers": [
+        ("kept-from-the-model", [fail(ARCHITECTURE, FROM_HUB.format("/m/medqa")), fail(HUB, FROM_HUB.format("t5-small")), ANSWER], "S2 S2 S4", 0, VQA | {"known": facts(model_call_found=False)}),
+        ("one-try-only", [fail(HUB, FROM_HUB.format("t5-small")), ANSWER], "S2 S4", 1, VQA | {"known": facts(model_call_found=False)}),
+        ("own-bugs-are-no-excuse", [fail(), fail(), ANSWER], "S2 S2 S4", 1, VQA | {"known": facts(model_call_found=False)}),
         ("no-call", [say("Answer.", "json.dump(a, open('/workspace/agents_outputs/q_1/answer.json','w'))", "ok")], "S4", 1, {"track": "vqa", "task": "slake-task", "known": facts(model_call_found=False)}),
         ("a-call", [say("Answer.", "json.dump(a, open('/workspace/agents_outputs/q_1/answer.json','w'))", "ok")], "S4", 0, {"track": "vqa", "task": "slake-task", "known": facts(model_call_found=True)}),
         ("another-track", [GOOD], "S4", 0, {"known": facts(model_call_found=False)}),
+    ],
+    "image_label_as_box": [
+        ("corner-to-corner", [say("Run.", BATCH, boxes(lambda i: (0, 0, 96, 96))), LOOK, SUBMIT], "S4 S5 S5", 1, DETECTION),
+        ("in-the-code", [say("Run.", BATCH + "b = {'x1': 0, 'y1': 0, 'x2': w, 'y2': h}\n", "done"), LOOK, SUBMIT], "S4 S5 S5", 1, DETECTION),
+        ("found-boxes", [say("Run.", BATCH, boxes(lambda i: (i, 3, i + 20, 40))), LOOK, SUBMIT], "S4 S5 S5", 0, DETECTION),
+        ("one-object-at-the-corner", [say("Run.", BATCH, boxes(lambda i: (0 if i == 2 else i, 0, i + 20, 40))), LOOK, SUBMIT], "S4 S5 S5", 0, DETECTION),
+        ("another-track", [say("Run.", BATCH, boxes(lambda i: (0, 0, 96, 96))), SUBMIT], "S4 S5", 0, {}),
     ],
     "invented_name": [
         ("planned-and-absent", [fail(NO_PIP.replace("monai", "medsegzoo"), "pip install medsegzoo", language="bash"), GOOD, SUBMIT], "S2 S4 S5", 1, {"plan": "# Plan\nUse medsegzoo for inference.\n"}),
@@ -163,11 +207,25 @@ TABLE = {
         ("no-claim", [GOOD, submit("Masks are saved.")], "S4 S5", 0, {}),
     ],
     "promised_check_skipped": [
+        ("stopped-and-said-so", [GOOD, say("The limit does not allow more; the rest would need more compute. I stop here.")], "S4 S5", 0, {"plan": "- Verify 16 files: shape, affine.\n"}),
         ("skipped", [GOOD, SUBMIT], "S4 S5", 1, {"plan": "- Verify 16 files: shape, affine.\n"}),
         ("kept", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {"plan": "- Verify 16 files: shape, affine.\n"}),
         ("not-promised", [GOOD, SUBMIT], "S4 S5", 0, {"plan": "- Run all cases.\n"}),
     ],
     "sign_ignored": [
+        ("same-box-everywhere", [say("Run.", BATCH, boxes(lambda i: (10, 10, 60, 60))), SUBMIT], "S4 S5", 1, DETECTION),
+        ("boxes-differ", [say("Run.", BATCH, boxes(lambda i: (10, 10, 60, 60 + i))), SUBMIT], "S4 S5", 0, DETECTION),
+        ("pilot-one-class", [say("Pilot.", BATCH, tiles(lambda i: "TUM")), say("All.", BATCH, "done"), LOOK, SUBMIT], "S3 S4 S5 S5", 1, CLASSES),
+        ("pilot-one-class-then-all", [say("Pilot.", BATCH, tiles(lambda i: "TUM")), say("All.", BATCH, "{'ADI': 9, 'LYM': 11, 'STR': 13, 'TUM': 7}"), LOOK, SUBMIT], "S3 S4 S5 S5", 0, CLASSES),
+        ("pilot-two-classes", [say("Pilot.", BATCH, tiles(lambda i: "TUM" if i % 2 else "ADI")), say("All.", BATCH, "done"), LOOK, SUBMIT], "S3 S4 S5 S5", 0, CLASSES),
+        ("class-never-given", [say("All.", BATCH, "{'ADI': 20, 'STR': 13, 'TUM': 7}"), SUBMIT], "S4 S5", 1, EVEN | {"known": facts(expected=40)}),
+        ("class-never-given-as-table", [say("All.", BATCH, "label\nADI    20\nSTR    13\nTUM     7\nName: count"), SUBMIT], "S4 S5", 1, EVEN | {"known": facts(expected=40)}),
+        ("class-never-given-and-said", [say("All.", BATCH, "{'ADI': 20, 'STR': 13, 'TUM': 7}"), submit("There is no LYM among them: the tiles show none.")], "S4 S5", 0, EVEN | {"known": facts(expected=40)}),
+        ("few-cases-prove-nothing", [say("All.", BATCH, "{'ADI': 4, 'STR': 3, 'TUM': 1}"), SUBMIT], "S4 S5", 0, CLASSES | {"known": facts()}),
+        ("every-class-given", [say("All.", BATCH, "{'ADI': 19, 'LYM': 1, 'STR': 13, 'TUM': 7}"), SUBMIT], "S4 S5", 0, EVEN | {"known": facts(expected=40)}),
+        ("same-report", [say("All.", BATCH, texts(lambda i: "FINDINGS: The heart is enlarged. There is a left effusion." if i < 6 else f"FINDINGS: The heart is of size {i} and the left lung shows a scar.")), SUBMIT], "S4 S5", 1, REPORTS),
+        ("same-normal-report", [say("All.", BATCH, texts(lambda i: "FINDINGS: The heart is normal in size. IMPRESSION: No acute abnormality.")), SUBMIT], "S4 S5", 0, REPORTS),
+        ("reports-differ", [say("All.", BATCH, texts(lambda i: f"FINDINGS: The heart is enlarged in view {i}. There is an effusion.")), SUBMIT], "S4 S5", 0, REPORTS),
         ("zero-voxels", [say("Run.", BATCH, GOOD_LOG.replace("tumour 622", "tumour 0")), LOOK, SUBMIT], "S4 S5 S5", 1, {}),
         ("zero-voxels-explained", [say("Run.", BATCH, GOOD_LOG.replace("tumour 622", "tumour 0")), say("Patient 6 has no tumour: the smoothed HU shows none.", CHECK, "ok\n" * 8), SUBMIT], "S4 S5 S5", 0, {}),
         ("zero-voxels-then-fixed", [say("Run.", BATCH, GOOD_LOG.replace("tumour 622", "tumour 0")), GOOD, LOOK, SUBMIT], "S4 S4 S5 S5", 0, {}),
@@ -209,6 +267,30 @@ TABLE = {
         ("swapped", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: output order ADI, LYM, STR, TUM.", language="bash"), say("Run.", BATCH + "L = ['ADI', 'STR', 'LYM', 'TUM']", GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
         ("kept", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: output order ADI, LYM, STR, TUM.", language="bash"), say("Run.", BATCH + "L = ['ADI', 'LYM', 'STR', 'TUM']", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
         ("another-list", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: classes in the order rbc, wbc, platelets.", language="bash"), say("Run.", BATCH + "C = ['wbc', 'platelets']", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+    ],
+    "label_index_missed": [
+        ("reject-class-left-out", [say("Card.", "cat CARD.md", CARD, language="bash"), say("Run.", BATCH + "L = ['ADI', 'LYM', 'STR', 'TUM']\nprint(L[int(y.argmax())])", GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
+        ("shifted-back", [say("Card.", "cat CARD.md", CARD, language="bash"), say("Run.", BATCH + "L = ['ADI', 'LYM', 'STR', 'TUM']\nprint(L[int(y[:, 1:].argmax())])", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+        ("all-five-listed", [say("Card.", "cat CARD.md", CARD, language="bash"), say("Run.", BATCH + "L = ['reject', 'ADI', 'LYM', 'STR', 'TUM']", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+        ("another-model", [say("Card.", "cat CARD.md", CARD.replace("net.pt", "old.pt"), language="bash"), say("Run.", BATCH + "L = ['ADI', 'LYM', 'STR', 'TUM']", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+    ],
+    "strange_labels_accepted": [
+        ("accepted", [GOOD, LISTING, SUBMIT], "S4 S5 S5", 1, TISSUES),
+        ("said-so", [GOOD, LISTING, submit("The relabelling is incomplete.")], "S4 S5 S5", 0, TISSUES),
+        ("allowed", [GOOD, ALLOWED, SUBMIT], "S4 S5 S5", 0, TISSUES),
+        ("no-list-in-the-brief", [GOOD, LISTING, SUBMIT], "S4 S5 S5", 0, {}),
+    ],
+    "strange_labels": [
+        ("other-codes", [GOOD, LISTING, SUBMIT], "S4 S5 S5", 1, TISSUES),
+        ("relabelled-later", [GOOD, LISTING, GOOD, ALLOWED, SUBMIT], "S4 S5 S4 S5 S5", 0, TISSUES),
+        ("intensities-are-no-labels", [GOOD, VALUES, SUBMIT], "S4 S5 S5", 0, TISSUES),
+        ("allowed", [GOOD, ALLOWED, SUBMIT], "S4 S5 S5", 0, TISSUES),
+    ],
+    "default_changes_nothing": [
+        ("never-set", [say("Help.", "cat smooth.py", HELP, language="bash"), say("All.", SMOOTH.format("--sigma 2"), "done", language="bash"), SUBMIT], "S1 S4 S5", 1, {}),
+        ("set", [say("Help.", "cat smooth.py", HELP, language="bash"), say("All.", SMOOTH.format("--blend 1"), "done", language="bash"), SUBMIT], "S1 S4 S5", 0, {}),
+        ("default-does-something", [say("Help.", "cat smooth.py", HELP.replace("Default 0", "Default 1"), language="bash"), say("All.", SMOOTH.format(""), "done", language="bash"), SUBMIT], "S1 S4 S5", 0, {}),
+        ("tool-not-used", [say("Help.", "cat smooth.py", HELP, language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
     ],
     "orientation_ignored": [
         ("odd-case", [say("Headers.", "print(1)", "p1 (64, 64) ('R', 'A', 'S')\np2 (64, 64) ('R', 'A', 'S')\np3 (64, 64) ('L', 'A', 'S')"), GOOD, SUBMIT], "S2 S4 S5", 1, {}),

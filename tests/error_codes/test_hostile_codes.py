@@ -23,22 +23,36 @@ def all_s4(run):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "track"),
     [
-        pytest.param("patient_0001 tumour 0 " * 200_000, id="one-line"),
-        pytest.param("patient_0001 tumour 0\n" * 200_000, id="lines"),
-        pytest.param("a" * 4_000_000, id="letters"),
-        pytest.param("'a','b'," * 500_000, id="lists"),
-        pytest.param("order A, " * 400_000, id="orders"),
-        pytest.param("1 " * 2_000_000, id="numbers"),
-        pytest.param("\n" * 4_000_000, id="newlines"),
+        pytest.param("patient_0001 tumour 0 " * 200_000, "segmentation", id="one-line"),
+        pytest.param("patient_0001 tumour 0\n" * 200_000, "segmentation", id="lines"),
+        pytest.param("a" * 4_000_000, "vqa", id="letters"),
+        pytest.param("'a','b'," * 500_000, "classification", id="lists"),
+        pytest.param("order A, " * 400_000, "classification", id="orders"),
+        pytest.param("1 " * 2_000_000, "enhancement", id="numbers"),
+        pytest.param("\n" * 4_000_000, "segmentation", id="newlines"),
+        pytest.param("as A, B, or C and D, " * 100_000, "classification", id="classes"),
+        pytest.param("label 0 a, 1 b, 2 c, " * 100_000, "segmentation", id="label-lists"),
+        pytest.param("case_01 'x1': 0, 'y1': 0, 'x2': 9, 'y2': 9, \n" * 60_000, "detection", id="boxes"),
+        pytest.param(
+            "--blend B 0 = input default 0 tool.py net.pt 0 x 1 y 2 z\n" * 50_000, "enhancement", id="help-texts"
+        ),
+        pytest.param(
+            "study_01 the heart is enlarged and there is no end of it {0: 1, 9: 2}\n" * 50_000,
+            "report_generation",
+            id="reports",
+        ),
     ],
 )
-def test_megabytes_stay_cheap(tmp_path, text, no_runaway):
+def test_megabytes_stay_cheap(tmp_path, text, track, no_runaway):
     run = write_run(
         tmp_path / "run",
         [say(text[:300_000], CODE, text), say("Code.", text[:1_000_000], "ok"), SUBMIT],
         plan=text[:200_000],
+        track=track,
+        task=f"any-{track}-task",
+        extra=text[:200_000],
     )
     with no_runaway():
         fired(run, all_s4(run), facts())

@@ -1,0 +1,103 @@
+"""E3: what a card, a help text or the brief states in plain words, printed in the run, and the pipeline does otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .class_signs import printed_strange_labels
+from .context import CodeContext, names_weights
+from .registry import Finding, detector
+from .verification import MAX_ROWS, QUOTED_LIST, WEIGHT, admits
+
+_NUMBERED = re.compile(
+    r"(?<![\w.-])(\d{1,2})(?:\s{0,2}[:=]\s{0,2}|\s{1,2}(?:is )?)(?:an? |the )?['\"]?([A-Za-z][\w-]{0,29})"
+)
+_SHIFTS = re.compile(
+    r"\[\s?:\s?,\s?1\s?:|\[1:\]|(?:argmax\([^()\n]{0,40}\)(?:\.item\(\))?\)?|\bi|\bidx|\bk|\bindex|\bpred)\s{0,2}[-+]\s{0,2}1\b"
+)
+_OPTION = re.compile(r"(--[a-z][\w-]{1,30})[ =]([A-Z][A-Z_]{0,20})\b")
+_NO_EFFECT = re.compile(
+    r"\b0(?:\.0)?\s{0,2}[=:]\s{0,2}(?:the )?(?:input|off|no effect|no change|unchanged|identity|disabled|nothing|original)\b",
+    re.I,
+)
+_DEFAULT_ZERO = re.compile(r"\bdefault(?:s to|:| is)?\s{0,2}=?\s{0,2}0(?:\.0)?(?![\d.]*[1-9])", re.IGNORECASE)
+_SCRIPT = re.compile(r"\b[\w-]{1,60}\.(?:py|sh)\b")
+
+
+@detector("label_index_missed", code="E3", stage="S3", independence="from_trace")
+def label_index_missed(ctx: CodeContext) -> Iterable[Finding]:
+    """The card numbers the model's outputs, and the code reads the labels off a list with other positions."""
+    final, code = ctx.final_write, ctx.pipeline_code
+    if final is None or _SHIFTS.search(code):
+        return
+    lists = [
+        tuple(n.lower() for n in re.findall(r"['\"]([\w -]{1,30})['\"]", inner)) for inner in QUOTED_LIST.findall(code)
+    ]
+    for turn in ctx.run.turns[:final]:
+        for raw in turn.output[:200_000].splitlines():
+            line = raw[:600]
+            if not any(names_weights(code, stem) for stem in WEIGHT.findall(line)):
+                continue
+            stated = numbered(line)
+            if len(stated) < 3:
+                continue
+            used = [names for names in lists if len(names) >= 3 and all(name in stated for name in names)]
+            if used and all(any(stated[n] != i for i, n in enumerate(names)) for names in used):
+                name = next(n for i, n in enumerate(used[0]) if stated[n] != i)
+                pilot = [t for t in ctx.model_turns if ctx.stage(t) == "S3" and t < final]
+                why = (
+                    f"The card gives {name} the index {stated[name]}, the code's list the index {used[0].index(name)}."
+                )
+                yield Finding(tuple(sorted({*pilot, final, *ctx.checks})), why, 0.8)
+                return
+
+
+def numbered(line: str) -> dict[str, int]:
+    """Names that a line numbers upwards from 0 or 1 ("0 background, 1 nodule, 2 calc"), in lower case."""
+    found: dict[str, int] = {}
+    last: int | None = None
+    for match in _NUMBERED.finditer(line):
+        index = int(match[1])
+        if (index in (0, 1) and last is None) or (last is not None and index == last + 1):
+            found[match[2].lower()] = last = index
+    return found
+
+
+@detector("strange_labels_accepted", code="E3", stage="S5", independence="from_trace")
+def strange_labels_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """The run's own listing shows labels that the brief does not allow, and the masks were handed over as they are."""
+    found = printed_strange_labels(ctx)
+    if found is None or not ctx.handed_over or admits(ctx):
+        return
+    turn, labels = found
+    shown = ", ".join(map(str, labels[:5]))
+    yield Finding(
+        tuple(sorted({turn, ctx.last})), f"The listing shows the labels {shown}, which the brief does not allow.", 0.8
+    )
+
+
+@detector("default_changes_nothing", code="E3", stage="S3", independence="from_trace")
+def default_changes_nothing(ctx: CodeContext) -> Iterable[Finding]:
+    """A tool's help, printed in the run, says that its default leaves the input as it is, and the option was never set."""
+    used = "\n".join(
+        t.code for t in ctx.run.turns if ctx.stage(t.index) in ("S3", "S4") and not ctx.feature(t.index).blocked
+    )
+    if not ctx.handed_over:
+        return
+    for turn in ctx.run.turns[: ctx.last - 1]:
+        lines = [line[:600] for line in turn.output[:200_000].splitlines()[:MAX_ROWS]]
+        idle = next((line for line in lines if _NO_EFFECT.search(line) and _DEFAULT_ZERO.search(line)), None)
+        if idle is None:
+            continue
+        options = {m[2]: m[1] for line in lines for m in _OPTION.finditer(line)}
+        named = next((o for n, o in options.items() if re.search(rf"(?<![\w-]){re.escape(n)}\b", idle)), None)
+        scripts = dict.fromkeys(name for line in lines for name in _SCRIPT.findall(line))
+        script = next((name for name in scripts if name in used), None)
+        if named and script and not re.search(rf"{re.escape(named)}\b", used):
+            calls = [
+                t.index for t in ctx.run.turns[turn.index :] if script in t.code and ctx.stage(t.index) in ("S3", "S4")
+            ]
+            why = f"{script} returns its input unless {named} is set, which its help says and the calls never do."
+            yield Finding(tuple(sorted({turn.index, *calls, ctx.last})), why, 0.8)
+            return
