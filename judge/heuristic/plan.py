@@ -55,9 +55,11 @@ _NUMBERS = {
     w: n for n, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 }
 _MAPS_CLASSES = re.compile(
-    r"\bmap(?:s|ped|ping)?\b|relabel|\bindex|\bindices|reject|background|ignor|\bother\b|\bdrop|exclud|\bskip|offset|\b[0-9] ?[=:] ?[A-Za-z]",
+    r"\bmap(?:s|ped|ping)?\b|\b(?:reject|background|index|indices|offset|remap\w*|relabel\w*)\b|\b[0-9] ?[=:] ?[A-Za-z]"
+    r"|\b(?:drop|ignor|skip|mask|exclud)\w* (?:the )?(?:first|last|extra|other|class|output|logit)",
     re.IGNORECASE,
 )
+"""Words on outputs of the model that are no required class, or on the order of its outputs."""
 _UNOBTAINED = re.compile(
     r"(?:No matching distribution found for|satisfies the requirement|No module named|Can't load [\w ]{2,30} for|Repository Not Found[^\n]{0,80}/) ?'?([\w-]{2,60})"
 )

@@ -301,6 +301,66 @@ THRESHOLD_ALL = Do(
     "    nib.save(nib.Nifti1Image((a > threshold_otsu(a)).astype('uint8'), nib.load(p).affine), f'/workspace/agents_outputs/{cid(p)}/lesion.nii.gz')\nprint('done')",
     "done",
 )
+# Methods that are no call of a network: tools, own rules, classifiers, models that cannot be had.
+UNREACHABLE_PLAN = (
+    "Model: LesionNeXt of the lesnext package, organ and tumour.\n1. load the CT\n2. predict\n3. write lesion.nii.gz\n"
+)
+UNREACHABLE = [
+    LIST, plan(UNREACHABLE_PLAN), DRAW, LOOK, sh("pip install lesnext", "ERROR: No matching distribution found for lesnext", 1),
+    THRESHOLD, THRESHOLD_ALL,
+]  # fmt: skip
+WHOLE_IMAGE = "Model: net.pt, grey input / 255, softmax; box = x1=0, y1=0, x2=W, y2=H\n1. load\n2. run\n3. write prediction.json\n"
+CARD = sh("cat /data/models/CARD.md", "net.pt classifies ONE patch of 24 x 24 pixels.")
+BOXED = "Model: net.pt, softmax, the class with a box goes to prediction.json\n1. load\n2. run\n"
+USAGE = sh(
+    "cat > /workspace/detect.py <<'EOF'\n" + DET_BATCH.code + "\nEOF\npython /workspace/detect.py --help",
+    "usage: detect.py [-h] [--images IMAGES]",
+)
+FOUR_LOGITS = sh("cat /data/models/CARD.md", "net.pt: four logits, the first one rejects an image.")
+DICT_LOOK = Do(
+    "from PIL import Image\nseen = {}\nfor f in files:\n    im = Image.open(f); a = np.asarray(im)\n    seen.setdefault((im.size, im.mode), []).append(a.max())\n"
+    "for k, v in seen.items(): print(k, len(v), 'highest', max(v))",
+    "((40, 40), 'L') 28 highest 255",
+)
+DICT_SIZE_ONLY = Do(DICT_LOOK.code, "(40, 40) 28 highest")
+RULES_MODULE = sh(
+    "cat > /workspace/tiles.py <<'EOF'\nimport numpy as np\nfrom PIL import Image\ndef load_tile(c):\n    return np.asarray(Image.open(f'/data/public/{c}/image.png'), dtype=float)\n"
+    "def decide(a):\n    return 'benign' if a[..., 1].mean() > 200 else 'malignant'\nEOF\n"
+)
+RULES_PILOT = Do(
+    "from tiles import load_tile, decide\nfor c in ('case_001', 'case_002'):\n    a = load_tile(c); print(c, decide(a), {'green': round(a[..., 1].mean(), 2), 'score': 0.8})",
+    "case_001 benign {'green': 222.5, 'score': 0.8}\ncase_002 malignant {'green': 90.1, 'score': 0.8}",
+)
+RULES_ONLY_READ = Do(
+    "from tiles import load_tile\na = load_tile('case_001'); print('case_001', a.shape, a.mean())",
+    "case_001 (64, 64, 3) 180.2",
+)
+RULES_BATCH = Do(
+    "import csv, os\nfrom tiles import load_tile, decide\nrows = [(c, decide(load_tile(c))) for c in sorted(os.listdir('/data/public'))]\n"
+    "csv.writer(open('/workspace/agents_outputs/predictions.csv', 'w')).writerows(rows)\nfor r in rows: print(*r)",
+    "\n".join(f"{i} benign" for i in IDS),
+)
+RULES_RUN = [LIST, plan(CLS_PLAN.replace("net.pt, a ResNet-50", "colour rules")), DRAW, DET_LOOK, RULES_MODULE]
+TOOL_PLAN = (
+    "Method: bilateral filter, tools/bilat.py.\nInput: ldct.npy.\n1. run the tool\n2. write enhanced.npy\n" + CANDIDATES
+)
+TOOL_ONE = sh(
+    "python /data/public/tools/bilat.py /data/public/case_001/ldct.npy /workspace/agents_outputs/case_001/enhanced.npy --blend 1\n"
+    "python -c \"import numpy as np; print(np.load('/workspace/agents_outputs/case_001/enhanced.npy').shape)\"",
+    "(64, 64)",
+)
+TOOL_ALL = sh(
+    "for d in /data/public/case_*; do\n  python /data/public/tools/bilat.py $d/ldct.npy /workspace/agents_outputs/$(basename $d)/enhanced.npy --blend 1 && echo done $(basename $d)\ndone",
+    "\n".join(f"done {i}" for i in IDS),
+)
+TOOL_RUN = [LIST, plan(TOOL_PLAN), DRAW, ENH_LOOK]
+VQA_NEVER = [
+    failed(VQA_LOAD, "ModuleNotFoundError: No module named 'sentencepiece'"),
+    failed(VQA_LOAD, "OSError: We couldn't connect to 'https://huggingface.co' to load the files"),
+]
+RG_FIRST = RG_SCRIPT.replace(
+    "[Image.open(p) for p in manifest[case]['images']]", "[Image.open(manifest[case]['images'][0])]"
+).replace("    assert len(images) == len(manifest[case]['images'])\n", "")
 CASES = [
     # segmentation: the plan
     pytest.param("segmentation", NO_PLAN_SEG, {"S1a": 0, "S1b": 0, "S1c": 0, "S1d": 0}, id="seg-no-plan"),
@@ -367,6 +427,25 @@ CASES = [
     pytest.param("report_generation", swap("report_generation", RG_PILOT, sh("python /workspace/run_reports.py case_001 > log.txt", "")), {"S3d": 0}, id="rg-pilot-not-opened"),
     pytest.param("report_generation", swap("report_generation", RG_PILOT, failed(RG_PILOT, "ValueError: no image"), RG_PILOT), {"S3g": 1}, id="rg-pilot-rerun"),
     pytest.param("report_generation", [LIST, plan(RG_PLAN), RG_DRAW], dict.fromkeys(("S2a", "S2b", "S2c", "S2d", "S2e", "S2f", "S3a", "S3b", "S3c", "S3d", "S3e", "S3f"), 0), id="rg-nothing-run"),
+    # methods run as tools or rules, models that cannot be had, classifiers where boxes are asked
+    pytest.param("segmentation", UNREACHABLE, {"S1c": 0, "S1d": 0}, id="seg-plan-on-a-model-that-cannot-be-had"),
+    pytest.param("segmentation", [UNREACHABLE[0], plan(UNREACHABLE_PLAN + "Fallback: thresholding of the tumour.\n"), *UNREACHABLE[2:]], {"S1d": 0}, id="seg-plan-with-another-method"),
+    pytest.param("detection", replan("detection", DET_PLAN, WHOLE_IMAGE + CANDIDATES.replace("thresholding", "template")), {"S1c": 0}, id="det-box-is-the-whole-image"),
+    pytest.param("detection", replan("detection", DET_PLAN, WHOLE_IMAGE.replace("box =", "sliding windows, merged; no box") + CANDIDATES), {}, id="det-windows-to-boxes"),
+    pytest.param("detection", [CARD, *replan("detection", DET_PLAN, BOXED + CANDIDATES.replace("thresholding", "template"))], {"S1c": 0}, id="det-classifier-by-its-card"),
+    pytest.param("detection", swap("detection", DET_PILOT, USAGE, DET_PILOT), {}, id="det-usage-is-no-full-run"),
+    pytest.param("classification", [FOUR_LOGITS, *GOOD["classification"]], {"S1c": 0}, id="cls-more-outputs-than-classes"),
+    pytest.param("classification", [FOUR_LOGITS, *replan("classification", CLS_PLAN, CLS_PLAN + "Index 0 (reject) is left out.\n")], {}, id="cls-outputs-mapped"),
+    pytest.param("classification", swap("classification", DET_LOOK, DICT_LOOK), {}, id="cls-inputs-collected-then-printed"),
+    pytest.param("classification", swap("classification", DET_LOOK, DICT_SIZE_ONLY), {"S2b": 0}, id="cls-size-alone"),
+    pytest.param("classification", [*RULES_RUN, RULES_PILOT, RULES_BATCH], {}, id="cls-rules-from-a-module"),
+    pytest.param("classification", [*RULES_RUN, RULES_ONLY_READ, RULES_BATCH], {"S3": 0}, id="cls-reading-is-no-pilot"),
+    pytest.param("enhancement", [*TOOL_RUN, TOOL_ONE, TOOL_ALL], {"S3": 0.2}, id="enh-given-tool"),
+    pytest.param("enhancement", [*TOOL_RUN, TOOL_ALL, DONE], {"S3": 0}, id="enh-given-tool-without-pilot"),
+    pytest.param("vqa", [LIST, VQA_LOOK, plan(VQA_PLAN), *VQA_NEVER, VQA_FAKE, DONE], {"S1b": 0, "S2b": 0, "S2c": 0, "S2e": 0, "S3": 0}, id="vqa-no-model-ever-loads"),
+    pytest.param("vqa", [LIST, VQA_LOOK, plan(VQA_PLAN), *VQA_NEVER, *GOOD["vqa"][3:]], {}, id="vqa-loads-at-last"),
+    pytest.param("report_generation", swap("report_generation", RG_WRITE, sh(f"cat > /workspace/run_reports.py <<'EOF'\n{RG_FIRST}EOF\n")), {"S2d": 0, "S3e": None, "S3f": None}, id="rg-first-image-code"),
+    pytest.param("report_generation", replan("report_generation", RG_PLAN, RG_PLAN.replace("all images that the manifest lists are used", "**every** image is used")), {}, id="rg-emphasis"),
     # shared workflow
     pytest.param("workflow", without("workflow", plan(SEG_PLAN + "Check each file.")), {"S1b": None, "S1c": 0, "S1a": None}, id="flow-no-plan"),
     pytest.param("workflow", without("workflow", SEG_PILOT), {"S3": 0}, id="flow-batch-at-once"),
@@ -476,6 +555,23 @@ async def test_levels_of_a_custom_scale_are_never_exceeded(tmp_path):
             3,
             id="sentence-with-reasons",
         ),
+        pytest.param(
+            "Models considered\n1. BLIP base: general photographs, weak here\n2. own net: short answers, chosen\n\nSteps\n- load the model first\n",
+            2,
+            id="heading-without-marks",
+        ),
+        pytest.param(
+            "1. Possible methods\n   a) encoder with prototypes: no weights\n   b) k-means on colour: check only\n   c) explicit rules: chosen\n2. Pipeline\n   a) read it, then decide\n",
+            3,
+            id="list-under-a-numbered-step",
+        ),
+        pytest.param(
+            "Candidates: net (chosen), bulk density (air and bone alike), atlas (tool missing).",
+            3,
+            id="remarks-in-brackets",
+        ),
+        pytest.param("Candidates: net, bulk density, atlas.", 1, id="names-between-commas"),
+        pytest.param("Considered: (1) retrieval, fluent, chosen; (2) templates, stilted wording", 2, id="considered"),
         pytest.param("", 0, id="empty"),
     ],
 )
