@@ -13,9 +13,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .code_names import ALL, LISTING, LOADS, Names, dotted_name, first_name, last_name, mentions
+from .code_names import ALL, LISTING, LOADS, Names, dotted_name, first_name, integer, last_name, mentions
 from .code_parts import parse
 
+COUNT_OPTION = re.compile(
+    r"limit|first|subset|max[-_]?(?:case|sample|image|item|question)|num[-_]?(?:case|sample|image|item|question)|^-+[nk]$"
+)
 _DOCUMENT = re.compile(r"(?:\.(?:md|rst|txt|py|ya?ml|toml|cfg)|README\w*|config\.json)$", re.I)
 _WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.I)
 _MODEL_NAME = re.compile(
@@ -235,7 +238,7 @@ class _Reader(Names):
             and not _formats_a_path(body, names)
         ):
             return size  # epochs, folds, flips: repetitions, not cases
-        return max(size, found)
+        return max(size, min(found, _breaks_after(body, names) or found))
 
     def leave(self, iterable: ast.AST) -> None:
         if self.size_of(iterable) is None:
@@ -252,6 +255,8 @@ class _Reader(Names):
         result = self.is_result(value)
         if isinstance(value, ast.Call) and last_name(value) in ("parse_args", "parse_known_args"):
             self.namespaces |= set(names)
+        if isinstance(value, ast.Attribute | ast.Call | ast.IfExp) and self.is_argument(value) and length in (None, 1):
+            self.given |= set(names)
         for name in names:
             self.sizes[name] = length
             (self.tainted.add if output else self.tainted.discard)(name)
@@ -304,6 +309,16 @@ class _Reader(Names):
             self.sizes[base] = max(size, self.sizes.get(base) or 0)
         if name == "add_argument" and output and node.args and isinstance(node.args[0], ast.Constant):
             self.options.add(str(node.args[0].value).lstrip("-").replace("-", "_"))
+        if name == "add_argument" and node.args and isinstance(node.args[0], ast.Constant):
+            number = next((integer(k.value) for k in node.keywords if k.arg == "default"), None)
+            option = str(
+                next(
+                    (a.value for a in node.args if isinstance(a, ast.Constant) and str(a.value).startswith("--")),
+                    node.args[0].value,
+                )
+            )
+            if number and COUNT_OPTION.search(option):
+                self.defaults[option.lstrip("-").replace("-", "_")] = number
         if name in _MODEL_LOADERS or (name == "load" and base in ("torch", "joblib", "jit", "keras", "pickle")):
             self.facts.note("loads_model", self.quote(node))
             if (
@@ -505,6 +520,19 @@ def _formats_a_path(body: Sequence[ast.AST], names: set[str]) -> bool:
             elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id in names:
                 return True
     return False
+
+
+def _breaks_after(body: Sequence[ast.AST], names: set[str]) -> int | None:
+    """How many rounds a loop makes before it breaks: at once, or when its counter reaches a number; else None."""
+    for statement in body:
+        if isinstance(statement, ast.Break):
+            return 1
+        if isinstance(statement, ast.If) and any(isinstance(s, ast.Break) for s in statement.body):
+            test = statement.test
+            if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id in names:
+                number = integer(test.comparators[0])
+                return max(1, number) if number is not None else None
+    return None
 
 
 def _is_flag(arguments: list[ast.expr]) -> bool:

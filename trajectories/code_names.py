@@ -18,6 +18,7 @@ _INDEX = re.compile(r"manifest|index|cases\b|studies|questions\b|patients\b|_lis
 _CASE_ID = re.compile(r"[A-Za-z]{0,20}[_-]?\d{1,10}")
 _NOT_CASES = re.compile(r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.I)
 LISTING = {"glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"}
+_SHAPES = {"shape", "dtype", "size", "ndim", "affine", "header", "T", "spacing", "columns"}
 _PASS_THROUGH = {
     "sorted",
     "list",
@@ -57,6 +58,10 @@ class Names:
         self.models: set[str] = set(shared.models) if shared else set()
         self.files: dict[str, str] = dict(shared.files) if shared else {}
         self.options: set[str] = set(shared.options) if shared else set()
+        self.given: set[str] = set(shared.given) if shared else set()
+        """Names that hold one value of the command line or the environment (a limit)."""
+        self.defaults: dict[str, int] = dict(shared.defaults) if shared else {}
+        """Default numbers of options."""
         self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
         self.returns: dict[int, int | None] = shared.returns if shared else {}
 
@@ -111,7 +116,10 @@ class Names:
             sides = [self.size_of(side, depth + 1) for side in (node.left, node.right)]
             return None if None in sides else min(ALL, sum(s for s in sides if s))
         if isinstance(node, ast.Attribute):
-            return self.arguments if self.is_argument(node) else 1
+            if self.is_argument(node):
+                return self.arguments
+            column = isinstance(node.value, ast.Name) and node.attr not in _SHAPES
+            return self.size_of(node.value, depth + 1) if column else 1
         if isinstance(node, ast.Call):
             return self.size_of_call(node, depth)
         return 1
@@ -128,8 +136,9 @@ class Names:
             return whole
         if not isinstance(node.slice, ast.Slice):
             return 1
-        if node.slice.upper is not None and self.is_argument(node.slice.upper) and self.arguments:
-            return min(ALL if whole is None else whole, self.arguments)
+        if node.slice.upper is not None and self.is_argument(node.slice.upper):
+            limit = self.limit(node.slice.upper)
+            return whole if limit is None else limit if whole is None else min(whole, limit)
         low, high, step = (integer(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
         if whole is None or whole <= 1:
             return whole
@@ -150,6 +159,13 @@ class Names:
             return ALL
         if name in _PASS_THROUGH and node.args:
             return max((s for s in (self.size_of(a, depth + 1) for a in node.args) if s is not None), default=None)
+        if name in ("islice", "head", "nsmallest") and (node.args or node.keywords):
+            owner = (
+                node.args[0] if name == "islice" else node.func.value if isinstance(node.func, ast.Attribute) else None
+            )
+            whole, last = self.size_of(owner, depth + 1), [*node.args, *(k.value for k in node.keywords)][-1]
+            limit = self.limit(last) if self.is_argument(last) else integer(last)
+            return whole if not limit else min(whole or ALL, limit) if (whole or ALL) > 1 else whole
         if name in ("join", "dumps") and node.args:
             return self.size_of(node.args[0], depth + 1)
         if name == "range":
@@ -188,11 +204,22 @@ class Names:
             return None
         return self.size_of(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else 1
 
+    def limit(self, node: ast.AST) -> int | None:
+        """The number that an argument holds: as given, else its default; None when it limits nothing."""
+        if self.arguments:
+            return self.arguments
+        names = [
+            n.attr if isinstance(n, ast.Attribute) else n.id
+            for n in ast.walk(node)
+            if isinstance(n, ast.Attribute | ast.Name)
+        ]
+        return next((self.defaults[n] for n in names if self.defaults.get(n, 0) > 0), None)  # fmt: skip
+
     def is_argument(self, node: ast.AST) -> bool:
         """Whether the expression holds command line arguments."""
         return any(
-            (isinstance(n, ast.Attribute) and (n.attr == "argv" or (isinstance(n.value, ast.Name) and n.value.id in self.namespaces)))
-            or (isinstance(n, ast.Name) and n.id == "argv")
+            (isinstance(n, ast.Attribute) and (n.attr in ("argv", "environ") or (isinstance(n.value, ast.Name) and n.value.id in self.namespaces)))
+            or (isinstance(n, ast.Name) and (n.id in ("argv", "getenv") or n.id in self.given))
             for n in ast.walk(node)
         )  # fmt: skip
 

@@ -112,6 +112,39 @@ _OUT_FLAG = re.compile(
 )
 _VARIABLE = re.compile(r"[\w.-]{0,80}\$\{?\w")
 """A word that a shell variable completes (case_000$i) names no case by itself."""
+_ENVIRONMENT = re.compile(r"(?:\b[A-Z][A-Z_0-9]{0,30}=[^\s;|&]{0,60}[ \t]{1,4}){1,6}$")
+_SET = re.compile(r"\b([A-Z][A-Z_0-9]{0,30})=([^\s;|&]{0,60})")
+_CHUNK = re.compile(r"[^;|&\n]{1,1000}")
+_FILERS = frozenset(
+    [
+        "sort",
+        "tar",
+        "zip",
+        "unzip",
+        "curl",
+        "wget",
+        "gcc",
+        "g++",
+        "tree",
+        "find",
+        "grep",
+        "cp",
+        "mv",
+        "ls",
+        "git",
+        "pip",
+        "pip3",
+        "cat",
+        "echo",
+        "rsync",
+        "tee",
+        "jq",
+        "diff",
+        "set",
+        "mkdir",
+    ]
+)
+"""Programs that fetch, pack or move files; they make no results."""
 _CUT = re.compile(r"\bhead\s+-(?:n\s*)?(\d{1,6})|\bshuf\s+-n\s*(\d{1,6})|\bsed -n ['\"]?1,(\d{1,6})p")
 _LOOP = re.compile(r"\bfor \w+ in ([^;\n]{0,400})|\|\s*while\s[^;\n]{0,40}?read\b|\bxargs\b|find [^|;\n]{0,200}-exec")
 _SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(?:(\d{1,6}) )?(\d{1,6})\b|\{(\d{1,6})\.\.(\d{1,6})\}")
@@ -146,6 +179,20 @@ def launches(shell: str) -> Iterator[Launch]:
         yield Launch(match.group(1) or match.group(2), arguments, text[max(0, match.start() - 400) : match.start()])
 
 
+def programs(shell: str) -> Iterator[Launch]:
+    """Other programs that an option gives a place for their output (`tool --in a --out b`, `python -m tool -o b`)."""
+    text = shell.replace("\\\n", " ")
+    for chunk in _CHUNK.finditer(text):
+        words = chunk.group(0).split(None, 1)
+        while words and (words[0] in ("do", "then", "else", "time", "sudo", "nohup", "(") or "=" in words[0]):
+            words = words[1].split(None, 1) if len(words) > 1 else []
+        if len(words) < 2 or words[0].rsplit("/", 1)[-1] in _FILERS or RUN.search(chunk.group(0)):
+            continue
+        launch = Launch(words[0], " " + words[1], text[max(0, chunk.start() - 400) : chunk.start()] + " ")
+        if launch.output is not None:
+            yield launch
+
+
 def _end(text: str, start: int) -> int:
     """Where the arguments end: at a pipe, a semicolon, a redirection, a new line, but not inside $(...) or quotes."""
     depth, quote = 0, ""
@@ -169,6 +216,9 @@ def _end(text: str, start: int) -> int:
 def cases_asked(launch: Launch, prefixes: Collection[str]) -> int | None:
     """How many cases a command line asks for: by ids, by a limit, by a loop around it; None when it does not say."""
     arguments = launch.arguments
+    variables = _ENVIRONMENT.search(launch.before)
+    if variables:  # LIMIT=2 python run.py
+        arguments += "".join(f" --{name.lower()} {value}" for name, value in _SET.findall(variables.group(0)))
     listed = _listed(arguments)
     if listed is not None:
         return listed

@@ -17,7 +17,7 @@ from typing import Literal
 from .code_facts import Facts, Library, Module, python_facts
 from .code_names import ALL, OUTPUT_PATTERN
 from .code_parts import Part, clip, split
-from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches
+from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, programs
 from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn
 from .shell_facts import shell_facts
@@ -422,6 +422,9 @@ def _shell(text: str, world: _World, facts: Facts, quotes: dict[str, str], start
                 # A loop around the script, or a limit or ids given to it, say more than the script's own loop.
                 found.scope, found.open_ended = (asked if found.scope else 0), False
                 found.loaded = asked if found.loaded else 0
+            if "writes_files" in found.seen and _delivers(launch, world):
+                found.note("writes_outputs", quotes["runs_script"])
+                found.scope = max(found.scope, asked or 1)
             if launch.output is not None and launch.output.startswith("/") and not world.outputs.search(launch.output):
                 found.seen.pop("writes_outputs", None)  # sent to a scratch folder
             facts.merge(found)
@@ -433,6 +436,10 @@ def _shell(text: str, world: _World, facts: Facts, quotes: dict[str, str], start
             # A given tool, whose code is not known: its command line names the place of the outputs.
             facts.note("writes_outputs", quotes["runs_script"])
             facts.scope = max(facts.scope, asked or 1)
+    for program in programs(text):
+        if _delivers(program, world):
+            facts.note("writes_outputs", program.arguments.strip()[:160])
+            facts.scope = max(facts.scope, cases_asked(program, world.prefixes) or 1)
 
 
 def _delivers(launch: Launch, world: _World) -> bool:
