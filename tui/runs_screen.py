@@ -76,7 +76,7 @@ class RunsScreen(Screen[None]):
         self.table = self.query_one(RunsTable)
         self.set_focus(self.table)
         self._filter(self._query)
-        self.list_runs()
+        self.call_after_refresh(self.list_runs)  # What parses scorecards must not delay the first paint.
 
     # Listing and scoring.
 
