@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from .estimate import finite
+from .estimate import finite, subject_keys
 
 NONE = "–"
 ESTIMATE = ("value", "interval", "same_interval")
@@ -28,12 +28,27 @@ HEADINGS = {
     "prevalence_judge": "judge mean", "notes": "notes",
 }  # fmt: skip
 HIDDEN = frozenset(
-    ["estimand", "population", "se", "lo", "hi", "same_se", "same_lo", "same_hi", "df", "method", "reason", "warnings", "rank_lo", "rank_hi", "halo_note"]
+    [
+        "estimand",
+        "population",
+        "se",
+        "lo",
+        "hi",
+        "same_se",
+        "same_lo",
+        "same_hi",
+        "df",
+        "method",
+        "reason",
+        "warnings",
+        "rank_lo",
+        "rank_hi",
+        "halo_note",
+    ]
 )
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""
 _CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what")
 """Columns that say nothing while they hold one value."""
-_SAID = frozenset({"status", "verdict", "note", "halo_note", "loo_task"})
 """Text columns that speak of a number and may differ between the populations of one subject."""
 ORDER = {
     "leaderboard": (
@@ -149,8 +164,7 @@ def paired(table: pl.DataFrame) -> pl.DataFrame:
     """
     if not {"population", "estimand", "lo", "hi"} <= set(table.columns):
         return table
-    names = table.columns[: table.columns.index("estimand")]
-    keys = [c for c in names if table.schema[c] == pl.String and c not in _SAID] + ["estimand"]
+    keys = subject_keys(table)
     same = table.filter(pl.col("population") == "same")
     other = table.filter(pl.col("population").ne_missing("same"))
     if other.is_empty() or same.is_empty() or same.select(keys).is_duplicated().any():

@@ -141,16 +141,25 @@ def tidy(
     return pl.DataFrame([{**dict.fromkeys(keys), **key, **est.row()} for key, est in rows], schema=schema)
 
 
+SAID = frozenset({"status", "verdict", "note", "halo_note", "loo_task"})
+"""Text columns that speak about a row rather than name its subject."""
+
+
+def subject_keys(table: pl.DataFrame) -> list[str]:
+    """Columns that name what a row is about: texts before `estimand`, and the estimand. What stands beside them (an
+    adjusted p, a detectable difference, a remark) may differ between the rows of the two populations."""
+    names = table.columns[: table.columns.index("estimand")]
+    return [*(name for name in names if table.schema[name] == pl.String and name not in SAID), "estimand"]
+
+
 def wide(table: pl.DataFrame) -> pl.DataFrame:
     """One row per subject: the numbers for new tasks, with `same_se`, `same_lo`, `same_hi` beside them.
 
-    Key columns are those before `estimand`. A table without a `population` column is returned as it is.
+    A table without a `population` column is returned as it is.
     """
     if "population" not in table.columns or table.is_empty():
         return table
-    # Numbers beside the estimate (an adjusted p, a detectable difference) differ between the two populations.
-    names = table.columns[: table.columns.index("estimand")]
-    keys = [*(name for name in names if not table.schema[name].is_float()), "estimand"]
+    keys = subject_keys(table)
     new = table.filter((pl.col("population") != "same") | pl.col("population").is_null())
     same = table.filter(pl.col("population") == "same")
     if new.is_empty():
