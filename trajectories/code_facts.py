@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from .code_names import ALL, LISTING, LOADS, Names, dotted_name, first_name, integer, last_name, mentions
 from .code_parts import parse
+from .command_lines import Launch, cases_asked
 
 COUNT_OPTION = re.compile(
     r"limit|first|subset|max[-_]?(?:case|sample|image|item|question)|num[-_]?(?:case|sample|image|item|question)|^-+[nk]$"
@@ -228,6 +229,7 @@ class _Reader(Names):
             self.tainted |= names
         for name in names:
             self.sizes[name] = 1
+            self.numbers.pop(name, None)
         if found is None:
             self.unknown_loops += 1
             return size
@@ -260,6 +262,11 @@ class _Reader(Names):
         for name in names:
             self.sizes[name] = length
             (self.tainted.add if output else self.tainted.discard)(name)
+            number = integer(value)
+            if number is not None and number > 0:
+                self.numbers[name] = number
+            else:
+                self.numbers.pop(name, None)
             (self.results.add if result else self.results.discard)(name)
             if model:
                 self.models.add(name)
@@ -402,10 +409,13 @@ class _Reader(Names):
         key = (f"{id(function)}", output)
         if key not in self.memo:
             self.memo[key] = Facts()
-            inner = _Reader(owner, self.library, self.outputs, self.arguments, self.depth + 1, self)
+            line = _command_line(node)
+            asked = self.arguments if line is None else cases_asked(Launch("", line, ""), ())
+            inner = _Reader(owner, self.library, self.outputs, asked, self.depth + 1, self)
             inner.params = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
             for parameter in inner.params:
                 inner.sizes[parameter] = None
+                inner.numbers.pop(parameter, None)
             positional = [a for a in function.args.args if a.arg not in ("self", "cls")]
             values = dict(zip((a.arg for a in positional), node.args, strict=False))
             values |= {k.arg: k.value for k in node.keywords if k.arg}
@@ -415,6 +425,9 @@ class _Reader(Names):
                 if value is None:
                     continue
                 inner.sizes[parameter] = self.size_of(value)
+                number = self.number(value)
+                if number is not None and number > 0:
+                    inner.numbers[parameter] = number
                 if self.is_output(value):
                     inner.tainted.add(parameter)
                 else:
@@ -520,6 +533,16 @@ def _formats_a_path(body: Sequence[ast.AST], names: set[str]) -> bool:
             elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id in names:
                 return True
     return False
+
+
+def _command_line(node: ast.Call) -> str | None:
+    """The command line in main(["--limit", "2"]); None where no list of options is passed."""
+    for argument in (*node.args, *(k.value for k in node.keywords)):
+        if isinstance(argument, ast.List):
+            words = [str(e.value) for e in argument.elts if isinstance(e, ast.Constant)]
+            if words and words[0].startswith("-"):
+                return " " + " ".join(words)[:1_000]
+    return None
 
 
 def _breaks_after(body: Sequence[ast.AST], names: set[str]) -> int | None:

@@ -60,6 +60,8 @@ class Names:
         self.options: set[str] = set(shared.options) if shared else set()
         self.given: set[str] = set(shared.given) if shared else set()
         """Names that hold one value of the command line or the environment (a limit)."""
+        self.numbers: dict[str, int] = dict(shared.numbers) if shared else {}
+        """Names that hold a literal number (N = 3)."""
         self.defaults: dict[str, int] = dict(shared.defaults) if shared else {}
         """Default numbers of options."""
         self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
@@ -139,7 +141,7 @@ class Names:
         if node.slice.upper is not None and self.is_argument(node.slice.upper):
             limit = self.limit(node.slice.upper)
             return whole if limit is None else limit if whole is None else min(whole, limit)
-        low, high, step = (integer(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
+        low, high, step = (self.number(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
         if whole is None or whole <= 1:
             return whole
         if node.slice.upper is None and step is None:
@@ -164,12 +166,12 @@ class Names:
                 node.args[0] if name == "islice" else node.func.value if isinstance(node.func, ast.Attribute) else None
             )
             whole, last = self.size_of(owner, depth + 1), [*node.args, *(k.value for k in node.keywords)][-1]
-            limit = self.limit(last) if self.is_argument(last) else integer(last)
+            limit = self.limit(last) if self.is_argument(last) else self.number(last)
             return whole if not limit else min(whole or ALL, limit) if (whole or ALL) > 1 else whole
         if name in ("join", "dumps") and node.args:
             return self.size_of(node.args[0], depth + 1)
         if name == "range":
-            numbers = [integer(a) for a in node.args]
+            numbers = [self.number(a) for a in node.args]
             if len(node.args) == 1 and numbers[0] is None:
                 inner = node.args[0]
                 if isinstance(inner, ast.Call) and last_name(inner.func) == "len" and inner.args:
@@ -180,7 +182,7 @@ class Names:
             values = [n for n in numbers if n is not None]
             return max(1, len(range(*values)) if len(values) < 3 or values[2] else 1)
         if name in ("sample", "choice", "choices") and len(node.args) > 1:
-            return integer(node.args[1]) or 1
+            return self.number(node.args[1]) or 1
         if name in LOADS or name in ("DictReader", "reader"):
             # An index file stands for all that it lists; a file of one case for that case.
             return ALL if any(_INDEX.search(t) for t in self.texts(node)) else 1
@@ -203,6 +205,10 @@ class Names:
         if name == "parse_args":
             return None
         return self.size_of(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else 1
+
+    def number(self, node: ast.AST | None) -> int | None:
+        """A literal number, or the one that a name holds."""
+        return self.numbers.get(node.id) if isinstance(node, ast.Name) else integer(node)
 
     def limit(self, node: ast.AST) -> int | None:
         """The number that an argument holds: as given, else its default; None when it limits nothing."""
