@@ -40,8 +40,9 @@ types: $(VENV)/.test
 unit: $(VENV)/.test
 	$(BIN)/pytest
 
-bench: $(VENV)/.test  ## benchmarks; figures go to docs/measurements.md
-	$(BIN)/python benchmarks/segmentation.py
+bench: $(VENV)/.test bench-statistics  ## benchmarks; figures go to docs/measurements.md
+	for name in startup segmentation heuristic codes evidence local_judge batch store report tui; do \
+	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-statistics: $(VENV)/.test  ## estimators against planted truth, and their speed
 	$(BIN)/python benchmarks/statistics.py

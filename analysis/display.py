@@ -49,7 +49,6 @@ HIDDEN = frozenset(
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""
 _CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what")
 """Columns that say nothing while they hold one value."""
-"""Text columns that speak of a number and may differ between the populations of one subject."""
 ORDER = {
     "leaderboard": (
         "rank", "name", "agent", *ESTIMATE, "rank_set", "p_first", "runs", "tasks", "agentic", "task_score", "S1", "S2", "S3",
