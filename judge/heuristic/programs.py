@@ -26,6 +26,7 @@ _MODULE_RUN = re.compile(r"\bpython[\d.]{0,5} -m ([\w.]{1,80})")
 _PROCESS = re.compile(r"subprocess|os\.system|sys\.executable|runpy|%run|\bexec\(")
 _HELP = re.compile(r"\.py\b[^\n|;&]{0,200}\s(?:--help|-h|--version)(?=[\s|;&]|$)")
 """A script that is asked for its usage: it runs on nothing."""
+_INLINE = re.compile(r"\bpython[\d.]{0,5} (?:-\w+ ){0,2}-c\b")
 _REDIRECT = re.compile(r">\s{0,4}[\w./~$\{\}'\"-]{0,150}$")
 _MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
 _IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
@@ -145,7 +146,7 @@ def _runs_work(action: Action) -> bool:
     shell = _HELP.sub("", "\n".join(part.text for part in parts if part.kind == "shell"))
     working = any(part.kind not in ("file", "shell") and part.text.strip() for part in parts)
     runs = [line for line in shell.split("\n") if "py_compile" not in line and script_runs(line)]
-    return working or bool(runs)
+    return working or bool(runs) or bool(_INLINE.search(shell))
 
 
 def _foreign(shell: str, files: dict[str, str]) -> list[str]:

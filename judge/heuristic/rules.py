@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...rubrics.model import Rubric
-from . import plan, report_generation, setup, validate, vqa, workflow
+from . import plan, report_generation, setup, targets, validate, vqa, workflow
 from .view import Finding, View
 
 Rule = Callable[[View], Finding]
@@ -20,14 +20,14 @@ _SETUP: dict[str, Rule] = {
 }  # fmt: skip
 
 RULES: Mapping[str, Mapping[str, Rule]] = {
-    "segmentation": {**_PLAN, **_SETUP, "S1c": plan.covers_target, "S3": validate.masks},
-    "segmentation-multiclass": {**_PLAN, **_SETUP, "S1c": plan.covers_labels, "S3": validate.label_maps},
-    "detection": {**_PLAN, **_SETUP, "S1c": plan.gives_boxes, "S3": validate.boxes},
-    "classification": {**_PLAN, **_SETUP, "S1c": plan.covers_classes, "S3": validate.classes},
+    "segmentation": {**_PLAN, **_SETUP, "S1c": targets.covers_target, "S3": validate.masks},
+    "segmentation-multiclass": {**_PLAN, **_SETUP, "S1c": targets.covers_labels, "S3": validate.label_maps},
+    "detection": {**_PLAN, **_SETUP, "S1c": targets.gives_boxes, "S3": validate.boxes},
+    "classification": {**_PLAN, **_SETUP, "S1c": targets.covers_classes, "S3": validate.classes},
     "enhancement": {
-        **_PLAN, **_SETUP, "S1c": plan.real_enhancer, "S2b": setup.inputs_checked_untrained, "S3": validate.enhanced,
+        **_PLAN, **_SETUP, "S1c": targets.real_enhancer, "S2b": setup.inputs_checked_untrained, "S3": validate.enhanced,
     },
-    "synthesis": {**_PLAN, **_SETUP, "S1c": plan.real_synthesis, "S3": validate.synthesized},
+    "synthesis": {**_PLAN, **_SETUP, "S1c": targets.real_synthesis, "S3": validate.synthesized},
     "vqa": {
         "S1a": plan.plan_exists, "S1b": vqa.runnable_model, "S1c": vqa.schema_understood,
         "S1d": plan.three_candidates, "S1e": vqa.normalisation_planned, "S1f": vqa.smoke_planned,

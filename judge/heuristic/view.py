@@ -45,9 +45,11 @@ CLASSICAL_CALL = re.compile(
     r"threshold_\w+\(|watershed\(|regionprops\(|find_contours\(|findContours\(|HoughCircles\(|blob_\w+\(|denoise_\w+\(|gaussian_filter\(|median_filter\(|KMeans\(|kmeans2?\(|RandomForest|LogisticRegression|(?:ndi|ndimage|measure)\.label\("
 )
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60})\(|\.([A-Za-z_]\w{1,60})\(")
+_CHECKER = re.compile(r"[\w-]*(?:valid|check|verif|eval|score|metric|submit|lint)[\w-]*\.py", re.IGNORECASE)
+"""A given script that looks at deliverables instead of making them."""
 _DEFINED = re.compile(r"^[ \t]*def (\w{2,60})\(", re.MULTILINE)
 _AUXILIARY = re.compile(
-    r"load|read|open|list|get_|find|write|save|dump|export|print|show|plot|draw|check|valid|main|path|log",
+    r"(?:^|_)(?:load|read|open|list|get|find|iter|write|save|dump|export|print|show|plot|draw|check|validate|main|log|parse)|(?:path|ids|cases|files)$",
     re.IGNORECASE,
 )
 """Names of functions around a method: they read, write or show, and their call applies nothing."""
@@ -146,7 +148,9 @@ class View:
 
     def runs_tool(self, step: Step) -> bool:
         """A succeeded step starts a tool that came with the task on an input, with a deliverable as its output."""
-        return step.ok and any(DELIVERS.search(line) and self._names_input(line) for line in step.started)
+        return step.ok and any(
+            DELIVERS.search(line) and self._names_input(line) and not _CHECKER.search(line) for line in step.started
+        )
 
     def _names_input(self, line: str) -> bool:
         """A command line has an argument beside its deliverable that lies where the inputs lie, or is a loop variable."""

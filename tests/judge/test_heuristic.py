@@ -441,6 +441,7 @@ CASES = [
     pytest.param("classification", [*RULES_RUN, RULES_PILOT, RULES_BATCH], {}, id="cls-rules-from-a-module"),
     pytest.param("classification", [*RULES_RUN, RULES_ONLY_READ, RULES_BATCH], {"S3": 0}, id="cls-reading-is-no-pilot"),
     pytest.param("enhancement", [*TOOL_RUN, TOOL_ONE, TOOL_ALL], {"S3": 0.2}, id="enh-given-tool"),
+    pytest.param("enhancement", [*TOOL_RUN, sh("python /data/public/tools/validate.py --out /workspace/agents_outputs --data /data/public/case_001", "1 file, shape (64, 64)"), TOOL_ALL, DONE], {"S3": 0}, id="enh-given-checker-is-no-pilot"),
     pytest.param("enhancement", [*TOOL_RUN, TOOL_ALL, DONE], {"S3": 0}, id="enh-given-tool-without-pilot"),
     pytest.param("vqa", [LIST, VQA_LOOK, plan(VQA_PLAN), *VQA_NEVER, VQA_FAKE, DONE], {"S1b": 0, "S2b": 0, "S2c": 0, "S2e": 0, "S3": 0}, id="vqa-no-model-ever-loads"),
     pytest.param("vqa", [LIST, VQA_LOOK, plan(VQA_PLAN), *VQA_NEVER, *GOOD["vqa"][3:]], {}, id="vqa-loads-at-last"),
