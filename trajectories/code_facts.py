@@ -46,6 +46,18 @@ _SAVES = {
     "save", "savez", "savetxt", "dump", "to_csv", "to_parquet", "to_json", "write_text", "imwrite", "imsave", "WriteImage",
     "write", "to_filename", "tofile", "savez_compressed", "write_h5ad", "write_bytes", "to_excel", "savefig", "writerow", "writerows",
 }  # fmt: skip
+_APPLIERS = {
+    "map",
+    "imap",
+    "imap_unordered",
+    "starmap",
+    "apply",
+    "progress_apply",
+    "submit",
+    "apply_async",
+    "thread_map",
+    "process_map",
+}
 _TABLES = {"writerows", "to_csv", "to_json", "to_parquet", "to_excel", "dump", "write", "write_text", "writelines"}
 _LOOKS = {"exists", "isfile", "isdir", "is_file", "is_dir", "stat", "getsize", *LISTING}
 _STATISTICS = {
@@ -184,6 +196,10 @@ class _Reader(Names):
                     self.walk(condition, inner)
             for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
                 self.walk(part, inner)
+        elif isinstance(node, ast.While):
+            self.walk(node.test, size)
+            rounds = [self.sizes.get(n.id) or 1 for n in ast.walk(node.test) if isinstance(n, ast.Name)]
+            self.block([*node.body, *node.orelse], max(size, *rounds, 1))
         elif isinstance(node, ast.With | ast.AsyncWith):
             quiet = any(last_name(item.context_expr) in _QUIET for item in node.items)
             for item in node.items:
@@ -262,6 +278,8 @@ class _Reader(Names):
         for name in names:
             self.sizes[name] = length
             (self.tainted.add if output else self.tainted.discard)(name)
+            nothing = isinstance(value, ast.Constant) and not value.value
+            (self.unlimited.add if nothing else self.unlimited.discard)(name)
             number = integer(value)
             if number is not None and number > 0:
                 self.numbers[name] = number
@@ -312,6 +330,8 @@ class _Reader(Names):
             self.enter(name, known, owner, node, output, size)
             if known.name != "forward":
                 return
+        if name in _APPLIERS and node.args and isinstance(node.args[0], ast.Name):
+            self.applied(name, node, output, size)
         if name in ("append", "add", "extend") and isinstance(node.func, ast.Attribute) and base:
             self.sizes[base] = max(size, self.sizes.get(base) or 0)
         if name == "add_argument" and output and node.args and isinstance(node.args[0], ast.Constant):
@@ -373,6 +393,26 @@ class _Reader(Names):
             self.facts.note("prints_shapes", self.quote(node))
         self.files_touched(node, name, base, output, arguments, size)
 
+    def applied(self, name: str, node: ast.Call, output: bool, size: int) -> None:
+        """A function of the run's own handed to a map, a pool or a table: it runs once for each element."""
+        function = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
+        known, owner = self.module.functions.get(function), self.module
+        if known is None and function in self.library.functions:
+            known, owner = self.library.functions[function]
+        if known is None or self.depth >= 6:
+            return
+        call = ast.copy_location(ast.Call(func=node.args[0], args=node.args[1:], keywords=[]), node)
+        if name == "apply" and isinstance(node.func, ast.Attribute):
+            elements = self.size_of(node.func.value)
+        else:
+            elements = max((s for s in map(self.size_of, node.args[1:]) if s is not None), default=None)
+        rounds = 1 if name in ("submit", "apply_async") else elements
+        if rounds is None:
+            self.unknown_loops += 1
+        self.enter(function, known, owner, call, output, max(size, rounds or 1))
+        if rounds is None:
+            self.unknown_loops -= 1
+
     def files_touched(
         self, node: ast.Call, name: str, base: str, output: bool, arguments: list[ast.expr], size: int
     ) -> None:
@@ -425,6 +465,8 @@ class _Reader(Names):
                 if value is None:
                     continue
                 inner.sizes[parameter] = self.size_of(value)
+                nothing = isinstance(value, ast.Constant) and not value.value
+                (inner.unlimited.add if nothing else inner.unlimited.discard)(parameter)
                 number = self.number(value)
                 if number is not None and number > 0:
                     inner.numbers[parameter] = number

@@ -62,6 +62,8 @@ class Names:
         """Names that hold one value of the command line or the environment (a limit)."""
         self.numbers: dict[str, int] = dict(shared.numbers) if shared else {}
         """Names that hold a literal number (N = 3)."""
+        self.unlimited: set[str] = set(shared.unlimited) if shared else set()
+        """Names that hold None, 0 or '': as the end of a slice they cut nothing."""
         self.defaults: dict[str, int] = dict(shared.defaults) if shared else {}
         """Default numbers of options."""
         self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
@@ -141,6 +143,8 @@ class Names:
         if node.slice.upper is not None and self.is_argument(node.slice.upper):
             limit = self.limit(node.slice.upper)
             return whole if limit is None else limit if whole is None else min(whole, limit)
+        if isinstance(node.slice.upper, ast.Name) and node.slice.upper.id in self.unlimited:
+            return whole
         low, high, step = (self.number(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
         if whole is None or whole <= 1:
             return whole

@@ -222,6 +222,9 @@ def cases_asked(launch: Launch, prefixes: Collection[str]) -> int | None:
     listed = _listed(arguments)
     if listed is not None:
         return listed
+    alone = re.fullmatch(r"\s*(\d{1,4})\s*", arguments)
+    if alone:  # `run.py 3`: the first three, or number three
+        return max(1, int(alone.group(1)))
     named = named_cases(arguments, prefixes)
     flagged = _flagged(arguments)
     if flagged is not None and flagged != 1:
