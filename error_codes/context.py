@@ -23,6 +23,10 @@ def names_weights(code: str, stem: str) -> bool:
     return re.search(rf"(?<![\w.-]){name}\.[a-z]\w{{1,11}}\b|['\"/]{name}['\"/]", code) is not None
 
 
+_PLACED = re.compile(r"\b(?:cp|mv|rsync)\s[^\n]{1,300}[\s/]agents_outputs/")
+"""Outputs put in place by a shell command rather than written by code."""
+
+
 @dataclass(frozen=True)
 class CodeContext:
     """The one argument of every detector."""
@@ -66,8 +70,13 @@ class CodeContext:
         return tuple(
             f.turn
             for f in self.features
-            if not f.blocked and (f.writes_outputs or (f.forward_pass and f.runs_script and self.stage(f.turn) == "S4"))
+            if not f.blocked and (f.writes_outputs or (self.stage(f.turn) == "S4" and self._fills_outputs(f)))
         )
+
+    def _fills_outputs(self, feature: TurnFeatures) -> bool:
+        if feature.forward_pass and feature.runs_script:
+            return True
+        return feature.executed and _PLACED.search(self.turn(feature.turn).code[:200_000]) is not None
 
     @cached_property
     def final_write(self) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from .class_signs import printed_strange_labels
 from .context import CodeContext, names_weights
 from .registry import Finding, detector
-from .verification import MAX_ROWS, QUOTED_LIST, WEIGHT, admits
+from .verification import QUOTED_LIST, WEIGHT, admits
 
 _NUMBERED = re.compile(
     r"(?<![\w.-])(\d{1,2})(?:\s{0,2}[:=]\s{0,2}|\s{1,2}(?:is )?)(?:an? |the )?['\"]?([A-Za-z][\w-]{0,29})"
@@ -16,13 +16,6 @@ _NUMBERED = re.compile(
 _SHIFTS = re.compile(
     r"\[\s?:\s?,\s?1\s?:|\[1:\]|(?:argmax\([^()\n]{0,40}\)(?:\.item\(\))?\)?|\bi|\bidx|\bk|\bindex|\bpred)\s{0,2}[-+]\s{0,2}1\b"
 )
-_OPTION = re.compile(r"(--[a-z][\w-]{1,30})[ =]([A-Z][A-Z_]{0,20})\b")
-_NO_EFFECT = re.compile(
-    r"\b0(?:\.0)?\s{0,2}[=:]\s{0,2}(?:the )?(?:input|off|no effect|no change|unchanged|identity|disabled|nothing|original)\b",
-    re.I,
-)
-_DEFAULT_ZERO = re.compile(r"\bdefault(?:s to|:| is)?\s{0,2}=?\s{0,2}0(?:\.0)?(?![\d.]*[1-9])", re.IGNORECASE)
-_SCRIPT = re.compile(r"\b[\w-]{1,60}\.(?:py|sh)\b")
 
 
 @detector("label_index_missed", code="E3", stage="S3", independence="from_trace")
@@ -75,29 +68,3 @@ def strange_labels_accepted(ctx: CodeContext) -> Iterable[Finding]:
     yield Finding(
         tuple(sorted({turn, ctx.last})), f"The listing shows the labels {shown}, which the brief does not allow.", 0.8
     )
-
-
-@detector("default_changes_nothing", code="E3", stage="S3", independence="from_trace")
-def default_changes_nothing(ctx: CodeContext) -> Iterable[Finding]:
-    """A tool's help, printed in the run, says that its default leaves the input as it is, and the option was never set."""
-    used = "\n".join(
-        t.code for t in ctx.run.turns if ctx.stage(t.index) in ("S3", "S4") and not ctx.feature(t.index).blocked
-    )
-    if not ctx.handed_over:
-        return
-    for turn in ctx.run.turns[: ctx.last - 1]:
-        lines = [line[:600] for line in turn.output[:200_000].splitlines()[:MAX_ROWS]]
-        idle = next((line for line in lines if _NO_EFFECT.search(line) and _DEFAULT_ZERO.search(line)), None)
-        if idle is None:
-            continue
-        options = {m[2]: m[1] for line in lines for m in _OPTION.finditer(line)}
-        named = next((o for n, o in options.items() if re.search(rf"(?<![\w-]){re.escape(n)}\b", idle)), None)
-        scripts = dict.fromkeys(name for line in lines for name in _SCRIPT.findall(line))
-        script = next((name for name in scripts if name in used), None)
-        if named and script and not re.search(rf"{re.escape(named)}\b", used):
-            calls = [
-                t.index for t in ctx.run.turns[turn.index :] if script in t.code and ctx.stage(t.index) in ("S3", "S4")
-            ]
-            why = f"{script} returns its input unless {named} is set, which its help says and the calls never do."
-            yield Finding(tuple(sorted({turn.index, *calls, ctx.last})), why, 0.8)
-            return
