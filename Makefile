@@ -41,11 +41,11 @@ unit: $(VENV)/.test
 	$(BIN)/pytest
 
 bench: $(VENV)/.test bench-statistics  ## benchmarks; figures go to docs/measurements.md
-	for name in startup segmentation heuristic codes evidence local_judge batch store report tui; do \
+	for name in startup segmentation heuristic codes constructed evidence local_judge batch store report tui; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-statistics: $(VENV)/.test  ## estimators against planted truth, and their speed
-	$(BIN)/python benchmarks/statistics.py
+	$(BIN)/python benchmarks/estimators.py
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

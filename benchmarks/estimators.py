@@ -1,4 +1,4 @@
-"""The statistics against planted truth, and their speed: `python benchmarks/statistics.py [replicates]`.
+"""The statistics against planted truth, and their speed: `python benchmarks/estimators.py [replicates]`.
 
 Prints every gate of the self-check with its target, then seconds and peak memory of code effects at 500,000 runs and of
 all tables for a cohort of 5,520 runs. Exit code 1 when a gate fails.

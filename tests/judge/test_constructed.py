@@ -1,0 +1,51 @@
+"""The constructed runs, other tracks and other hands than the recorded ones: whole runs through the whole tool.
+
+Bounds leave room for rules to move; benchmarks/constructed.py prints the figures.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ambjudge.judge.engine import score
+from ambjudge.judge.verify import rubric_of, verify
+from ambjudge.trajectories.load import load_run
+
+ROOT = Path(__file__).parents[1] / "data" / "constructed"
+NAMES = sorted(p.name for p in (ROOT / "runs").iterdir())
+
+
+@pytest.fixture(scope="module")
+def cards():
+    return {name: score(load_run(ROOT / "runs" / name)) for name in NAMES}
+
+
+def gold(name: str) -> dict:
+    return json.loads((ROOT / "labels" / f"{name}.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_equal_the_report_and_add_up(cards, name: str) -> None:
+    card, report = cards[name], load_run(ROOT / "runs" / name).report
+    assert report is not None
+    assert card.stages["S4"].score == pytest.approx(report.step_scores["S4"], abs=1e-3)
+    assert card.stages["S5"].score == pytest.approx(report.step_scores["S5"], abs=1e-3)
+    assert card.task == pytest.approx(report.task_score, abs=1e-3)
+    assert verify(card, rubric_of(card)) == []
+
+
+def test_stages_criteria_and_codes_near_the_labels(cards) -> None:
+    turns = [(ours, said) for n in NAMES for ours, (_, said) in zip(cards[n].turn_stages, sorted(gold(n)["stages"].items(), key=lambda kv: int(kv[0])), strict=True)]  # fmt: skip
+    assert sum(a == b for a, b in turns) / len(turns) >= 0.9
+    values = [
+        (c.value, gold(n)["criteria"][c.id])
+        for n in NAMES for s in ("S1", "S2", "S3") for c in cards[n].stages[s].criteria
+        if c.status != "credited" and gold(n)["criteria"].get(c.id) is not None
+    ]  # fmt: skip
+    assert sum(a == b for a, b in values) / len(values) >= 0.9
+    fired = {n: {c.code for c in cards[n].codes if c.independence != "from_score"} for n in NAMES}
+    right = sum(len(fired[n] & set(gold(n)["codes"])) for n in NAMES)
+    wrong = sum(len(fired[n] ^ set(gold(n)["codes"])) for n in NAMES)
+    assert 2 * right / (2 * right + wrong) >= 0.8
