@@ -273,7 +273,10 @@ class _Reader(Names):
         result = self.is_result(value)
         if isinstance(value, ast.Call) and last_name(value) in ("parse_args", "parse_known_args"):
             self.namespaces |= set(names)
-        if isinstance(value, ast.Attribute | ast.Call | ast.IfExp) and self.is_argument(value) and length in (None, 1):
+        single = isinstance(value, ast.Attribute | ast.Call | ast.IfExp) or (
+            isinstance(value, ast.BoolOp) and isinstance(value.values[-1], ast.Constant)
+        )
+        if single and self.is_argument(value) and length in (None, 1, self.arguments):
             self.given |= set(names)
         for name in names:
             self.sizes[name] = length

@@ -72,7 +72,7 @@ def test_asking_for_help_starts_nothing(shell: str, paths: tuple[str, ...]) -> N
 def test_any_text_is_read(shell: str) -> None:
     for launch in launches(shell):
         asked = cases_asked(launch, {"case_"})
-        assert asked is None or 1 <= asked
+        assert asked is None or asked >= 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ambjudge.trajectories.load import load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 LIST_CASES = "\n".join(f"case_{i:04d}" for i in range(1, 9))
-HEAD = "import sys, glob, torch, numpy as np, nibabel as nib\nfrom nets import Net\nm = Net(); m.load_state_dict(torch.load('/data/public/models/w.pt')); m.eval()\n"
+HEAD = "import os, sys, glob, torch, numpy as np, nibabel as nib\nfrom nets import Net\nm = Net(); m.load_state_dict(torch.load('/data/public/models/w.pt')); m.eval()\n"
 OUT = "/workspace/agents_outputs"
 PREDICT = "    with torch.no_grad(): y = m(torch.from_numpy(nib.load(f'/data/public/{c}/ct.nii.gz').get_fdata()))\n"
 SAVE = f"    nib.save(nib.Nifti1Image(y, None), f'{OUT}/{{c}}/lesion.nii.gz')\n"
@@ -60,6 +60,16 @@ SCOPES = [
     pytest.param(HEAD + "def load_all():\n    return sorted(glob.glob('/data/public/*/ct.nii.gz'))\nfor c in load_all():\n" + PREDICT + SAVE, "all", True, id="list from a function"),
     pytest.param(HEAD + "import json\nstudies = json.load(open('/data/public/manifest.json'))['studies']\nfor s in studies:\n    c = s['id']\n" + PREDICT + SAVE, "all", True, id="manifest entries"),
     pytest.param(HEAD + "import pandas as pd\ndf = pd.read_csv('/data/public/manifest.csv')\nfor _, r in df.iterrows():\n    c = r.id\n" + PREDICT + SAVE, "all", True, id="manifest rows"),
+    pytest.param(HEAD + "N = 3\nfor c in sorted(os.listdir('/data/public'))[:N]:\n" + PREDICT + SAVE, "few", True, id="cut at a named number"),
+    pytest.param(HEAD + "for i, c in enumerate(sorted(os.listdir('/data/public'))):\n    if i >= 2: break\n" + PREDICT + SAVE, "few", True, id="loop that breaks"),
+    pytest.param(HEAD + "for c in os.listdir('/data/public'):\n" + PREDICT + SAVE + "    break\n", "one", True, id="loop that breaks at once"),
+    pytest.param(HEAD + "import itertools\nfor c in itertools.islice(sorted(os.listdir('/data/public')), 2):\n" + PREDICT + SAVE, "few", True, id="islice"),
+    pytest.param(HEAD + "import pandas as pd\ndf = pd.read_csv('/data/public/manifest.csv').head(3)\nfor c in df.id:\n" + PREDICT + SAVE, "few", True, id="head of a table"),
+    pytest.param(HEAD + "todo = sorted(os.listdir('/data/public'))\nwhile todo:\n    c = todo.pop()\n" + PREDICT + SAVE, "all", True, id="while something is left"),
+    pytest.param(HEAD + "def run(c):\n" + PREDICT + SAVE + "list(map(run, os.listdir('/data/public')))\n", "all", True, id="map"),
+    pytest.param(HEAD + "def run(c):\n" + PREDICT + SAVE + "with Pool(2) as pool:\n    pool.map(run, ['case_0001', 'case_0002'])\n", "few", True, id="pool over two"),
+    pytest.param(HEAD + "def run(limit=None):\n  for c in sorted(os.listdir('/data/public'))[:limit]:\n" + PREDICT + SAVE + "run()\n", "all", True, id="function without its limit"),
+    pytest.param(HEAD + "def run(limit=None):\n  for c in sorted(os.listdir('/data/public'))[:limit]:\n" + PREDICT + SAVE + "run(limit=2)\n", "few", True, id="function with a limit"),
     pytest.param(HEAD + "from torch.utils.data import DataLoader\nds = Scans(sorted(glob.glob('/data/public/*/ct.nii.gz')))\nfor c in DataLoader(ds, batch_size=4):\n" + PREDICT + SAVE, "all", True, id="data loader"),
 ]  # fmt: skip
 
@@ -137,6 +147,91 @@ def test_modules_of_earlier_turns_are_known(tmp_path: Path, language: str, code:
     before = ("bash", f"cat > /workspace/lib.py <<'E1'\n{MODULE}E1\ncat > /workspace/one.py <<'E2'\n{script}E2", "")
     found = facts_of(tmp_path, language, code, "", before)
     assert (found.cases_scope, found.forward_pass, found.writes_outputs, found.runs_script) == (scope, True, True, True)
+
+
+OPTIONS = """import argparse, os
+ap = argparse.ArgumentParser()
+ap.add_argument('--limit', type=int, default=0); ap.add_argument('--ids', nargs='*'); ap.add_argument('-o', '--out', default=OUT)
+ns = ap.parse_args()
+cases = ns.ids or sorted(os.listdir('/data/public'))
+if ns.limit:
+    cases = cases[:ns.limit]
+for c in cases:
+"""
+GO = HEAD + f"OUT = '{OUT}'\n" + OPTIONS + PREDICT + SAVE
+BY_VARIABLE = (
+    HEAD
+    + "import os\nN = int(os.environ.get('LIMIT', 0)) or None\nfor c in sorted(os.listdir('/data/public'))[:N]:\n"
+    + PREDICT
+    + SAVE
+)
+TOOL = (
+    HEAD
+    + "src, dst = sys.argv[1:3]\nx = nib.load(src)\nwith torch.no_grad(): y = m(torch.from_numpy(x.get_fdata()))\nnib.save(y, dst)\n"
+)
+COMMANDS = [
+    pytest.param("python go.py", "all", True, id="no option: everything"),
+    pytest.param("nohup python -u go.py > log.txt 2>&1 &", "all", True, id="in the background"),
+    pytest.param("python go.py --limit 2", "few", True, id="limit"),
+    pytest.param("python go.py --ids case_0003", "one", True, id="one id"),
+    pytest.param("python go.py --limit 2 -o /workspace/scratch", "few", False, id="into a scratch folder"),
+    pytest.param("python variable.py", "all", True, id="variable not set"),
+    pytest.param("LIMIT=2 python variable.py", "few", True, id="variable set"),
+    pytest.param(f"python cli.py /data/public/case_0001/ct.nii.gz {OUT}/case_0001/lesion.nii.gz", "one", True, id="own tool, one path"),
+    pytest.param(f"for d in /data/public/*; do c=$(basename $d); python cli.py $d/ct.nii.gz {OUT}/$c/lesion.nii.gz; done", "all", True, id="own tool, loop"),
+    pytest.param(f"python /data/public/tools/f.py /data/public/case_0002/ct.nii.gz {OUT}/case_0002/lesion.nii.gz", "one", True, id="given tool, one path"),
+    pytest.param(f"for c in $(ls /data/public); do python /opt/f.py --in /data/public/$c --out {OUT}/$c; done", "all", True, id="given tool, loop"),
+    pytest.param(f"for c in $(ls /data/public); do python -m f.predict -i /data/public/$c -o {OUT}/$c; done", "all", True, id="installed program, loop"),
+    pytest.param(f"python /data/public/tools/check.py {OUT} /data/public", "none", False, id="a given checker writes nothing"),
+    pytest.param("python go.py --help", "none", False, id="help"),
+    pytest.param("sed -i 's/0.5/0.4/' go.py && python variable.py", "all", True, id="an edit before a run is no copy"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shell", "scope", "writes"), COMMANDS)
+def test_the_command_line_decides(tmp_path: Path, shell: str, scope: str, writes: bool) -> None:
+    scripts = {"go.py": GO, "variable.py": BY_VARIABLE, "cli.py": TOOL}
+    before = [("bash", f"cat > /workspace/{name} <<'EOF'\n{text}EOF", "") for name, text in scripts.items()]
+    found = facts_of(tmp_path, "bash", shell, "", *before)
+    assert (found.cases_scope, found.writes_outputs) == (scope, writes), found
+
+
+def test_ids_without_a_separator_are_read_from_a_listing(tmp_path: Path) -> None:
+    path = tmp_path / "conversation.json"
+    call = {"id": "c", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": "ls /data/public"})}}  # fmt: skip
+    names = ["models", *(f"q{i:02d}" for i in range(1, 8))]
+    reply = json.dumps({"exit_code": 0, "stdout": "\n".join(names) + "\nfloat32 float64", "stderr": ""})
+    messages = [{"role": "user", "content": "Answer."}, {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c", "content": reply}]  # fmt: skip
+    path.write_text(json.dumps({"messages": messages}))
+    assert case_ids(load_run(path)) == tuple(names[1:])
+
+
+OWN = "import numpy as np\ndef load(c):\n    return np.load(f'/data/public/{c}/x.npy')\ndef smooth(a):\n    return (a + np.roll(a, 1)) / 2\n"
+OWN_USED = [
+    pytest.param("from own import *\nfor c in ('case_0001', 'case_0002'):\n    print(c, smooth(load(c)).std())", {"applies_module", "loads_inputs"}, {"made_up_input"}, "few", id="on cases"),
+    pytest.param("from own import load\nprint(load('case_0001').shape)", {"loads_inputs"}, {"applies_module", "made_up_input"}, "one", id="only its reader"),
+    pytest.param("from own import smooth\na = np.random.default_rng(0).normal(size=(8, 8))\nprint(smooth(a).std())", {"applies_module", "made_up_input"}, {"loads_inputs"}, "none", id="on made-up arrays"),
+    pytest.param("from own import smooth\nassert smooth('abc')", {"applies_module"}, {"made_up_input"}, "none", id="on literals"),
+    pytest.param(HEAD + "y = m(np.load('/data/public/case_0001/x.npy'))\np = y.softmax(1)\nprint(p.tolist())", {"shows_results", "forward_pass"}, set(), "one", id="results shown"),
+    pytest.param(HEAD + "y = m(np.load('/data/public/case_0001/x.npy'))\nprint(y.shape, len(y))", {"forward_pass"}, {"shows_results"}, "one", id="only the shape shown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "there", "absent", "scope"), OWN_USED)
+def test_methods_of_ones_own(tmp_path: Path, code: str, there: set[str], absent: set[str], scope: str) -> None:
+    found = facts_of(tmp_path, "python", code, "", ("bash", f"cat > /workspace/own.py <<'EOF'\n{OWN}EOF", ""))
+    assert {fact for fact in there if not getattr(found, fact)} == set()
+    assert {fact for fact in absent if getattr(found, fact)} == set()
+    assert found.inputs_scope == scope
+
+
+TABLE = "import os, csv\nrows = []\nfor c in os.listdir('/data/public'):\n    rows.append((c, label(c)))\nwith open('/workspace/agents_outputs/predictions.csv', 'w') as h:\n    csv.writer(h).writerows(rows)\n"
+
+
+def test_a_table_written_once_holds_all_rows(tmp_path: Path) -> None:
+    assert facts_of(tmp_path, "python", TABLE).cases_scope == "all"
+    assert facts_of(tmp_path, "python", TABLE.replace("')", "')[:2]", 1)).cases_scope == "few"
 
 
 def test_every_true_fact_of_code_has_a_quote_from_the_turn(tmp_path: Path) -> None:

@@ -67,6 +67,53 @@ LIST_OUT = ("bash", "ls /workspace/agents_outputs | wc -l", "8")
 SUBMIT = ("submit", "", "")
 CANDIDATES = ("python", HEAD + EVERY + FORWARD + "    print(c, y.mean())", "\n".join(IDS))
 COMMENT = "# S3: batch\n"
+OWN = (
+    "bash",
+    "cat > /workspace/own.py <<'EOF'\nimport numpy as np\ndef load(c):\n    return np.load(f'/data/public/{c}/ldct.npy')\n"
+    "def smooth(a):\n    return (a + np.roll(a, 1)) / 2\nEOF",
+    "",
+)
+OWN_DUMMY = ("python", "import numpy as np\nfrom own import smooth\nprint(smooth(np.zeros((8, 8))).shape)", "")
+OWN_PILOT = (
+    "python",
+    "from own import *\nfor c in ('case_0001', 'case_0002'):\n    print(c, smooth(load(c)).std())",
+    "",
+)
+OWN_BATCH = (
+    "bash",
+    "cat > /workspace/all.py <<'EOF'\nimport os\nfrom own import *\nfor c in os.listdir('/data/public'):\n"
+    + "    y = smooth(load(c))\n"
+    + SAVE
+    + "EOF\npython /workspace/all.py",
+    "",
+)
+OWN_AGAIN = ("bash", "cd /workspace && sed -i 's/roll(a, 1)/roll(a, 2)/' own.py && python all.py | tail -3", "")
+OWN_FAILED = (*OWN_AGAIN[:2], "case_0001", 1)
+OPTIONS = (
+    "bash",
+    "cat > /workspace/go.py <<'EOF'\n"
+    + HEAD
+    + "import argparse\nap = argparse.ArgumentParser(); ap.add_argument('--cases', nargs='*')\nns = ap.parse_args()\n"
+    + "for c in ns.cases or sorted(os.listdir('/data/public')):\n"
+    + FORWARD
+    + SAVE
+    + "EOF\npython /workspace/go.py --help",
+    "usage",
+)
+OUTPUTS = "/workspace/agents_outputs"
+TOOL_ONE = ("bash", f"python /opt/f.py /data/public/case_0001/ldct.npy {OUTPUTS}/case_0001/enhanced.npy", "")
+TOOL_ALL = (
+    "bash",
+    f"for c in $(ls /data/public); do python /opt/f.py /data/public/$c/ldct.npy {OUTPUTS}/$c/enhanced.npy; done",
+    "",
+)
+TOOL_HELP = ("bash", "python -c 'import numpy; print(numpy.__version__)'; python /opt/f.py --help", "")
+SHOWN = (
+    "python",
+    HEAD
+    + "x = np.load('/data/public/case_0001/ldct.npy')\nprint(x.shape)\ny = m(torch.from_numpy(x))\nprint(y.tolist())",
+    "",
+)
 
 
 def make_run(folder: Path, *turns: tuple | str, task: str | None = "ldct-denoising-task", text: str = "") -> Run:
@@ -104,6 +151,12 @@ STORIES = [
     pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, "All eight cases are denoised."], "1 1 2 3 4 5", id="closing message"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, (BATCH[0], COMMENT + BATCH[1], BATCH[2]), VERIFY, SUBMIT], "1 1 2 3 4 5 5", id="a comment does not override what the code does"),
     pytest.param([LISTING, PLAN, ("python", "# S2: open the case\n" + LOOK[1], ""), PILOT, BATCH, SUBMIT], "1 1 2 3 4 5", id="data after the plan are looked at for the model"),
+    pytest.param([LISTING, PLAN, OPTIONS, ("bash", "python /workspace/go.py --cases case_0001", ""), ("bash", "python /workspace/go.py", ""), SUBMIT], "1 1 2 3 4 5", id="help, one case, everything"),
+    pytest.param([LISTING, PLAN, TOOL_HELP, TOOL_ONE, TOOL_ALL, SUBMIT], "1 1 2 3 4 5", id="a given tool: help, one case, loop"),
+    pytest.param([LISTING, PLAN, TOOL_HELP, (TOOL_ONE[0], "# S4 inference\n" + TOOL_ONE[1], ""), TOOL_ALL, SUBMIT], "1 1 2 3 4 5", id="one case is a pilot, whatever the comment says"),
+    pytest.param([LISTING, PLAN, ENVIRONMENT, OWN, OWN_DUMMY, OWN_PILOT, OWN_BATCH, VERIFY, SUBMIT], "1 1 2 2 2 3 4 5 5", id="own method: made-up input, pilot, batch"),
+    pytest.param([LISTING, PLAN, OWN, OWN_PILOT, OWN_BATCH, OWN_FAILED, OWN_PILOT, OWN_AGAIN, VERIFY, SUBMIT], "1 1 2 3 4 4 3 4 5 5", id="own method: repaired batch, a try on two cases between"),
+    pytest.param([LISTING, PLAN, LOAD, SHOWN, BATCH, SUBMIT], "1 1 2 3 4 5", id="a result that is looked at is a pilot"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, ("bash", "nohup python /workspace/all.py > all.log 2>&1 &", ""), BATCH, ("bash", "sleep 60; tail -n 3 /workspace/all.log", ""), SUBMIT], "1 1 2 3 4 4 4 5", id="watching progress"),
 ]  # fmt: skip
 
