@@ -41,19 +41,38 @@ TRAIN = LOAD + "loss = f(net(x)); loss.backward(); optimizer.step()\n"
 BLOCK = "WARNING (1/1): SANDBOX VIOLATION at turn 2.\nViolation: BLOCKED: forbidden pattern '.backward('\nYour code was blocked and not executed."
 
 
-HUB = TRACE.format(line=3, error="OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.")
-ARCHITECTURE = TRACE.format(line=2, error="ValueError: The checkpoint has model type `medqa_t5` but Transformers does not recognize this architecture.")
-PROCESSOR = TRACE.format(line=2, error="OSError: Can't load image processor for 'org/blip'. If you were trying to load it from the hub, make sure you have no folder of that name.")
+HUB = TRACE.format(
+    line=3,
+    error="OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
+)
+ARCHITECTURE = TRACE.format(
+    line=2,
+    error="ValueError: The checkpoint has model type `medqa_t5` but Transformers does not recognize this architecture.",
+)
+PROCESSOR = TRACE.format(
+    line=2,
+    error="OSError: Can't load image processor for 'org/blip'. If you were trying to load it from the hub, make sure you have no folder of that name.",
+)
 FROM_HUB = "from transformers import AutoModel\nm = AutoModel.from_pretrained('{}')\n"
 ANSWER = say("Answer.", "json.dump(a, open('/workspace/agents_outputs/q_1/answer.json','w'))", "ok")
 VQA = {"track": "vqa", "task": "slake-task"}
 DETECTION = {"track": "detection", "task": "bccd-det-task"}
-CLASSES = {"track": "classification", "task": "nct-crc-cls-task", "extra": "TASK. Classify 40 tiles as ADI, LYM, STR or TUM."}
+CLASSES = {
+    "track": "classification",
+    "task": "nct-crc-cls-task",
+    "extra": "TASK. Classify 40 tiles as ADI, LYM, STR or TUM.",
+}
 EVEN = CLASSES | {"extra": "TASK. Classify 40 tiles as ADI, LYM, STR or TUM (ten of each)."}
 REPORTS = {"track": "report_generation", "task": "iu-xray-report-task"}
-TISSUES = {"extra": "OUTPUT. Integer labels: 0 background, 1 CSF, 2 grey matter, 3 white matter. No other label may occur."}
-LISTING = say("Labels.", CHECK, "\n".join(f"patient_{i:04d} {{0: 71{i}, 24: 12{i}, 41: 9{i}, 42: 8{i}}}" for i in range(1, 9)))
-ALLOWED = say("Labels.", CHECK, "\n".join(f"patient_{i:04d} {{0: 71{i}, 1: 12{i}, 2: 9{i}, 3: 8{i}}}" for i in range(1, 9)))
+TISSUES = {
+    "extra": "OUTPUT. Integer labels: 0 background, 1 CSF, 2 grey matter, 3 white matter. No other label may occur."
+}
+LISTING = say(
+    "Labels.", CHECK, "\n".join(f"patient_{i:04d} {{0: 71{i}, 24: 12{i}, 41: 9{i}, 42: 8{i}}}" for i in range(1, 9))
+)
+ALLOWED = say(
+    "Labels.", CHECK, "\n".join(f"patient_{i:04d} {{0: 71{i}, 1: 12{i}, 2: 9{i}, 3: 8{i}}}" for i in range(1, 9))
+)
 VALUES = say("Values.", CHECK, "\n".join(f"patient_{i:04d} values [{i}00 24{i} 41]" for i in range(1, 9)))
 HELP = "usage: smooth.py IN OUT [--sigma S] [--blend B]\nB is the share of the filtered image (0 = input, 1 = filtered). Default 0.\n"
 SMOOTH = "for d in /data/public/p_*; do python /data/public/tools/smooth.py $d/x.npy /workspace/agents_outputs/$(basename $d)/enhanced.npy {}; done"
