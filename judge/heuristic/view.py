@@ -45,7 +45,7 @@ CLASSICAL_CALL = re.compile(
     r"threshold_\w+\(|watershed\(|regionprops\(|find_contours\(|findContours\(|HoughCircles\(|blob_\w+\(|denoise_\w+\(|gaussian_filter\(|median_filter\(|KMeans\(|kmeans2?\(|RandomForest|LogisticRegression|(?:ndi|ndimage|measure)\.label\("
 )
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60})\(|\.([A-Za-z_]\w{1,60})\(")
-_CHECKER = re.compile(r"[\w-]*(?:valid|check|verif|eval|score|metric|submit|lint)[\w-]*\.py", re.IGNORECASE)
+_CHECKER = re.compile(r"(?:valid|check|verif|eval|score|metric|submit|lint)[\w-]{0,40}\.py", re.IGNORECASE)
 """A given script that looks at deliverables instead of making them."""
 _DEFINED = re.compile(r"^[ \t]*def (\w{2,60})\(", re.MULTILINE)
 _AUXILIARY = re.compile(
