@@ -17,6 +17,12 @@ from .options import judge_options
 @click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH...]")
 @judge_options
 @click.option("--rubric", metavar="FILE|ID", help="Rubric file or id; default: each run's own.")
+@click.option(
+    "--labels",
+    metavar="DIR",
+    type=click.Path(),
+    help="Human labels of the runs: also say the gain over the heuristic judge.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say how many calls it takes.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 4]")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
@@ -26,6 +32,7 @@ def command(
     /,
     paths: tuple[str, ...],
     rubric: str | None,
+    labels: str | None,
     dry_run: bool,
     concurrency: int | None,
     as_json: bool,
@@ -43,6 +50,7 @@ def command(
     from ..config import load
     from ..console import note, raw
     from ..errors import AmbjudgeError
+    from ..judge.gain import gain
     from ..judge.selftest import calls, cases, selftest
     from ..rubrics.load import load_rubric
     from ..trajectories.segment import segment
@@ -60,23 +68,28 @@ def command(
     note(f"{needed} stage calls", obj["quiet"])
     if dry_run:
         return 0
-    report = asyncio.run(
-        selftest(
-            judge_of(settings, flags),
-            runs or None,
-            rubric=chosen,
-            concurrency=concurrency or settings.get("concurrency") or 4,
-        )
-    )
+    known = _labels(labels) if labels else {}
+    judge = judge_of(settings, flags)
+
+    async def work() -> tuple[Any, Any]:
+        many = concurrency or settings.get("concurrency") or 4
+        done = await selftest(judge, runs or None, rubric=chosen, concurrency=many)
+        return done, await gain(judge, [run for run, _ in runs], known, chosen) if known else None
+
+    report, gained = asyncio.run(work())
     if as_json:
 
         def rows(found: Any) -> list[dict[str, Any]]:
             return [{**row.__dict__, "rate": row.rate, "interval": row.interval} for row in found]
 
         raw(json.dumps({"schema": "ambjudge.selftest/1", "judge": report.judge, "rows": rows(report.rows),
-                        "heuristic": rows(report.baseline), "usage": report.usage.__dict__}, ensure_ascii=False))  # fmt: skip
+                        "heuristic": rows(report.baseline), "usage": report.usage.__dict__,
+                        "gain": gained and {**gained.__dict__, "gain": gained.gain, "interval": gained.interval}},
+                       ensure_ascii=False))  # fmt: skip
     else:
         _show(report)
+        if gained is not None:
+            _show_gain(gained)
     return 1 if report.broken else 0
 
 
@@ -104,3 +117,30 @@ def _show(report: Any) -> None:
     cost = report.usage.cost_usd
     if report.usage.calls:
         say(f"{report.usage.calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}")
+
+
+def _show_gain(found: Any) -> None:
+    from ..console import say
+
+    say()
+    if found.gain is None:
+        say("no labelled criterion on these runs: no gain to speak of")
+        return
+    low, high = found.interval
+    say(
+        f"Against human labels on {found.pairs} criteria: {found.judge} equal on {found.equal / found.pairs:.1%}, the heuristic judge on {found.heuristic_equal / found.pairs:.1%}"
+    )
+    say(
+        f"gain {found.gain:+.1%} [{low:+.1%}, {high:+.1%}] (criteria taken as independent)"
+        + (f", {found.unscored} unscored" if found.unscored else "")
+    )
+
+
+def _labels(folder: str) -> dict[str, Any]:
+    from pathlib import Path
+
+    from ..judge.labels import read_labels
+
+    path = Path(folder)
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    return {labels.run: labels for labels in map(read_labels, files)}

@@ -519,3 +519,17 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     code, _, err = out("label", "import", broken, "--store", store, "--runs", RECORDED / "runs")
     assert code == 1
     assert "S1a" in err
+
+
+def test_selftest_says_the_gain_over_the_heuristic_judge(out, judge_server) -> None:
+    runs = [RECORDED / "runs" / name for name in ("bccd-std-01", "crc-lite-01")]
+    args = ("--labels", RECORDED / "labels" / "gold", "--json")
+    (own,) = lines(out("selftest", *runs, *args)[1])
+    assert (own["gain"]["gain"], own["gain"]["interval"]) == (0.0, [0.0, 0.0])
+    _, text, _ = out("selftest", *runs, *args, "--judge", "good", "--api-base", judge_server.url)
+    (other,) = lines(text)
+    found = other["gain"]
+    assert found["pairs"] == own["gain"]["pairs"] == 12 + 9
+    assert found["gain"] == pytest.approx((found["equal"] - found["heuristic_equal"]) / found["pairs"])
+    assert found["gain"] < 0, "a judge that is always content is worse than the null model"
+    assert found["interval"][0] < found["gain"] < found["interval"][1]
