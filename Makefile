@@ -38,7 +38,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy -p ambjudge
 
 unit: $(VENV)/.test
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 bench: $(VENV)/.test bench-statistics  ## benchmarks; figures go to docs/measurements.md
 	for name in startup segmentation heuristic codes constructed evidence local_judge batch store report tui; do \
