@@ -150,7 +150,8 @@ async def test_a_failure_stops_the_batch_after_the_calls_under_way(where):
 
     with pytest.raises(JudgeError, match="no"):
         await run_batch(jobs(), call, concurrency=5, on_result=on_result)
-    assert 10 <= len(ended) < 40
+    # Jobs that were read ahead but not started when reading failed are left out, like after a Ctrl-C.
+    assert (5 if where == "jobs" else 10) <= len(ended) < 40
 
 
 async def test_the_first_ctrl_c_drains_and_keeps():
