@@ -12,6 +12,8 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from ..sanitize import sanitize_line
+from .entry import Entry
 from .paint import safe, safe_line
 from .pane import Pane
 from .panels import Line, line
@@ -38,11 +40,13 @@ class Prompt(Dialog[str]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(safe_line(self._title), classes="head")
-            yield Input(self._value)
+            yield Entry(self._value)
             yield Static(safe(self._hint or "enter: accept · escape: leave as it is"), classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
+        # What was only looked at comes back as it was, not as it is drawn.
+        untouched = event.value == sanitize_line(self._value)
+        self.dismiss(self._value if untouched else event.value)
 
 
 class Choice(Dialog[int]):

@@ -16,6 +16,7 @@ from ..judge.labels import PAPER_CODES
 from ..trajectories.stages import STAGE_NAMES, Stage
 from .dialogs import Confirm, Prompt, Reader, key_map
 from .draft import Draft, agree
+from .entry import Entry
 from .labelbook import LabelBook
 from .layout import Layout, blocks_of
 from .minimap import Minimap
@@ -87,7 +88,7 @@ class LabelScreen(Screen[None]):
             yield TranscriptView(id="transcript")
             with Vertical(id="side"):
                 yield Pane(id="panel")
-        yield Input(placeholder="search this run", id="search", compact=True)
+        yield Entry(placeholder="search this run", id="search", compact=True)
         yield Static(id="status", classes="bar")
         yield Footer(compact=True, show_command_palette=False)
 

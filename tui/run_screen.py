@@ -17,6 +17,7 @@ from ..errors import AmbjudgeError
 from ..sanitize import replaced, sanitize_line
 from ..trajectories.stages import STAGE_NAMES, Stage
 from .dialogs import Reader, key_map
+from .entry import Entry
 from .layout import Layout, blocks_of
 from .minimap import Minimap
 from .paint import safe_line
@@ -92,7 +93,7 @@ class RunScreen(Screen[None]):
             with Vertical(id="side"):
                 yield TabLine(TABS, id="tabs")
                 yield Pane(id="panel")
-        yield Input(placeholder="search this run", id="search", compact=True)
+        yield Entry(placeholder="search this run", id="search", compact=True)
         yield Static(id="status", classes="bar")
         yield Footer(compact=True, show_command_palette=False)
 

@@ -16,6 +16,7 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
+from .entry import Entry
 from .paint import safe, safe_line
 from .query import Predicate, compile_query
 from .rows import RunRow
@@ -61,7 +62,7 @@ class RunsScreen(Screen[None]):
         yield Static(safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title")
         with Horizontal(id="filter-line"):
             yield Static("Filter /")
-            yield Input(
+            yield Entry(
                 self._query,
                 placeholder="track:vqa code:E3 S3<0.5 -tier:lite unscored contradictions words",
                 id="filter",

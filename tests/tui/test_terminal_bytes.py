@@ -70,6 +70,38 @@ def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.svg"))
 
 
+def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> None:
+    """Two hostile runs that differ, side by side; then notes that another program left in the label file."""
+    from ambjudge.judge.labels import Labels, export_labels
+
+    runs = payloads.hostile_run(tmp_path)
+    first = next(runs.iterdir())
+    second = shutil.copytree(first, runs / f"{first.name} again")
+    shutil.rmtree(second / "outputs")
+    hostile = payloads.ALL.replace("\ud800", "")
+    export_labels([Labels(run=run.name, annotator="a", notes=hostile) for run in (first, second)], tmp_path / "labels")
+    steps: list[tuple[str, bytes | None]] = [
+        (" ", None), ("j", None), (" ", None), ("c", b"Compare \xc2\xb7"), ("]", None), ("e", None), ("]", None), ("e", None),
+        ("v", None), ("]", None), ("e", None), ("G", None), ("\t", None), ("G", None), ("\t", None), ("G", None), ("1", None),
+        ("?", b"Keys"), ("\x1b", None), ("q", None),
+        ("\r", b"Scorecard"), ("a", b"of 2 turns"), ("m", b"enter: accept"), ("\x1b[H", None), ("\x1b[F", None), ("!\r", None),
+        ("G", None), ("u", None), ("m", b"enter: accept"),
+        ("\x1b[200~pasted\u202e\u200b\x07\x9b31m\x1b[201~", b"pasted"), ("\x1b", None), ("q", None), ("q", None),
+    ]  # fmt: skip
+    arguments = ["browse", str(runs), "--store", "none", "--annotator", "a", "--labels", str(tmp_path / "labels")]
+    with terminal.Terminal(arguments, env={"XDG_CONFIG_HOME": str(tmp_path / "config")}, size=(110, 40)) as tty:
+        tty.wait_for(b"2 runs")
+        tty.wait_for(b"sub")
+        for keys, words in steps:
+            before = len(tty.output)
+            tty.press(keys, 0.5 if keys == "\x1b" else 0.15)
+            if words is not None:
+                tty.wait_for(words, since=before)
+        assert tty.leave("q") == 0
+        _check(tty.output)
+        assert "␛[2J".encode() in tty.output
+
+
 def test_hostile_scorecards_are_drawn_safely(tmp_path: Path) -> None:
     """A scorecard is a file like any other: rationales, quotes, names and problems may hold anything."""
     import json
