@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import InputError
 from .models import OutputFile, Outputs
@@ -33,17 +34,44 @@ def find_conversations(path: Path) -> Iterator[Path]:
     if not _is_dir(path):
         raise InputError("no such file or folder", "give a conversation.json, a run folder, or a folder of runs", path)
     found = False
-    for folder, subfolders, files in os.walk(path):
-        if "process" in subfolders and any(is_file(Path(folder, "process", name)) for name in CONVERSATION_NAMES):
-            subfolders[:] = ["process"]
-            continue
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
+    pending = [os.fspath(path)]
+    while pending:
+        folder = pending.pop()
+        subfolders, files = _listing(folder)
+        if "process" in subfolders:
+            record = _listing(os.path.join(folder, "process"))
+            if not record.files.isdisjoint(CONVERSATION_NAMES):
+                folder, (subfolders, files) = os.path.join(folder, "process"), record
         conversation = next((name for name in CONVERSATION_NAMES if name in files), None)
         if conversation is not None:
             found = True
-            yield Path(folder) / conversation
+            yield Path(folder, conversation)
+        names = (name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
+        pending += [os.path.join(folder, name) for name in sorted(names, reverse=True)]
     if not found:
         raise InputError("holds no conversation.json at any depth", "a run is <run>/process/conversation.json", path)
+
+
+class _Listing(NamedTuple):
+    """Names in a folder: subfolders that are no links, and whatever is no folder."""
+
+    subfolders: set[str]
+    files: set[str]
+
+
+def _listing(folder: str) -> _Listing:
+    """What a folder holds, told without asking about each entry; nothing when it cannot be read."""
+    found = _Listing(set(), set())
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.subfolders.add(entry.name)
+                elif not (entry.is_symlink() and _is_dir(Path(entry.path))):
+                    found.files.add(entry.name)
+    except OSError:
+        pass
+    return found
 
 
 def _is_dir(path: Path) -> bool:

@@ -46,6 +46,16 @@ def test_a_folder_named_like_the_file(tmp_path):
     assert len(list(find_conversations(tmp_path))) == 1
 
 
+def test_links_are_not_walked_and_a_circle_of_them_hides_nothing(tmp_path):
+    make(tmp_path / "runs", "b/process/conversation.json")
+    make(tmp_path / "elsewhere", "conversation.json")
+    (tmp_path / "runs" / "a").symlink_to("a")
+    (tmp_path / "runs" / "c").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "runs" / "b" / "up").symlink_to(tmp_path / "runs")
+    found = [str(p.relative_to(tmp_path)) for p in find_conversations(tmp_path / "runs")]
+    assert found == ["runs/b/process/conversation.json"]
+
+
 @pytest.mark.parametrize("name", ["missing", "empty", "a\0b", "x" * 5000, "pipe"])
 def test_nothing_there_is_an_input_error(name, tmp_path):
     (tmp_path / "empty").mkdir()
