@@ -19,9 +19,10 @@ from ..errors import ConfigError
 from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest
 from .scorecard import CriterionResult
 
-_DECREASE = 0.75
 _GROWTH = 20
 """A round without a rate limit adds 1/20 of the cap (at least 1 call): back from half within ten rounds."""
+_GROWTH_WHEN_HIT = 50
+"""A round with one still adds 1/50, so that a limit met now and then does not wear the batch down to single calls."""
 
 _CURRENT: ContextVar[Pacer | None] = ContextVar("ambjudge_pacer", default=None)
 
@@ -39,8 +40,9 @@ def throttled(wait_s: float | None = None) -> None:
 class Pacer:
     """At most `limit` calls at once, at most `cap` ever: additive increase, multiplicative decrease.
 
-    The limit falls at most once a round (as many calls as were allowed at once), because one overload answers many
-    calls that were already under way.
+    After each round (as many calls as were allowed at once) the limit falls by half the share of calls that met a rate
+    limit, as in DCTCP (Alizadeh et al. 2010): an overload, which answers every call under way, halves it; a stray 429
+    costs little.
     """
 
     def __init__(self, cap: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,9 +50,8 @@ class Pacer:
             raise ConfigError(f"concurrency {cap} is below 1", "give a number of at least 1")
         self.cap, self.peak, self.running, self.throttles = cap, 0, 0, 0
         self._limit = float(cap)
-        self._left_in_round = cap
-        self._hit = False
-        self._may_fall = True
+        self._round = self._left_in_round = cap
+        self._hits = 0
         self._quiet_until = 0.0
         self._clock = clock
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -63,10 +64,7 @@ class Pacer:
     def throttled(self, wait_s: float | None = None) -> None:
         """A rate limit was met."""
         self.throttles += 1
-        self._hit = True
-        if self._may_fall:
-            self._limit = max(1.0, self._limit * _DECREASE)
-            self._may_fall, self._left_in_round = False, max(self.running, self.limit)
+        self._hits += 1
         if wait_s is not None and math.isfinite(wait_s) and wait_s > 0:
             self._quiet_until = max(self._quiet_until, self._clock() + wait_s)
 
@@ -112,9 +110,14 @@ class Pacer:
         self._left_in_round -= 1
         if self._left_in_round > 0:
             return
-        if not self._hit:
-            self._limit = min(float(self.cap), self._limit + max(1.0, self.cap / _GROWTH))
-        self._left_in_round, self._hit, self._may_fall = self.limit, False, True
+        if self._hits:
+            share = min(1.0, self._hits / self._round)
+            self._limit = max(1.0, self._limit * (1 - share / 2)) + self.cap / _GROWTH_WHEN_HIT * (1 - share)
+        else:
+            self._limit += max(1.0, self.cap / _GROWTH)
+        self._limit = min(float(self.cap), self._limit)
+        self._round = self._left_in_round = max(self.running - 1, self.limit)
+        self._hits = 0
 
 
 class Budget:

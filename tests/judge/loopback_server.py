@@ -22,6 +22,7 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     no_temperature 400 as long as the request has a temperature
     reset          the connection is closed without an answer;  garbage  HTML with status 200
     slow:0.5       good, after this many seconds
+    ...@run        any of these, but values are the highest or lowest as `says_highest` decides from run and criterion
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import socket
 import struct
 import threading
 import time
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 _CRITERION = re.compile(r"^(S[1-3][a-z]?) \(.*\)$", re.MULTILINE)
@@ -116,6 +118,11 @@ def quote_from(record: str) -> tuple[int, str] | None:
     return (int(match.group(1)), lines[0].strip()[:120]) if lines else None
 
 
+def says_highest(line: str, criterion: str) -> bool:
+    """What a behaviour that ends in @run thinks of a criterion of the run with this line."""
+    return zlib.crc32(f"{line} {criterion}".encode()) % 2 == 1
+
+
 def good_reply(body: dict, pick=max, quoted: bool = True) -> dict:
     quote = quote_from(record_of(body))
     evidence = [{"turn": quote[0], "quote": quote[1]}] if quote and quoted else []
@@ -129,8 +136,12 @@ def good_reply(body: dict, pick=max, quoted: bool = True) -> dict:
 
 
 def _content(behaviour: str, body: dict) -> str | None:
+    behaviour, _, by_run = behaviour.partition("@")
     name, _, argument = behaviour.partition(":")
     reply = good_reply(body, min if name in ("lowest", "unproven") else max, quoted=name != "unproven")
+    for entry, values in zip(reply["criteria"] if by_run else (), criteria_of(body).values(), strict=False):
+        best = says_highest(entry["evidence"][0]["quote"], entry["id"])
+        entry["value"] = (max if best else min)(v for v in values if not isinstance(v, str))
     first = reply["criteria"][0] if reply["criteria"] else {}
     match name:
         case "value":
@@ -185,7 +196,7 @@ def _content(behaviour: str, body: dict) -> str | None:
 
 def completion_of(behaviour: str, body: dict) -> dict:
     """The body of the answer to a request, for the behaviours that answer with one."""
-    name = behaviour.partition(":")[0]
+    name = behaviour.partition("@")[0].partition(":")[0]
     text = _content(behaviour, body)
     finish = name if name in ("length", "content_filter") else "stop"
     message = {"role": "assistant", "content": text}
@@ -217,7 +228,7 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             behaviour = server.next_behaviour(body, dict(self.headers))
-            name, _, argument = behaviour.partition(":")
+            name, _, argument = behaviour.partition("@")[0].partition(":")
             form = (body.get("response_format") or {}).get("type")
             if name == "reset":
                 # Linger 0 makes the close a reset, as a crashed provider's would be.

@@ -230,7 +230,7 @@ async def test_the_pacer_falls_once_a_round_and_grows_back():
             pacing.throttled()
 
     await _run_paced(pacer, 40, work)
-    assert pacer.limit == 30
+    assert pacer.limit == 20
     assert pacer.throttles == 40
     await _run_paced(pacer, 200, work)
     assert 1 <= pacer.limit < 20
@@ -240,6 +240,18 @@ async def test_the_pacer_falls_once_a_round_and_grows_back():
     await _run_paced(pacer, 800, work)
     assert pacer.limit == 40
     assert pacer.running == 0
+
+
+async def test_a_stray_rate_limit_costs_little():
+    pacer, chance = Pacer(100), random.Random(3)
+
+    async def work(n: int) -> None:
+        await asyncio.sleep(0.001)
+        if chance.random() < 0.03:
+            pacing.throttled()
+
+    await _run_paced(pacer, 5_000, work)
+    assert pacer.limit > 50
 
 
 async def test_the_pacer_never_exceeds_its_limit():

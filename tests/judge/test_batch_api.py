@@ -3,6 +3,7 @@ nothing scored that the model did not say, and the cost limit holds."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ from ambjudge.judge.rejudge import plan
 from ambjudge.judge.store import open_store
 from ambjudge.judge.transport import Retry
 from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.load import load_run
 
 PRICE = Price(input=1.0, output=10.0, source="test", date="2026-01-01")
 FAILURES = [
@@ -42,8 +44,6 @@ def make_judge(server, retry: Retry | None = None) -> ApiJudge:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    import json
-
     for number in range(RUNS):
         path = tmp_path / "runs" / f"r{number:03d}" / "conversation.json"
         path.parent.mkdir(parents=True)
@@ -53,9 +53,21 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-async def test_a_fifth_of_failures(folder, judge_server):
+def assert_said(store, says_highest) -> None:
+    """Every scored value is the one that the server stands for, which differs by run and criterion."""
+    lines = {run.ref: load_run(run.path).turns[0].text for run in store.iter_runs()}
+    values = Counter()
+    for verdict in store.iter_verdicts():
+        if verdict.result.status == "scored":
+            said = says_highest(lines[verdict.run_ref], verdict.key.criterion_id)
+            assert verdict.result.value == float(said), (verdict.run_ref, verdict.key.criterion_id)
+            values[verdict.result.value] += 1
+    assert set(values) == {0.0, 1.0}
+
+
+async def test_a_fifth_of_failures(folder, judge_server, loopback):
     chance = random.Random(11)
-    judge_server.script = [chance.choice(FAILURES) if chance.random() < 0.2 else "good" for _ in range(4_000)]
+    judge_server.script = [f"{chance.choice(FAILURES) if chance.random() < 0.2 else 'good'}@run" for _ in range(4_000)]
     with open_store(folder / "s.db") as store:
         judge = make_judge(judge_server)
         paths = list(find_conversations(folder / "runs"))
@@ -65,8 +77,7 @@ async def test_a_fifth_of_failures(folder, judge_server):
         assert done.scored + done.unscored.total() == first.stale
         assert set(done.unscored) <= {"judge_error", "truncated", "unparsable", "refused"}
         assert done.throttles > 0
-        values = Counter(v.result.value for v in store.iter_verdicts() if v.result.status == "scored")
-        assert set(values) == {1.0}, "the model only ever said 1"
+        assert_said(store, loopback.says_highest)
         for _ in range(6):
             again = plan(store, paths, judge)
             if not again.calls:
@@ -74,6 +85,7 @@ async def test_a_fifth_of_failures(folder, judge_server):
             assert {why for need in again.needs for why in need.reasons.values()} == {("failed",)}
             await execute(again, store, judge, concurrency=16, signals=False)
         final = list(store.iter_verdicts())
+        assert_said(store, loopback.says_highest)
         assert len(final) == first.stale
         assert {v.result.reason for v in final} <= {None, "refused"}
         # A try that timed out while it was still connecting is a call of ours that the server never saw.
