@@ -1,10 +1,11 @@
 """Batches against a loopback server: how close to ideal, and what kill -9 costs.
 
-    python benchmarks/batch.py [--calls 1000] [--concurrency 100] [--latency 1.0] [--kills 50] [--litellm]
+    python benchmarks/batch.py [--calls 1000] [--concurrency 100] [--latency 1.0] [--kills 50] [--litellm] [--faults 0.2]
 
 The server runs in its own process and answers after `latency` seconds. Reported: seconds against the ideal
 (calls / concurrency x latency; target 1.2 x), for the batch runner alone, with the store behind it, and with
-`--litellm` through the API judge; then the calls made in excess of the minimum when a batch is killed again and again
+`--litellm` through the API judge; with `--faults` that a share of replies fails in eleven ways (rate limits, errors,
+timeouts, cut, malformed, refused), run again until nothing is left to try; then the calls made in excess of the minimum when a batch is killed again and again
 (target: at most the calls under way at the kills).
 """
 
@@ -26,6 +27,7 @@ from ambjudge.judge.execute import execute
 from ambjudge.judge.rejudge import plan
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.load import load_run
 
 TESTS = Path(__file__).parents[1] / "tests" / "judge"
 
@@ -86,6 +88,58 @@ def through_litellm(args: argparse.Namespace, folder: Path) -> None:
     server.stop()
 
 
+FAILURES = ("429:1", "429", "500", "503", "slow:6", "length", "malformed", "prose", "reset", "refusal", "out_of_scale")
+
+
+def with_faults(args: argparse.Namespace, folder: Path) -> None:
+    """Every scored value must be the one that the server stands for, which differs by run and criterion."""
+    from ambjudge.judge.api import ApiJudge, Breaker
+    from ambjudge.judge.prices import Price
+    from ambjudge.judge.transport import litellm
+
+    loopback, chance, cap = load("loopback_server"), random.Random(11), 50.0
+    good = f"slow:{args.latency}"
+    script = [
+        f"{chance.choice(FAILURES) if chance.random() < args.faults else good}@run" for _ in range(args.calls * 5)
+    ]
+    server = loopback.JudgeServer(script=script).start()
+    http.make_runs(folder / "faulty", -(-args.calls // 3))
+    price = Price(input=1.0, output=10.0, source="benchmark", date="2026-01-01")
+    judge = ApiJudge(
+        "openai/good",
+        server.url,
+        evidence_budget=8_000,
+        timeout=3.0,
+        prices={"good": price},
+        breaker=Breaker(after=1_000),
+    )
+    litellm()
+    with open_store(folder / "faulty.db") as store:
+        paths = list(find_conversations(folder / "faulty"))
+        spent = 0.0
+        for attempt in range(1, 10):
+            planned = plan(store, paths, judge)
+            if not planned.calls:
+                break
+            done = asyncio.run(execute(planned, store, judge, concurrency=args.concurrency, max_cost=cap - spent))
+            spent += done.usage.cost_usd or 0.0
+            ideal = planned.calls / args.concurrency * args.latency
+            say(f"{args.faults:.0%} faults, pass {attempt}, {planned.calls} calls", done.summary.elapsed_s, ideal)
+            print(f"    {done.scored} scored, unscored {dict(done.unscored)}, {done.throttles} rate limits met")
+        lines = {run.ref: load_run(run.path).turns[0].text for run in store.iter_runs()}
+        final = list(store.iter_verdicts())
+        wrong = sum(
+            v.result.status == "scored"
+            and v.result.value != float(loopback.says_highest(lines[v.run_ref], v.key.criterion_id))
+            for v in final
+        )
+        reasons = Counter(str(v.result.reason or v.result.status) for v in final)
+    server.stop()
+    print(
+        f"    in the end {dict(reasons)}; {wrong} scored wrongly; USD {spent:.2f} of {cap:.0f}; {server.count} requests"
+    )
+
+
 def kills(args: argparse.Namespace, folder: Path) -> None:
     server = http.Server(latency=0.05)
     server.start_in_thread()
@@ -122,11 +176,14 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--litellm", action="store_true")
+    parser.add_argument("--faults", type=float, default=0.0, metavar="SHARE")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ambjudge-bench-") as name:
         throughput(args, Path(name))
         if args.litellm:
             through_litellm(args, Path(name))
+        if args.faults:
+            with_faults(args, Path(name))
         if args.kills:
             kills(args, Path(name))
 
