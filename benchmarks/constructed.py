@@ -1,12 +1,12 @@
-"""Stages, criteria, scores and codes against the labels of the constructed runs (tests/data/constructed).
+"""Stages, criteria, scores and codes against labels: of the constructed runs, or of any folder with runs/ and labels/.
 
-python benchmarks/constructed.py [--misses]
+python benchmarks/constructed.py [--folder tests/data/constructed] [--misses]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -18,16 +18,20 @@ ROOT = Path(__file__).parents[1] / "tests" / "data" / "constructed"
 
 
 def main() -> None:
-    show = "--misses" in sys.argv
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder", type=Path, default=ROOT)
+    parser.add_argument("--misses", action="store_true", help="print every difference")
+    args = parser.parse_args()
+    root, show = args.folder, args.misses
     pairs: Counter[tuple[str, str]] = Counter()
     equal = judged = tp = fp = fn = same = 0
     runs = 0
-    for run in iter_runs(ROOT / "runs"):
+    for run in iter_runs(root / "runs"):
         if isinstance(run, Exception):
             raise run
         runs += 1
         card = score(run)
-        gold = json.loads((ROOT / "labels" / f"{run.id}.json").read_text("utf-8"))
+        gold = json.loads((root / "labels" / f"{run.id}.json").read_text("utf-8"))
         for turn, stage in gold["stages"].items():
             ours = card.turn_stages[int(turn) - 1]
             pairs[stage, ours] += 1
