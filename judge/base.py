@@ -10,6 +10,9 @@ from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run, Segmentation, Stage
 from .scorecard import CriterionResult, FiredCode
 
+JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
+"""The stages that a judge scores; S4 and S5 are checked."""
+
 
 @dataclass(frozen=True)
 class StageRequest:

@@ -19,7 +19,7 @@ from ..rubrics.model import Rubric
 from ..trajectories.models import STAGES, Run, Segmentation, Stage
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
-from .base import Judge, StageReply, StageRequest, Usage
+from .base import JUDGED, Judge, StageReply, StageRequest, Usage
 from .checks import OutputCheck, check_outputs
 from .contradictions import find_contradictions
 from .heuristic import HeuristicJudge
@@ -37,8 +37,6 @@ from .scorecard import (
 )
 from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
 from .tagging import diagnose
-
-JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 
 
 @dataclass(frozen=True)

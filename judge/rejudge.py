@@ -9,7 +9,6 @@ Unchanged runs are not read: their files' stamps and the store's evidence index 
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,15 +23,13 @@ from ..trajectories.models import Run, Stage, Tier, Track
 from ..trajectories.segment import segment
 from . import stamps
 from .base import Estimate, EstimatingJudge, Judge, StageRequest, Usage
-from .keys import JudgeIdentity, KeyMaker, canonical_json, evidence_context, identity
-from .reuse import makers, whole_stage
-from .scoring import split_criteria
+from .keys import JudgeIdentity, canonical_json, identity
+from .questions import Questions
+from .reuse import whole_stage
 from .store import History, Store
 
 StaleReason = Literal["new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"]
 """new: never judged; failed: every attempt failed; the others: the part of the key that changed."""
-
-JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 
 _CHUNK = 500
 _READ_AT_ONCE = 16
@@ -195,10 +192,7 @@ class _Planner:
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
         self.who = identity(judge)
         self.totals = _Totals()
-        self._makers: dict[str, dict[str, KeyMaker]] = {}
-        self._contexts: dict[tuple[str, Stage, Track | None, Tier | None], str] = {}
-        self._asked: dict[tuple[str, Tier | None], dict[Stage, tuple[Criterion, ...]]] = {}
-        self._questions: dict[tuple[str, Track | None, Tier | None], str] = {}
+        self.ask = Questions(self.who)
         self._histories: dict[Stage, History] = {}
 
     def add(self, paths: Sequence[Path]) -> None:
@@ -273,7 +267,7 @@ class _Planner:
             if facts.settled:
                 self.totals.current += self._count(facts)
                 continue
-            keys = self._keys(facts.rubric)
+            keys = self.ask.keys(facts.rubric)
             for stage, criteria in self._stages(facts).items():
                 evidence = canonical_json(facts.evidence[stage]).encode()
                 wanted.extend((facts, stage, c.id, keys[c.id].sha256_of(evidence)) for c in criteria)
@@ -305,7 +299,7 @@ class _Planner:
         failed = self.store.attempts(key for *_, key in stale)
         found: list[tuple[StaleReason, ...]] = []
         for facts, stage, criterion, key in stale:
-            mine = self._keys(facts.rubric)[criterion].key(facts.evidence[stage])
+            mine = self.ask.keys(facts.rubric)[criterion].key(facts.evidence[stage])
             old = [
                 candidate
                 for of, sha in evidence.get(names[facts.path], ())
@@ -342,42 +336,17 @@ class _Planner:
             self._histories[stage] = self.store.history(self.who.judge, stage)
         return self._histories[stage]
 
-    def _keys(self, rubric: Rubric) -> dict[str, KeyMaker]:
-        if rubric.sha256 not in self._makers:
-            self._makers[rubric.sha256] = makers(self.who, rubric)
-        return self._makers[rubric.sha256]
-
-    def _stages(self, facts: _Facts) -> dict[Stage, tuple[Criterion, ...]]:
-        """The criteria that a judge is asked, by stage; stages without any are left out."""
-        key = (facts.rubric.sha256, facts.tier)
-        if key not in self._asked:
-            split = {
-                stage: split_criteria(facts.rubric.stages[stage], facts.tier).to_judge
-                for stage in JUDGED if stage in facts.rubric.stages
-            }  # fmt: skip
-            self._asked[key] = {stage: criteria for stage, criteria in split.items() if criteria}
-        return self._asked[key]
+    def _stages(self, facts: _Facts) -> Mapping[Stage, tuple[Criterion, ...]]:
+        return self.ask.stages(facts.rubric, facts.tier)
 
     def _count(self, facts: _Facts) -> int:
-        return sum(len(criteria) for criteria in self._stages(facts).values())
+        return self.ask.count(facts.rubric, facts.tier)
 
     def _question(self, facts: _Facts) -> str:
-        """Everything that is asked about such a run, and how its evidence is found."""
-        key = (facts.rubric.sha256, facts.track, facts.tier)
-        if key not in self._questions:
-            keys = self._keys(facts.rubric)
-            parts = [
-                [self._context(facts, stage), sorted(keys[c.id].sha256("") for c in criteria)]
-                for stage, criteria in self._stages(facts).items()
-            ]
-            self._questions[key] = hashlib.sha256(canonical_json(parts).encode()).hexdigest()
-        return self._questions[key]
+        return self.ask.name(facts.rubric, facts.track, facts.tier)
 
     def _context(self, facts: _Facts, stage: Stage) -> str:
-        key = (facts.rubric.sha256, stage, facts.track, facts.tier)
-        if key not in self._contexts:
-            self._contexts[key] = evidence_context(self.who, facts.rubric, stage, facts.track, facts.tier)
-        return self._contexts[key]
+        return self.ask.context(facts.rubric, stage, facts.track, facts.tier)
 
 
 def _of_history(past: History, which: Literal[0, 1]) -> Usage:

@@ -7,6 +7,7 @@ hashes, so that later planning need not pack them again.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -48,6 +49,7 @@ class StoredJudge:
         self.inner, self._store = judge, store
         self._who = identity(judge)
         self._refs: dict[tuple[str, str], int] = {}
+        self._answered: Counter[int] = Counter()
 
     @property
     def name(self) -> str:
@@ -114,7 +116,14 @@ class StoredJudge:
         What the inner judge says is in the store before this returns, so a crash later loses nothing. Codes are those
         of the newest call behind these verdicts.
         """
-        return await self._judge(request, await self._before(request))
+        begun = await self._before(request)
+        reply = await self._judge(request, begun)
+        self._answered[begun.reference] += sum(result.status != "unscored" for result in reply.results)
+        return reply
+
+    def take_answered(self, reference: int) -> int:
+        """How many criteria of this run `judge` has answered since this was last asked."""
+        return self._answered.pop(reference, 0)
 
     async def ask(self, request: StageRequest) -> StageReply:
         """The same for a request that a plan found stale: only verdicts made for this very run meanwhile (by another

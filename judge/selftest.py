@@ -19,13 +19,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..rubrics.model import Criterion, Rubric
-from ..trajectories.models import Action, Plan, Run, Segmentation, Stage, Turn
-from .base import Judge, StageReply, StageRequest, Usage
+from ..trajectories.models import Action, Plan, Run, Segmentation, Turn
+from .base import JUDGED, Judge, StageReply, StageRequest, Usage
 from .scorecard import CriterionResult
 from .selftest_runs import careless, diligent, segmentation_of
 
 Expectation = Literal["falls", "not raised", "same"]
-JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 _Change = Callable[[Run, Segmentation], tuple[Run, Segmentation]]
 
 

@@ -135,9 +135,13 @@ class _Scorer:
         budget = None if options.max_cost is None else Budget(options.max_cost)
         self.judge: Judge = GuardedJudge(judge, self.pacer, budget)
         if store is not None:
+            from .keys import identity
+            from .questions import Questions
             from .reuse import StoredJudge, StoredOnly
 
-            self.judge = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
+            self._ask = Questions(identity(judge))
+            self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
+            self.judge = self._stored
         self._kept: set[str] = set()
         self.rubric: Rubric | None = load_rubric(options.rubric) if options.rubric else None
 
@@ -158,10 +162,14 @@ class _Scorer:
             reference = note_run(self.store, run, started)
         card = await score_run(run, self.judge, rubric=self.rubric, policy=options.policy, public=options.public)
         if self.store is not None and reference is not None:
-            if card.rubric.sha256 not in self._kept:
-                self._kept.add(card.rubric.sha256)
-                self.store.add_rubric(self.rubric or rubric_for(run.track, run.task))
+            rubric = self.rubric or rubric_for(run.track, run.task)
+            if rubric.sha256 not in self._kept:
+                self._kept.add(rubric.sha256)
+                self.store.add_rubric(rubric)
             self.store.add_card(reference, path, card)
+            if self._stored.take_answered(reference) == self._ask.count(rubric, run.tier):
+                question = self._ask.name(rubric, run.track, run.tier)
+                self.store.settle([(run.content_sha256, question, self._ask.count(rubric, run.tier))])
         used = card.judge
         self.usage += Usage(used.calls, used.input_tokens, used.output_tokens, used.cost_usd)
         return Outcome(path, card=card)

@@ -17,13 +17,16 @@ from ambjudge.errors import InputError
 from ambjudge.judge.base import Estimate, StageReply, StageRequest, Usage
 from ambjudge.judge.engine import score_run
 from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.keys import identity
+from ambjudge.judge.questions import Questions
 from ambjudge.judge.rejudge import Scope, plan, requests
 from ambjudge.judge.reuse import StoredJudge
 from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import open_store
-from ambjudge.rubrics.load import load_rubric
+from ambjudge.rubrics.load import load_rubric, rubric_for
 from ambjudge.trajectories.layout import find_conversations
-from ambjudge.trajectories.load import load_conversation
+from ambjudge.trajectories.load import load_conversation, load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")
@@ -204,6 +207,45 @@ def test_old_verdicts_stay_readable(stored):
     assert before.items() <= after.items()
     back = LengthJudge()
     assert plan(store, paths, back, Scope(RUBRIC)).calls == 0
+
+
+async def test_what_was_scored_is_settled(tmp_path):
+    """A run whose every criterion was answered needs no look at its verdicts; an open criterion that a requirement
+    decides for the score stays open."""
+    shutil.copytree(RECORDED / "runs", tmp_path / "runs")
+    age(tmp_path / "runs")
+    paths = list(find_conversations(tmp_path / "runs"))
+    with open_store(tmp_path / "s.db", root=tmp_path) as store:
+        for judge, expected in ((HeuristicJudge(), len(paths)), (Mute(), 0)):
+            await score_many(paths, judge, ScoreOptions(), lambda _: None, store=store, signals=False)
+            contents = [run.content_sha256 for run in store.iter_runs()]
+            assert len(store.settled(contents, questions(judge, paths))) == expected
+        assert plan(store, paths, HeuristicJudge()).calls == 0
+        again = plan(store, paths, Mute())
+        assert again.read == 0
+        assert again.calls == 3 * len(paths)
+
+
+class Mute:
+    """Fails on one criterion of every stage, the last, which others may overrule."""
+
+    name, members, prompt_sha256, parameters = "mute", (), None, {}
+
+    def evidence_sha256(self, request: StageRequest) -> str:
+        return request.run.content_sha256
+
+    async def judge(self, request: StageRequest) -> StageReply:
+        *most, last = request.criteria
+        said = [CriterionResult(id=c.id, value=0.0, status="scored") for c in most]
+        return StageReply((*said, CriterionResult(id=last.id, value=None, status="unscored", reason="judge_error")))
+
+
+def questions(judge, paths) -> set[str]:
+    ask, found = Questions(identity(judge)), set()
+    for path in paths:
+        run = load_run(path)
+        found.add(ask.name(rubric_for(run.track, run.task), run.track, run.tier))
+    return found
 
 
 def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, fifty, tmp_path):
