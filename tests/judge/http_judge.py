@@ -101,7 +101,10 @@ def make_runs(folder: Path, count: int) -> None:
     for number in range(count):
         path = folder / f"r{number:05d}" / "conversation.json"
         path.parent.mkdir(parents=True)
-        messages = [{"role": "system", "content": "Segment."}, {"role": "assistant", "content": f"Plan {number}: one pilot case, then all."}]
+        messages = [
+            {"role": "system", "content": "Segment."},
+            {"role": "assistant", "content": f"Plan {number}: one pilot case, then all."},
+        ]
         path.write_text(json.dumps({"task": "kidney-seg-task", "tier": "standard", "messages": messages}))
 
 
