@@ -30,6 +30,7 @@ BINARY: tuple[dict[str, Any], ...] = (
 """What `scale: binary` stands for."""
 
 
+@lru_cache(maxsize=1)
 def builtin_ids() -> tuple[str, ...]:
     """Ids of the rubrics that come with the package, sorted. Adding a YAML file to this folder adds one."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
