@@ -82,6 +82,10 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|does not appear to have a file named|can't load (?:the (?:model|config)|(?:\w{1,12} )?(?:tokenizer|config|feature|processor))|SafetensorError"
         r"|does not recognize this architecture|unrecognized (?:model|configuration class|processing class) |tokenizer class \S{1,60} does not exist"
         r"|couldn't instantiate the backend tokenizer|unable to load (?:weights|vocabulary|tokenizer)"
+        r"|INVALID_PROTOBUF|Protobuf parsing failed|load model .{0,200} failed|unsupported model IR version|No Op registered for"
+        r"|file signature not found|HeaderTooLarge|InvalidHeaderDeserialization|MetadataIncompleteBuffer|deserializing header"
+        r"|failed finding central directory|pickle data was truncated|Ran out of input|file might be corrupted|not in gzip format"
+        r"|does not look like a tar archive|End-of-central-directory signature|unknown (?:model|architecture)\b|git-lfs\.github\.com/spec"
         r"|no file named (?:pytorch_model|model\.)|couldn't find (?:any )?(?:model|checkpoint|weights)"
         r"|checkpoint .{0,60}(?:not found|does not exist)|could not load model|RepositoryNotFound|GatedRepo"
         r"|RevisionNotFound|EntryNotFound|DatasetNotFound|couldn't find .{0,80} on the (?:hugging ?face )?hub", re.I)),
@@ -92,6 +96,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|failed to establish a new connection|unable to resolve host|HTTP Error \d|HTTPError|client error|server error"
         r"|(?:status|error|http)[ :]+(?:code )?(?:401|403|404|407|429|500|502|503|504)\b|too many requests|rate ?limit"
         r"|\b(?:401 Unauthorized|403 Forbidden|404 Not Found)|api[ _-]?key|AuthenticationError|unauthorized"
+        r"|licen[cs]e (?:key|file|server|check|required|expired|not found)|gated repo|you must (?:be authenticated|have access)"
         r"|couldn't connect to '?https?://|outgoing traffic has been disabled"
         r"|OfflineModeIsEnabled|LocalEntryNotFound|URLError|WebFetch|unable to access 'http", re.I)),
     ("package", re.compile(
@@ -101,6 +106,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|failed building wheel|failed to build|could not build wheels|could not install packages|PackagesNotFoundError"
         r"|ResolvePackageNotFound|UnsatisfiableError|LibMambaUnsatisfiable|no solution found|unable to locate package"
         r"|no installation candidate|ensurepip is not available|no such file or directory: '[^']{0,80}\.so"
+        r"|is not a (?:supported|valid) wheel|requires a different Python|invalid ELF header|wrong ELF class|undefined symbol: "
         r"|cannot open shared object file|numpy\.dtype size changed|compiled using NumPy 1|_ARRAY_API not found"
         r"|there is no package called|\bloadNamespace\(|Error in library\(|GLIBC\w*_[\d.]+' not found|fatal error: \S+\.h(?:pp)?: no such file"
         r"|module '[\w.]{1,60}' has no attribute|requires? (?:the )?[\w.-]{1,40} (?:library|package)", re.I)),
@@ -135,6 +141,19 @@ _TYPE_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Expired|Warning|Time
 _BARE_FINAL = re.compile(
     r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Expired))(?:: ?(.*))?$"
 )
+_CAUGHT = re.compile(
+    r"(?:^|.{0,200}?[\s:=(\[|>!-])((?:[A-Za-z_]\w{0,60}\.){0,4}[A-Z]\w{0,60}(?:Error|Exception))(?=[:(,] ?\S| [^\s=(]|\)?$)"
+)
+_CODE_LINE = re.compile(r"\s*(?:raise|except|import|from|class|def|return|if|assert|with|#|>>>|\w{1,40} = )")
+_CATCHES = re.compile(r"\bexcept\b|\|\||2>&1|\.py\b|tryCatch")
+"""Code in which an error can end a step without ending the action."""
+_UNREADABLE = frozenset({
+    "JSONDecodeError", "BadZipFile", "BadGzipFile", "EOFError", "UnicodeDecodeError", "UnpicklingError", "ParseError", "ReadError",
+})  # fmt: skip
+_READS_ASSET = re.compile(
+    r"(?=[^\n]{0,400}(?:load|open|read|extract|parse))[^\n]{0,400}(?:models?/|weights?/|checkpoints?/|tokenizer|vocab|\.(?:pth?|onnx|ckpt|safetensors|h5|whl)\b)",
+    re.IGNORECASE,
+)
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _PREFIX = re.compile(r"^(?:\[rank\d+\]: ?|E {2,}(?=\w)|\s*[|+]-?[ +-]*(?=\S))")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen |/runpy\.py|<__array_function__")
@@ -144,7 +163,12 @@ _LINES: tuple[tuple[re.Pattern[str], str, Family | None, float], ...] = (
     (re.compile(r"\s*error: externally-managed-environment"), "pip", "package", 0.95),
     (re.compile(r"\s*ERROR: (?:Could not find a version|No matching distribution|Could not install packages|Cannot install"
                 r"|Failed building wheel|Failed to build|Could not build wheels|ResolutionImpossible|Invalid requirement"
-                r"|HTTP error|Exception:|Package .{1,80} requires a different Python)"), "pip", "package", 0.95),
+                r"|HTTP error|Exception:|Package .{1,80} requires a different Python|.{1,300} is not a (?:supported|valid) wheel"
+                r"|Wheel .{1,200} is invalid|Directory .{1,200} is not installable|.{1,200} does not appear to be a Python project"
+                r"|Ignored the following versions)"), "pip", "package", 0.95),
+    (re.compile(r"(?:gzip|gunzip|tar|xz|bzip2|7z): .{0,300}(?:not in gzip format|does not look like|unexpected end of file|not recoverable)"
+                r"|\s*End-of-central-directory signature not found"), "archive", "model", 0.9),
+    (re.compile(r"Resolving \S{1,200} .{0,120}failed: "), "download", "network", 0.9),
     (re.compile(r"\s*ERROR: Could not open requirements file"), "pip", "path", 0.95),
     (re.compile(r"\s*(?:error: (?:subprocess-exited-with-error|metadata-generation-failed|failed-wheel-build)"
                 r"|× (?:No solution found|Failed to build|Encountered error while))"), "pip", "package", 0.9),
@@ -189,7 +213,7 @@ _LINES: tuple[tuple[re.Pattern[str], str, Family | None, float], ...] = (
 _TRIGGER = re.compile(
     r"error|exception|not found|no such|denied|killed|fault|abort|fatal|traceback|cannot|can't|failed|no module|terminate"
     r"|exist|not been|timed out|matches of|no changes|been modified"
-    r"|no solution|halted|e: |make|interrupt|expired|undefined|exit|cas service|free\(|curl|wget|wrong|npm|too_long|File \"", re.I)  # fmt: skip
+    r"|no solution|not in gzip|does not look|central-dir|halted|e: |make|interrupt|expired|undefined|exit|cas service|free\(|curl|wget|wrong|npm|too_long|File \"", re.I)  # fmt: skip
 
 
 @once_a_run
@@ -213,7 +237,7 @@ def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
         return _failure(turn, slot, observation, Finding(0, "blocked", "blocked", _first_line(observation.text), 1.0))
     # A file or page that was merely shown may quote any error; only short tool errors count there.
     shown = action.kind in ("read", "search", "web") and not failed
-    found = None if shown and len(observation.text) > 600 else _worst(observation, failed)
+    found = None if shown and len(observation.text) > 600 else _worst(observation, failed, bool(_CATCHES.search(action.code[:60_000])))
     if shown and (found is None or found.family != "tool"):
         return None
     if observation.kind == "timeout":
@@ -226,6 +250,8 @@ def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
         found = Finding(0, f"exit {code}", "killed", _last_line(observation.text), 1.0)
     elif code == 124:
         found = Finding(0, "timeout", "timeout", _last_line(observation.text), 1.0)
+    if found is not None and found.kind in _UNREADABLE and found.family == "code" and _reads_asset(action):
+        found = found._replace(family="model")
     if found is None:
         if not failed:
             return None
@@ -279,7 +305,7 @@ def normalise(message: str) -> str:
     return " ".join(text.lower().split())[:160]
 
 
-def _worst(observation: Observation, failed: bool) -> Finding | None:
+def _worst(observation: Observation, failed: bool, catches: bool = False) -> Finding | None:
     """The error that speaks for the action: the last sure one, stderr before stdout; None when there is none."""
     best: Finding | None = None
     for text in (observation.stderr, observation.stdout):
@@ -290,6 +316,8 @@ def _worst(observation: Observation, failed: bool) -> Finding | None:
         pick = max(found, key=lambda f: (f.confidence >= 0.6, bool(f.chain), round(f.confidence, 1), f.line))
         if not failed and pick.confidence >= 0.6 and _recovered(text, pick):
             pick = pick._replace(confidence=0.5)
+        elif catches and not failed and pick.confidence == 0.5 and _only_errors(observation, len(found)):
+            pick = pick._replace(confidence=0.75)
         if best is None or pick.confidence > best.confidence + 0.2:
             best = pick
         if failed and best.confidence >= 0.6:
@@ -301,6 +329,16 @@ def _recovered(text: str, found: Finding) -> bool:
     """Whether much ordinary output follows an error line in an action that exited well: it was survived on the way."""
     rest = text.splitlines()[found.line + 1 :]
     return len([line for line in rest if line.strip()]) > 40
+
+
+def _reads_asset(action: Action) -> bool:
+    """A model's own file that cannot be read is a matter of access; the agent's own answer that cannot is not."""
+    return any(_READS_ASSET.match(line[:_LINE_LIMIT]) for line in action.code[:60_000].splitlines())
+
+
+def _only_errors(observation: Observation, errors: int) -> bool:
+    """Whether caught and printed errors are most of what an action brought: it failed, whatever its exit code says."""
+    return errors * 2 >= sum(1 for line in observation.text.splitlines() if line.strip())
 
 
 def _scan(text: str) -> Iterator[Finding]:
@@ -392,6 +430,10 @@ def _plain(number: int, line: str) -> Finding | None:
         kind = bare[1].rpartition(".")[2]
         # Without a traceback around it this may be a message that a handler printed.
         return Finding(number, kind, _cause(line, "code"), line.strip(), 0.5)
+    caught = _CAUGHT.match(line) if not _CODE_LINE.match(line) else None
+    if caught is not None:
+        message = line[caught.start(1) :].strip()
+        return Finding(number, caught[1].rpartition(".")[2], _cause(message, "code"), message, 0.5)
     return None
 
 
