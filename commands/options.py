@@ -76,3 +76,15 @@ def judge_options(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def batch_options(function: F) -> F:
+    """--batch and --wait: the provider's batch endpoint."""
+    for option in reversed(
+        (
+            click.option("--batch", is_flag=True, help="Send as provider batches, or collect."),
+            click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="How long --batch waits."),
+        )
+    ):
+        function = option(function)
+    return function

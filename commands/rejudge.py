@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .options import judge_options, policy_options, run_options
+from .options import batch_options, judge_options, policy_options, run_options
 
 
 @click.command(
@@ -17,8 +17,7 @@ from .options import judge_options, policy_options, run_options
 @judge_options
 @run_options
 @policy_options
-@click.option("--batch", is_flag=True, help="By the provider's batch endpoint.")
-@click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="With --batch: wait so long for the answers.")
+@batch_options
 @click.option("--dry-run", is_flag=True, help="Only say what is stale and what it would cost.")
 @click.option("--verify-files", is_flag=True, help="Read every run, trust no file times.")
 @click.option(

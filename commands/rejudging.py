@@ -86,35 +86,18 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 def _through_batch(
     made: RejudgePlan, store: Store, runs: list[Path], judge: Judge, options: ScoreOptions, wait_s: float, quiet: bool
 ) -> int:
-    """Collect what earlier batches answered, send what is still missing, wait if asked to, renew scorecards."""
-    from ..judge.provider_batch import BatchOptions, collect, status, submit
-    from ..judge.rejudge import requests
+    """One step of the batch; once the provider has answered all of it, scorecards are renewed."""
     from ..judge.update import outdated, renew
+    from .batching import step
 
-    async def work() -> tuple[Any, Any, Any]:
-        first = await collect(store, judge) if status(store) else None
-        sent = await submit(store, judge, requests(made), BatchOptions(max_cost=options.max_cost))
-        return first, sent, await collect(store, judge, wait_s=wait_s) if sent.batches or sent.waiting else None
-
-    first, sent, last = asyncio.run(work())
-    for part in (first, sent, last):
-        for line in part.warnings if part is not None else ():
-            console.note(f"ambjudge: {line}", quiet)
-    gathered = [part for part in (first, last) if part is not None]
-    unscored = sum(sum(part.unscored.values()) for part in gathered)
-    still = len(last.open) if last is not None else 0
-    console.say(
-        f"sent {sent.sent} requests in {len(sent.batches)} batches, {sent.waiting} wait in earlier ones, {sent.over_budget} over the cost limit; "
-        f"collected {sum(part.scored for part in gathered)} verdicts, {unscored} unscored; {still} batches open"
-    )
-    if still:
-        console.note("the provider is still at work: the same command collects later", quiet)
+    done = step(made, store, judge, options.max_cost, wait_s, quiet)
+    if done.still_open:
         return 1
     stale = (*(need.path for need in made.needs), *outdated(store, runs, judge, options.rubric))
     updated, errors = asyncio.run(renew(store, stale, judge, options))
     console.say(f"{len(updated)} scorecards renewed")
     show_changes(updated)
-    return 1 if errors or unscored or sent.over_budget else 0
+    return 1 if errors or done.unscored or done.over_budget else 0
 
 
 def _money(usage: Usage) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .options import JSON, PATHS, judge_options, policy_options, run_options
+from .options import JSON, PATHS, batch_options, judge_options, policy_options, run_options
 
 
 @click.command(
@@ -26,6 +26,7 @@ from .options import JSON, PATHS, judge_options, policy_options, run_options
     metavar="USD",
     help="Never spend more; the rest stays unscored.",
 )
+@batch_options
 @click.option("--store", metavar="FILE|none", help="Default: .ambjudge/ambjudge.db at the root.")
 @click.option("--dry-run", is_flag=True, help="Only say what is missing and its cost.")
 @click.pass_obj
@@ -38,7 +39,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     if flags["dry_run"]:
         from .rejudging import run as plan
 
-        return plan(obj, paths, {**flags, "verify_files": False, "batch": False, "wait": 0.0})
+        return plan(obj, paths, {**flags, "verify_files": False})
     from .scoring import run
 
     return run(obj, paths, flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,10 +28,36 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
     with ExitStack() as stack:
-        store = open_session_store(paths[0], settings, flags, judge, stack, obj["quiet"])
+        store = open_session_store(
+            paths[0], settings, flags, judge, stack, obj["quiet"], required=flags.get("batch", False)
+        )
+        if flags.get("batch") and store is not None:
+            if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
+                return 1
+            options = replace(options, stored_only=True)
         sink = _Sink(obj, flags, stack)
         session = asyncio.run(score_many(paths, judge, options, sink.take, store=store, on_progress=sink.tell))
         return sink.finish(session)
+
+
+def _through_batch(
+    paths: tuple[str, ...], judge: Judge, options: ScoreOptions, store: Store, wait_s: float, quiet: bool
+) -> int:
+    """Send what the store lacks, collect what is answered; how many batches the provider still works on.
+
+    Runs that cannot be read are named when the rest is scored.
+    """
+    from ..judge.rejudge import Scope, plan
+    from ..judge.session import Outcome, conversations
+    from ..rubrics.load import load_rubric
+    from .batching import step
+
+    runs = [item for item in conversations(paths) if not isinstance(item, Outcome)]
+    scope = Scope(load_rubric(options.rubric) if options.rubric else None, options.track, options.tier)
+    bar = console.Progress("planned", len(runs), quiet)
+    made = plan(store, runs, judge, scope, on_progress=bar.update)
+    bar.clear()
+    return step(made, store, judge, options.max_cost, wait_s, quiet).still_open
 
 
 def open_session_store(

@@ -468,31 +468,59 @@ def test_answer_level_codes_of_a_vqa_run(out) -> None:
     assert lines(text)[0]["answer_codes"] == {"PLC001": 5}
 
 
-def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, loopback) -> None:
-    """Sent, collected later by the same command, and never asked live."""
+@pytest.fixture
+def batch_server(loopback):
+    """A provider with a batch endpoint that takes its time."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("batch_server_for_cli", ROOT / "tests" / "judge" / "batch_server.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     server = module.BatchServer(loopback).start()
-    try:
-        server.stages = ["validating", "in_progress"]
-        runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02")
-        judge = ("--judge", "good", "--api-base", server.url, "--batch")
-        code, text, err = out("rejudge", runs, *judge)
-        assert code == 1
-        assert "sent 6 requests in 1 batches" in text
-        assert "the same command collects later" in err
-        for _ in range(5):
-            code, text, _ = out("rejudge", runs, *judge)
-            if code == 0:
-                break
-        assert code == 0
-        assert "2 scorecards renewed" in text
-        assert json.loads(out("rejudge", runs, *judge[:-1], "--dry-run", "--json")[1])["calls"] == 0
-    finally:
-        server.stop()
+    server.stages = ["validating", "in_progress"]
+    yield server
+    server.stop()
+
+
+def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, batch_server) -> None:
+    """Sent, collected later by the same command, and never asked live."""
+    runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02")
+    judge = ("--judge", "good", "--api-base", batch_server.url, "--batch")
+    code, text, err = out("rejudge", runs, *judge)
+    assert code == 1
+    assert "sent 6 requests in 1 batches" in err
+    assert text == ""
+    assert "the same command collects later" in err
+    for _ in range(5):
+        code, text, _ = out("rejudge", runs, *judge)
+        if code == 0:
+            break
+    assert code == 0
+    assert "2 scorecards renewed" in text
+    assert json.loads(out("rejudge", runs, *judge[:-1], "--dry-run", "--json")[1])["calls"] == 0
+
+
+def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_server) -> None:
+    """The first commands print no scorecard, as nothing is answered yet; the last one prints them all, from the answers."""
+    runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02")
+    (runs / "broken").mkdir()
+    (runs / "broken" / "conversation.json").write_text("{")
+    command = ("score", runs, "--judge", "good", "--api-base", batch_server.url, "--batch", "--json")
+    code, text, err = out(*command)
+    assert (code, text) == (1, "")
+    assert "sent 6 requests in 1 batches" in err
+    for _ in range(5):
+        code, text, err = out(*command)
+        if text:
+            break
+    assert code == 1, "one of the runs cannot be read"
+    assert "broken" in err
+    cards = lines(text)
+    assert [c["run"]["id"] for c in cards] == ["crc-lite-01", "crc-lite-02"]
+    assert all(c["stages"][s]["score"] is not None for c in cards for s in ("S1", "S2", "S3"))
+    code, _, err = out("score", runs, "--judge", "good", "--batch", "--store", "none")
+    assert code != 0
+    assert "works on a store" in err
 
 
 def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_path: Path) -> None:
