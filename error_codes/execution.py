@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from .context import CodeContext
 from .episodes import Episode
+from .out_of_reach import out_of_reach
 from .registry import Finding, detector
 
 REPEATED = 3
@@ -17,7 +18,10 @@ REPEATED = 3
 
 
 def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
+    blocked = None if environment else out_of_reach(ctx)
     for episode in ctx.episodes:
+        if blocked is not None and set(episode.turns) <= set(blocked.turns):
+            continue  # errors on the way around a lack are the lack's
         if episode.attempts >= REPEATED and episode.environment == environment:
             end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and is not seen to work later"
             many = f"with {episode.errors} different errors, e.g. " if episode.errors > 1 else ""
@@ -48,6 +52,18 @@ def repeated_code_failure(ctx: CodeContext) -> Iterable[Finding]:
 def repeated_access_failure(ctx: CodeContext) -> Iterable[Finding]:
     """Three or more failed executions of one step, through data, model, package, API or resource access."""
     return _repeated(ctx, True)
+
+
+@detector("model_out_of_reach", code="E2", stage="S2", independence="from_trace")
+def model_out_of_reach(ctx: CodeContext) -> Iterable[Finding]:
+    """A model could not be obtained, installed or loaded in two or more attempts, and another method served."""
+    blocked = out_of_reach(ctx)
+    if blocked is not None:
+        why = (
+            f"{blocked.name} could not be obtained or brought to work ({short(blocked.message)}), "
+            "and the outputs were made without it."
+        )
+        yield Finding(blocked.turns, why, 0.85 if blocked.declared else 0.7)
 
 
 @detector("crash_cost_outputs", code="E4", stage="S4", independence="from_trace")

@@ -119,6 +119,10 @@ TABLE = {
         ("two-imports-fixed", [fail(TRACE.format(line=1, error="ModuleNotFoundError: No module named 'nets'"), LOAD), fail(TRACE.format(line=2, error="IsADirectoryError: [Errno 21] Is a directory: '/m'"), LOAD), say("Fixed.", LOAD, "ok"), GOOD], "S2 S2 S2 S4", 0, {}),
         ("code-failures-are-not-access", [fail(), fail(), fail(), GOOD], "S4 S4 S4 S4", 0, {}),
     ],
+    "model_out_of_reach": [  # more of them in test_out_of_reach.py
+        ("corrupt-and-pointer", [fail(TRACE.format(line=2, error="RuntimeError: PytorchStreamReader failed reading zip archive"), LOAD), fail(TRACE.format(line=2, error="_pickle.UnpicklingError: invalid load key, 'v'."), LOAD), say("A threshold instead.", CASES + "    y = x > 60\n" + SAVE, GOOD_LOG)], "S2 S2 S4", 1, {}),
+        ("loaded-in-the-end", [fail(TRACE.format(line=2, error="RuntimeError: PytorchStreamReader failed reading zip archive"), LOAD), fail(TRACE.format(line=2, error="_pickle.UnpicklingError: invalid load key, 'v'."), LOAD), GOOD], "S2 S2 S4", 0, {}),
+    ],
     "crash_cost_outputs": [
         ("never-overcome", [fail(), say("All done.")], "S4 S5", 1, {"known": facts(completion=0.25, kinds=[("missing", "lesion.nii.gz is missing", "patient_0004")])}),
         ("overcome", [fail(), GOOD, LOOK, SUBMIT], "S4 S4 S5 S5", 0, {"known": facts()}),

@@ -1,0 +1,235 @@
+"""A model that could not be had: the attempts on it, and whether another method served in its place (E2).
+
+Facts first: which weights, hub names or packages the failed executions were about, and that the code which made the
+deliverables does not use them. What the agent says is asked only where the code leaves it open.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..trajectories.code_parts import split
+from ..trajectories.failures import Failure, find_errors
+from ..trajectories.models import Turn
+from .context import CodeContext, names_weights
+
+_EXTENSION = r"(?:pth?|onnx|ckpt|safetensors|h5|hdf5|keras|pkl|joblib|bin|tflite|pb|msgpack|torchscript|gguf|whl)"
+_WEIGHTS = re.compile(rf"(?<![\w.-])([A-Za-z][\w.-]{{1,80}}?)\.{_EXTENSION}\b")
+_SIDE_FILE = re.compile(
+    r"/(?:models?|weights|checkpoints?|zoo)/(?:[\w.-]{1,60}/){0,3}([A-Za-z][\w.-]{1,80}?)\.(?:json|txt|model|ya?ml|vocab|zip|t?gz|tar)\b"
+)
+_HUB = re.compile(
+    r"(?:from_pretrained|hf_hub_download|snapshot_download|create_model|hub\.load|load_model|huggingface-cli download|hf download|git clone|model(?:_id|_name)?=)"
+    r"[(\s]{0,3}[^\n'\"]{0,60}?['\"]?(?:https?://[\w.-]{1,80}/)?([\w.-]{1,60}/[\w.-]{2,80})",
+    re.IGNORECASE,
+)
+_PACKAGE = re.compile(
+    r"No module named '?([A-Za-z]\w{1,40})|(?:requirement|found for) '?([A-Za-z][\w-]{1,40})\b|cannot import name .{1,80} from '([A-Za-z]\w{1,40})|\b([A-Za-z]\w{1,40})-\d[\w.]{0,20}-\w{2,12}-\w{2,20}-[\w.]{2,60}\.whl"
+)
+_GENERAL = frozenset({
+    "numpy", "scipy", "pandas", "torch", "torchvision", "torchaudio", "pil", "pillow", "cv2", "opencv",
+    "opencv_python", "skimage", "scikit_image", "sklearn", "scikit_learn", "matplotlib", "nibabel", "simpleitk",
+    "sitk", "pydicom", "monai", "einops", "timm", "transformers", "tokenizers", "sentencepiece", "safetensors",
+    "accelerate", "onnxruntime", "onnx", "tqdm", "yaml", "pyyaml", "h5py", "tensorflow", "keras", "jax", "requests",
+    "pip", "versions", "setuptools", "wheel", "huggingface_hub", "pywt", "pywavelets", "imageio", "tifffile", "nltk",
+    "spacy", "protobuf", "numba", "bitsandbytes", "flash_attn", "lightning", "pytorch_lightning", "hydra", "omegaconf",
+    "gdcm", "pylibjpeg", "seaborn", "the", "a", "an",
+})  # fmt: skip
+"""Libraries of general use: their lack is met by another tool and takes no model away."""
+_ACCESS = frozenset(
+    {"package", "network", "model", "memory", "device", "disk", "permission", "shell", "path", "killed"}
+)
+_GIVES_UP = re.compile(
+    r"fall(?:ing)?[ -]?back|\binstead\b|\bsubstitut|\breplace(?:s|d|ment)?\b|\bwithout (?:the|that|this|any|its)\b|\bplan [b-d]\b|\b(?:abandon|giv(?:e|ing) up|drop(?:ped|ping)?)\b"
+    r"|\bi (?:stop|drop|leave)\b|\bswitch(?:ed|ing)? to\b|\bout of reach\b|\bunavailable\b|\bnever (?:run|loaded|used|came|worked)\b"
+    r"|\b(?:cannot|can[’']t|could not|couldn[’']t|unable to|impossible to|not possible to|failed to) (?:\w{1,12} ){0,2}?(?:be )?(?:install|load|run|download|open|rebuil|import|us|get|got|obtain|recover|guess|fetch|read|reach)"
+    r"|\bnot (?:be )?(?:us(?:ed|able)|installable|loadable|available|recoverable|run)\b|\b(?:unusable|unloadable)\b|\bno (?:usable|working) ",
+    re.IGNORECASE,
+)
+_PROSE = re.compile(r"\.(?:md|rst|txt|log|json|csv)$", re.IGNORECASE)
+_COMMENT = re.compile(r"(?m)(?:^|\s)#[^\n'\"]{0,400}$")
+_SAVES = re.compile(r"\.save\(|savez|\bdump\(|save_file\(|\b(?:cp|mv|ln)\b|shutil|save_pretrained")
+_LOADS = re.compile(
+    r"torch\.(?:jit\.)?load|load_state_dict|from_pretrained|InferenceSession|joblib\.load|load_model|pickle\.load|\bpipeline\(|load_file\(|\.pth?\b"
+)
+_DATA_FILE = re.compile(r"[/'\"]([A-Za-z][\w.-]{1,60})\.(?:npz|npy|json)\b")
+_STATEMENT = re.compile(r"(?m)^\s{0,12}(?:import|from \S+ import|def|class|with|return) ?\b")
+_HINT = 0.5
+
+
+class OutOfReach(NamedTuple):
+    """A model that was tried for in vain. `turns` are the attempts, `name` is how the run calls it."""
+
+    name: str
+    turns: tuple[int, ...]
+    declared: bool
+    message: str
+
+
+def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
+    """The model that two or more attempts could not get to work and that another method replaced; None without one."""
+    final = ctx.final_write
+    if final is None:
+        return None
+    hard = [_Lack(f, *_names_of(ctx, f)) for f in ctx.failures if f.turn <= final and _is_access(f, final)]
+    if not hard:
+        return None
+    case = _Case(ctx, final, hard)
+    found = [b for name in case.models if (b := case.blocked(name)) is not None]
+    return max(found, key=lambda b: len(b.turns), default=None)
+
+
+class _Lack(NamedTuple):
+    """One failure of access, with the models and packages that it was about."""
+
+    failure: Failure
+    models: frozenset[str]
+    packages: frozenset[str]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.models | self.packages
+
+
+class _Case:
+    """The failures of access of one run, beside the code that made its deliverables."""
+
+    def __init__(self, ctx: CodeContext, final: int, lacks: list[_Lack]) -> None:
+        self.ctx, self.final, self.lacks = ctx, final, lacks
+        self.files = _files(ctx, final)
+        last = lacks[-1].failure.turn
+        writes = {t for t in ctx.write_turns if t > last and t not in ctx.failed_turns} | {final}
+        self.serving = _COMMENT.sub("", "\n".join(self.code(ctx.turn(t)) for t in sorted(writes))[:400_000])
+        self.no_model = not _LOADS.search(self.serving)
+        self.plan = ctx.run.plan.text or ""
+        self.models = [
+            *dict.fromkeys(n for lack in lacks for n in sorted(lack.models)),
+            *dict.fromkeys(n for lack in lacks for n in sorted(lack.packages) if self._takes_a_model_away(n)),
+        ]
+
+    def code(self, turn: Turn) -> str:
+        """What a turn runs, with the modules of the run's own that it names."""
+        text = _run_text(turn)
+        waiting = dict(self.files)
+        while used := [stem for stem in waiting if _named(stem, text)]:
+            text += "\n" + "\n".join(waiting.pop(stem) for stem in used)
+        return text
+
+    def blocked(self, name: str) -> OutOfReach | None:
+        ctx, final = self.ctx, self.final
+        mine = [lack for lack in self.lacks if name in lack.names]
+        if not any(lack.failure.turn == final for lack in mine) and self._serves(name):
+            return None
+        # What failed together with the model (its tokenizer, its wheel) was tried for its sake; where no model serves
+        # at all, every model that was tried for counts.
+        group = {name} | {n for lack in mine for n in lack.names if not _uses(n, self.serving)}
+        about = [lack for lack in self.lacks if group & lack.names or (self.no_model and lack.models)]
+        attempts: dict[int, int] = {}
+        for lack in about:
+            attempts[lack.failure.turn] = max(attempts.get(lack.failure.turn, 0), _errors(ctx, lack.failure))
+        first = min(attempts)
+        tried = [
+            t.index for t in ctx.run.turns[first - 1 : final - 1] if t.index not in attempts and self._tries(t, group)
+        ]
+        declared = any(_GIVES_UP.search(t.text[:20_000]) for t in ctx.run.turns[first:])
+        count = sum(attempts.values())
+        enough = count >= 2 or (declared and count + len(tried) >= (2 if _named(name, self.goals) else 3))
+        other = [w for w in _WEIGHTS.findall(self.serving) if w not in group]
+        if not enough or not (declared or other or self.no_model):
+            return None
+        return OutOfReach(name, tuple(sorted({*attempts, *tried})), declared, about[0].failure.message)
+
+    @property
+    def goals(self) -> str:
+        return self.ctx.run.brief[-8_000:]
+
+    def _serves(self, name: str) -> bool:
+        return _uses(name, self.serving) or _derived(self.ctx, name, self.serving)
+
+    def _takes_a_model_away(self, package: str) -> bool:
+        if package.lower().replace("-", "_") in _GENERAL:
+            return False
+        wanted = _named(package, self.goals) or _named(package, self.plan)
+        return wanted and not any(_uses(w, self.serving) for w in _WEIGHTS.findall(self.goals))
+
+    def _tries(self, turn: Turn, group: set[str]) -> bool:
+        """Whether a turn works at the model without an access error: it names it in code that loads or applies one."""
+        feature = self.ctx.feature(turn.index)
+        if not feature.executed or not (feature.loads_model or feature.forward_pass or feature.loads_inputs):
+            return False
+        code = self.code(turn)
+        return any(_uses(n, code) for n in group)
+
+
+def _is_access(failure: Failure, final: int) -> bool:
+    if failure.family not in _ACCESS or not failure.environment or failure.kind == "look-up":
+        return False
+    return failure.confidence >= (_HINT if failure.turn == final else 0.6)
+
+
+def _names_of(ctx: CodeContext, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
+    """Models (files, hub names) and packages that a failed action was about."""
+    action = ctx.turn(failure.turn).actions[failure.action]
+    said = failure.message
+    if action.observation is not None:
+        said = "\n".join([said, *(e.message for e in find_errors(action.observation.text[-8_000:]))])
+    code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
+    packages = {"".join(groups) for groups in _PACKAGE.findall(said)}
+    models = {*_WEIGHTS.findall(code), *_SIDE_FILE.findall(code), *_WEIGHTS.findall(said)}
+    models |= {hub.rpartition("/")[2] for hub in _HUB.findall(code)}
+    models = {m for m in models if not m.startswith(tuple(f"{p}-" for p in packages))}
+    return frozenset(n for n in models if len(n) > 2), frozenset(p for p in packages if len(p) > 2)
+
+
+def _errors(ctx: CodeContext, failure: Failure) -> int:
+    """1 or 2: different kinds of errors that one action ended in; several sources tried in one go are several attempts."""
+    observation = ctx.turn(failure.turn).actions[failure.action].observation
+    kinds = {e.kind for e in find_errors(observation.text[-8_000:]) if e.confidence >= 0.6} if observation else set()
+    return 2 if len(kinds) > 1 else 1
+
+
+def _files(ctx: CodeContext, final: int) -> dict[str, str]:
+    """Stem -> text of every module that the run wrote."""
+    files: dict[str, str] = {}
+    for turn in ctx.run.turns[:final]:
+        for action in turn.actions:
+            for part in split(action):
+                stem = part.path.rpartition("/")[2].rpartition(".")[0]
+                if part.kind == "file" and stem and not _PROSE.search(part.path):
+                    files[stem] = files.get(stem, "") + "\n" + part.text if part.append else part.text
+    return files
+
+
+def _run_text(turn: Turn) -> str:
+    return "\n".join(_without_prose(p.text) for a in turn.actions for p in split(a) if p.kind != "file")
+
+
+def _without_prose(code: str) -> str:
+    """Code without long strings that are text (a plan, a note): what they name is spoken of, not used."""
+    for quote in ("'''", '"""'):
+        pieces = code.split(quote)
+        code = quote.join(t for i, t in enumerate(pieces) if i % 2 == 0 or _STATEMENT.search(t))
+    return code
+
+
+def _derived(ctx: CodeContext, name: str, serving: str) -> bool:
+    """The model was saved under another name (converted, renamed) and that file serves."""
+    known = ctx.run.brief
+    for turn in ctx.run.turns:
+        code = turn.code[:200_000]
+        if _uses(name, code) and _SAVES.search(code) and turn.index not in ctx.failed_turns:
+            stems = [*_WEIGHTS.findall(code), *_DATA_FILE.findall(code)]
+            if any(w != name and not _named(w, known) and _uses(w, serving) for w in stems):
+                return True
+        known += turn.output[-20_000:] + turn.text[:5_000]
+    return False
+
+
+def _named(name: str, text: str) -> bool:
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE) is not None
+
+
+def _uses(name: str, code: str) -> bool:
+    """Whether code opens a model or imports a package of this name; a variable of the same name is another thing."""
+    return names_weights(code, name) or re.search(rf"(?:import|from)\s{{1,4}}{re.escape(name)}\b", code) is not None

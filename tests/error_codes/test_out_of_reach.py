@@ -1,0 +1,93 @@
+"""A model that could not be had: tracks, tools and styles in which it shows, and the nearest innocent runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tiny_runs import SUBMIT, say
+
+TRACE = 'Traceback (most recent call last):\n  File "/workspace/run.py", line 3, in <module>\n    load()\n{}\n'
+CASES = "import glob\nfor p in sorted(glob.glob('/data/public/patient_*/ct.nii.gz')):\n    x = load(p)\n"
+SAVE = "    nib.save(y, f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n"
+LOG = "\n".join(f"patient_{i:04d} tumour {400 + 37 * i}" for i in range(1, 9))
+MODEL = "import torch\nnet = torch.load('/data/public/models/{}')\n"
+
+
+def fail(error, code=MODEL.format("net.pt"), text="Again.", language="python"):
+    return say(text, code, err=TRACE.format(error), exit_code=1, language=language)
+
+
+def hidden(out, code, text="Look.", language="bash"):
+    return say(text, code, out, language=language)
+
+
+def threshold(text="No way to the network, so a threshold instead for all cases."):
+    return say(text, CASES + "    y = x > 60\n" + SAVE + "    print(pid, y.sum())\n", LOG)
+
+
+def other(text="All cases.", name="small.pt"):
+    return say(text, MODEL.format(name) + CASES + "    y = net(x)\n" + SAVE, LOG)
+
+
+CORRUPT = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
+POINTER = "_pickle.UnpicklingError: invalid load key, 'v'."
+MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 12.00 GiB"
+NO_GPU = "AssertionError: Torch not compiled with CUDA enabled"
+NO_PIP = "ERROR: Could not find a version that satisfies the requirement {0} (from versions: none)\nERROR: No matching distribution found for {0}"
+WHEEL = "ERROR: netkit-1.2-cp38-cp38-linux_x86_64.whl is not a supported wheel on this platform."
+NO_HUB = "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files."
+PLAN = {"plan": "# Plan\nmodel: BigSeg (pip install bigseg), fallback threshold\n"}
+FREE = {"brief": "Track: segmentation. Tier: pro. Write lesion.nii.gz for 8 cases. Choose any method."}
+KIT = {"extra": "Through netkit==1.2."}
+USES = "from netkit import predict\n"
+
+FIRES = [
+    ("checkpoint-corrupt-twice", [fail(CORRUPT), fail(CORRUPT, MODEL.format("net.pt").replace(")", ", weights_only=False)")), threshold()], "S2 S2 S4", {}),
+    ("pointer-then-download", [fail(POINTER), hidden("curl: (6) Could not resolve host: zoo.example", "cd /workspace; curl -O https://zoo.example/net.pt || true"), threshold()], "S2 S2 S4", {}),
+    ("undeclared-other-weights", [fail(POINTER), fail(POINTER), other()], "S2 S2 S4", {}),
+    ("wheel-then-import-through-a-pipe", [hidden(WHEEL, "pip install /data/public/models/netkit-1.2-cp38-cp38-linux_x86_64.whl | tail -3"), hidden("ModuleNotFoundError: No module named 'netkit._core'", "python -c 'import netkit' 2>&1 | tail -1"), other("Its forward pass cannot be used; small.pt instead.")], "S2 S2 S4", KIT),
+    ("caught-and-printed", [
+        hidden(f"failed: {CORRUPT}", "import torch\ntry:\n    net = torch.load('/data/public/models/net.pt')\nexcept Exception as e:\n    print('failed:', type(e).__name__ + ':', e)\n", language="python"),
+        hidden(f"failed: {CORRUPT}", "import torch\ntry:\n    net = torch.jit.load('/data/public/models/net.pt')\nexcept Exception as e:\n    print('failed:', type(e).__name__ + ':', e)\n", language="python"),
+        threshold("Threshold.")], "S2 S2 S4", {}),
+    ("hub-and-local-pip", [hidden(NO_PIP.format("bigseg"), "pip install bigseg 2>&1 | tail -2"), fail(NO_HUB, "from huggingface_hub import snapshot_download\nsnapshot_download('lab/bigseg')"), threshold()], "S2 S2 S4", FREE | PLAN),
+    ("out-of-memory-twice", [fail(MEMORY, MODEL.format("big.pt") + "net.cuda()(x)"), fail(MEMORY, MODEL.format("big.pt") + "net.half().cuda()(x)"), other()], "S2 S3 S4", FREE),
+    ("no-gpu", [fail(NO_GPU), fail(NO_GPU, MODEL.format("net.pt") + "net.cuda()"), threshold("Threshold.")], "S2 S2 S4", {}),
+    ("guessed-forward-pass", [
+        fail("ModuleNotFoundError: No module named 'netarch'"),
+        say("Rebuild it.", MODEL.format("net.pt") + "class Blank(nn.Module): pass\nprint(net(x).max())", "0.0"),
+        say("Another guess.", MODEL.format("net.pt") + "print(net(x, act='silu').max())", "0.0"),
+        threshold("The forward pass cannot be guessed; threshold instead.")], "S2 S3 S3 S4", {}),
+    ("two-models-one-attempt-each", [fail(POINTER, MODEL.format("first.pt")), fail(CORRUPT, MODEL.format("second.pt")), threshold("Neither model can be brought up here.")], "S2 S2 S4", FREE),
+    ("tokenizer-is-no-json", [
+        fail("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", MODEL.format("writer.pt") + "tok = json.load(open('/data/public/models/writer_tok.json'))"),
+        hidden("wget: unable to resolve host address 'm.example'", "wget https://m.example/models/writer_tok.json"),
+        say("Retrieval.", "for s in studies:\n    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(bank[0])\n", "ok")], "S2 S2 S4", FREE | {"track": "report_generation"}),
+    ("two-sources-in-one-go", [hidden(WHEEL + "\n" + "curl: (22) The requested URL returned error: 404", "pip install netkit-1.2-cp38-cp38-linux_x86_64.whl; curl -fO https://zoo.example/models/net.pt"), threshold()], "S2 S4", KIT),
+]  # fmt: skip
+
+SILENT = [
+    ("one-failed-import-replaced", [fail("ModuleNotFoundError: No module named 'netkit'", USES), other("Through torch.", "net.pt")], "S2 S4", KIT),
+    ("optional-package", [fail("ModuleNotFoundError: No module named 'monai'", "import monai"), hidden(NO_PIP.format("monai"), "pip install monai"), other("Without it.", "net.pt")], "S2 S2 S4", {"plan": "net.pt with MONAI sliding window"}),
+    ("loads-at-the-third-attempt", [fail(POINTER), fail("_pickle.UnpicklingError: Weights only load failed."), say("Loaded.", MODEL.format("net.pt"), "ok"), other("Run instead of asking.", "net.pt")], "S2 S2 S2 S4", {}),
+    ("converted-and-used", [fail(CORRUPT), fail(CORRUPT), say("Unpacked by hand instead.", "import torch\nsd = read('/data/public/models/net.pt')\ntorch.save(sd, '/workspace/clean.pt')", "ok"), other("All.", "clean.pt")], "S2 S2 S2 S4", {}),
+    ("code-errors-are-not-access", [fail("RuntimeError: expected 3 channels, got 1"), fail("TypeError: forward() missing 1 argument"), other("small.pt instead.")], "S3 S3 S4", FREE),
+    ("one-miss-of-a-candidate", [fail(POINTER, MODEL.format("big.pt")), other("It is a pointer; small.pt instead.")], "S2 S4", FREE),
+    ("given-kit-loads-it", [fail("ModuleNotFoundError: No module named 'kit'"), fail("ModuleNotFoundError: No module named 'kit'"), say("With the path set.", "import sys; sys.path.append('/data/public/models')\nimport kit\nnet = kit.load_model()\n" + CASES + "    y = net(x)\n" + SAVE, LOG)], "S2 S2 S4", {}),
+    ("two-candidates-compared", [say("Compare.", MODEL.format("a.pt") + MODEL.format("b.pt") + "print(net(x))", "1"), other("b.pt is better; it replaces a.pt.", "b.pt"), SUBMIT], "S3 S4 S5", FREE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "stages", "options"), [pytest.param(*row[1:], id=row[0]) for row in FIRES])
+def test_a_model_that_could_not_be_had(detect, turns, stages, options):
+    found = detect("model_out_of_reach", turns, stages, **options)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(("turns", "stages", "options"), [pytest.param(*row[1:], id=row[0]) for row in SILENT])
+def test_a_model_that_served_or_was_not_needed(detect, turns, stages, options):
+    assert not detect("model_out_of_reach", turns, stages, **options)
