@@ -50,7 +50,18 @@ class Detector:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
-MODULES = ("understanding", "execution", "verification", "conventions", "unchanged", "deliverables", "harness")
+MODULES = (
+    "understanding",
+    "constraints",
+    "invented",
+    "execution",
+    "verification",
+    "conventions",
+    "unchanged",
+    "case_signs",
+    "deliverables",
+    "harness",
+)
 """Where detectors live; a module registers its own when it is imported."""
 
 _DETECTORS: dict[str, Detector] = {}

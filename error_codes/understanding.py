@@ -24,7 +24,19 @@ _ABSENT = (
     re.compile(r"(?:Repository Not Found|RepositoryNotFoundError)[^\n]{0,200}?hub[^\s/]{0,30}/(?:api/models/|models/)?([\w.-]{1,60}/[\w.-]{1,80})", re.I),
     re.compile(r"([\w.-]{1,60}/[\w.-]{1,80}) is not a (?:local folder and is not a )?valid model identifier"),
     re.compile(r"Dataset '?([\w./-]{2,80})'? doesn't exist on the Hub"),
+    re.compile(r"Unknown model \(([\w.-]{2,80})\)"),
+    re.compile(r"Cannot find callable ([\w.-]{2,80}) in hubconf"),
+    re.compile(r"No pretrained weights exist for (?:model )?\(?([\w.-]{2,80})"),
 )  # fmt: skip
+_REAL_PACKAGES = frozenset({
+    "torch", "torchvision", "torchio", "timm", "transformers", "accelerate", "monai", "einops", "open-clip-torch", "open-clip", "safetensors",
+    "huggingface-hub", "scikit-image", "scikit-learn", "opencv-python", "opencv-python-headless", "simpleitk", "itk", "nibabel", "pydicom",
+    "pywavelets", "bm3d", "ultralytics", "segmentation-models-pytorch", "totalsegmentator", "nnunetv2", "nnunet", "medpy", "antspyx", "tensorflow",
+    "keras", "onnxruntime", "onnx", "xgboost", "lightgbm", "cellpose", "stardist", "detectron2", "mmdet", "sentencepiece", "tokenizers",
+    "bitsandbytes", "nltk", "spacy", "rouge-score", "pandas", "numpy", "scipy", "matplotlib", "pillow", "tifffile", "imageio", "h5py", "kornia",
+    "albumentations", "torchxrayvision", "faiss-cpu", "peft",
+})  # fmt: skip
+"""Packages that exist: where no index can be reached, pip says the same of them as of an invented one."""
 _NO_FAKE = re.compile(
     r"(?:do not|don't|must not|never|avoid|forbid\w*|no)\s[^.\n]{0,80}\b(?:synthetic|fake|fabricated?|made-?up|simulated|dummy)\b",
     re.IGNORECASE,
@@ -143,24 +155,41 @@ def image_label_as_box(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("invented_name", code="E1", stage="S2", independence="from_trace")
 def invented_name(ctx: CodeContext) -> Iterable[Finding]:
-    """A package or model that the index says does not exist was part of the plan and was then worked around."""
+    """A package or model that the index does not know was part of the plan, or is still claimed at the end."""
     seen: dict[str, list[int]] = {}
     for turn in ctx.run.turns:
         if not ctx.feature(turn.index).failed and turn.index not in ctx.failed_turns:
             continue
-        for pattern in _ABSENT:
-            for match in pattern.findall(turn.output[-20_000:]):
-                seen.setdefault(match.strip(".").lower(), []).append(turn.index)
+        for line in turn.output[-20_000:].splitlines():
+            for pattern in _ABSENT:
+                for match in pattern.findall(line[:2_000]):
+                    seen.setdefault(match.strip(".").lower(), []).append(turn.index)
     plan = (ctx.run.plan.text or "").lower()
-    brief = ctx.run.brief.lower()
     for name, turns in seen.items():
         short = name.rpartition("/")[2]
-        if short in brief or name in brief:
+        if _shown(ctx, short, turns[0]) or short.replace("_", "-") in _REAL_PACKAGES:
             continue
-        if re.search(rf"(?<![\w-]){re.escape(short)}(?![\w-])", plan) and turns[-1] < ctx.last:
-            yield Finding(
-                tuple(dict.fromkeys(turns)), f"The plan rests on {name}, which the index does not know.", 0.75
-            )
+        whole = re.compile(rf"(?<![\w-]){re.escape(short)}(?![\w-])")
+        claimed = [
+            line
+            for line in ctx.closing.lower().splitlines()
+            if whole.search(line)
+            and not re.search(r"\bnot?\b|n't|unavailable|instead|missing|absent|fail|without|fall", line)
+        ]
+        if (whole.search(plan) and turns[-1] < ctx.last) or claimed:
+            yield Finding(tuple(dict.fromkeys(turns)), f"The run rests on {name}, which the index does not know.", 0.75)
+
+
+def _shown(ctx: CodeContext, name: str, turn: int) -> bool:
+    """Whether the brief or the environment named it before the index denied it (a model card's "needs", a listing)."""
+    if name in ctx.run.brief.lower():
+        return True
+    return any(
+        name in line.lower() and not re.search(r"No module named|No matching|Could not find|ERROR|Error", line)
+        for earlier in ctx.run.turns[: turn - 1]
+        for line in earlier.output[-40_000:].splitlines()
+        if name not in earlier.code.lower()
+    )
 
 
 @detector("fabricated_results", code="E1", stage="S4", independence="from_trace")
@@ -185,7 +214,7 @@ _ORGAN_WITH_LESION = re.compile(
     re.IGNORECASE,
 )
 _ORGAN_LINE = re.compile(r"^[^\n]{0,300}\borgan\b[^\n]{0,300}$", re.IGNORECASE | re.MULTILINE)
-_ONE_LABEL = re.compile(r"==\s?1\b")
+_ONE_LABEL = re.compile(r"==\s?1\b(?!\s?[+*(.])")
 _UNION = re.compile(r">\s?0|>=\s?1|!=\s?0|\||logical_or|isin|maximum|==\s?2|\bor\b|in \(1, ?2\)|in \[1, ?2\]|\+=")
 
 

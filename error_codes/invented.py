@@ -1,0 +1,304 @@
+"""E1: requirements, options and names that nothing shown to the run states, on which its outputs rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from .context import CodeContext
+from .registry import Finding, detector
+
+MAX_TEXT = 200_000
+"""Characters of one text that are read."""
+MAX_UNIT = 700
+"""Characters of one sentence that are read."""
+
+_OUTCOME = (
+    r"\b(?:ground[- ]truth|gold[- ]standard|reference (?:standard|annotation|labels?|masks?|list|text|boxes|does|do|leaves?|contains?|excludes?|omits?|ignores?|only|which|that)"
+    r"|(?:the|benchmark's|dataset's|and|in|of|task's) references?(?= (?:set|standard|annot|label|mask|list|text|box|does|do|leav|contain|exclud|omit|ignor|only|follow|count|is|are|will|has|have|not)|[ ,.;:)]*$|[,.;:)])"
+    r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|scored|evaluat(?:ion|or)s?|metrics?|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker)\b"
+)
+_AUTHORITY = (
+    r"\b(?:protocols?|guidelines?|manuals?|criteri(?:a|on)|consensus|recommendations?|reporting (?:threshold|range|standard|rule|practice|limit)|conventions?|polic(?:y|ies)|clinical (?:rule|standard|practice|definition)"
+    r"|(?:official|standard|usual|radiolog\w+|clinical) (?:definition|rule|practice)|Fleischner|RECIST|BI-?RADS|LI-?RADS|PI-?RADS|TI-?RADS|Lung-?RADS|ICDR|ESC|WHO|ACR|ESUR|AAPM|FDA)\b"
+)
+_EXCLUSION = (
+    r"\b(?:(?:is|are|was|were|be|do|does|did|has|have|had|will|would)(?: not|n't)|isn't|aren't|never|not|nor|none (?:is|are)) (?:\w+ ){0,3}?(?:annotat\w+|label\w*|report\w*|count\w*|score[ds]?|contain\w*|includ\w+|measur\w+|part of"
+    r"|consider\w*|mark\w*|evaluat\w*|present|drawn|outlin\w+|credit\w*|in the|eligible|accept\w*|allow\w*|treat\w*|list\w*|recogni[sz]\w+|assess\w*|significant|relevant|actionable)"
+    r"|\b(?:exclud\w+|ignor\w+|omit\w*|leav\w+ (?:\w+ )?out|left out|outside|disregard\w*|penali[sz]\w+|reject\w*|non-?(?:target|reportable|measurable)|irrelevant|insignificant)\b"
+    r"|\bonly (?:\w+ ){0,4}?(?:count\w*|annotat\w+|label\w+|scor\w+|keep\w*|report\w*|mark\w*|list\w*|contain\w*)|\b(?:count|annotat|mark|label|scor|report|accept|contain|list|consider|keep|record)\w* only\b|\bstarts? at\b"
+)
+_OBLIGATION = (
+    r"\b(?:has to|have to|had to|must|requires?|required|needs? to|needs|wants?|expects?|expected|demands?|mandat\w+|obligatory|prescribes?|stipulates?|calls? for|asks? for|insists?"
+    r"|treats?|counts? as|is counted|are counted|considers?|merges?|caps?|capped|clips?|at most|no more than|at least|minimum|maximum|up to)\b"
+)
+_UNITS = r"(?:mm2|mm3|mm²|mm³|millimet\w+|mm|cm|ml|cc|µm|um|microns?|px|pixels?|voxels?|%|percent|per cent|HU|words?|characters|sentences?|boxes|detections|lesions|nodules|slices|seconds|degrees|dB)"
+_THRESHOLD = re.compile(
+    rf"(?:<=?|>=?|≤|≥|\b(?:below|under|beneath|less than|smaller than|shorter than|fewer than|more than|larger than|over|above|exceed\w*|at least|at most|minimum(?: of)?|maximum(?: of)?|up to|within|top|starts? at|from|than|least|caps? \w+ at|capped at|to))[ -]?(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS}(?![\w-]))?"
+    rf"|\b(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS})(?![\w-])",
+    re.IGNORECASE,
+)
+_BOOKKEEPING = re.compile(
+    r"\b(?:files?|cases|patients|studies|questions|images|answers|rows|folders|candidates|turns|calls)\b", re.IGNORECASE
+)
+_FLAT = re.compile(
+    r"\bclinically (?:ir\w+|in\w+|not \w+|meaningless)|\b(?:do|does)(?: not|n't) count\b|\b(?:is|are)(?: not|n't) (?:annotated|labell?ed|scored|reportable)\b",
+    re.IGNORECASE,
+)
+_HEDGED = re.compile(
+    r"\b(?:whether|unclear|unknown|not stated|nothing (?:in|says)|no (?:rule|threshold|minimum)|does not say|doesn't say|nowhere)\b|\?\s*$",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"\b(?:not (?:stated|given|written|found) in the brief|nowhere|my own (?:assumption|invention)|no basis|unfounded|(?:brief|card) (?:says nothing|does not|doesn't)|(?:lift|undo|revert|drop|remov)\w* (?:the|this|that) (?:size |length |diameter )?(?:filter|rule|threshold|criterion))\b",
+    re.IGNORECASE,
+)
+_ACTION = re.compile(
+    r"\b(?:drop|remov|delet|discard|filter|suppress|exclud|skip|eras|prun|cap|clip|truncat|cut|merg|remap|relabel|map|blank|zero|add|append|complet|insert|prepend|clos|keep|kept|restrict|limit|ignor|goes?\b|out\b|follow)\w*",
+    re.IGNORECASE,
+)
+_OWN_CLAUSE = re.compile(r"\b(?:so|therefore|hence|thus|accordingly|consequently|I|I'll|we|We|let me|my|our)\b")
+"""Where a sentence passes from what is said to hold to what the agent does."""
+_OF_OUTPUT = r"(?:line|section|heading|header|field|prefix|suffix|labell?er|labels?|observations?|classes|categories|codes?|vocabulary|terms?|phrases?|sentences?|column|key|style|format|wording|template|scheme|scale|map|mask)"
+_CAUSE = re.compile(
+    r"\b(?:so|therefore|hence|thus|accordingly|consequently|which is why|that is why|I|we|are|is|get)\b", re.IGNORECASE
+)
+_NAME = re.compile(r"\b(?:[A-Z][a-z]+[A-Z]\w*|[A-Z]{4,}\b(?!\.\w)|[A-Z][a-z]{2,}[A-Z]{1,3}\b)")
+_COMMON_NAMES = frozenset(
+    ["nifti", "json", "utf", "float", "int", "uint", "numpy", "pytorch", "monai", "simpleitk", "opencv", "imagenet", "coco", "rgba", "ssim", "psnr", "lpips", "dice", "bleu", "meteor", "rouge", "auroc", "auc", "iou", "nms", "tta", "clahe", "otsu", "bgr", "rgb", "readme", "todo", "note", "warning", "true", "false", "none", "null", "begin", "plan", "step", "steps", "task", "output", "input", "metric", "rules", "method", "workflow", "inputs", "radgraph", "f1radgraph", "micro", "macro", "dicom", "nrrd", "torchvision", "sklearn", "github", "huggingface"]
+)  # fmt: skip
+_WORDS = re.compile(r"[a-z]{5,}")
+_PROSE = re.compile(r"^[^=\[\]{}]{20,}$")
+_SPLIT = re.compile(r"(?<=[.;!?])\s+(?=\S)")
+_LIMIT_LINE = re.compile(
+    r"[<>]|\b\w*(?:MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w*\s?[=:]|\[:\s?\d|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w+=|max_\w+=",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,4})?(?![\w.])")
+
+
+def units_of(text: str) -> Iterator[str]:
+    """Sentences of a text, wrapped lines joined; at most `MAX_UNIT` characters each."""
+    joined = re.sub(r"\n[ \t]{0,20}(?=[a-z(0-9])", " ", text[:MAX_TEXT])
+    for line in joined.splitlines():
+        for unit in _SPLIT.split(line[:6_000]):
+            if len(unit) > 20:
+                yield unit[:MAX_UNIT]
+
+
+def prose_of_code(code: str) -> str:
+    """Comments and lines of running text (a plan, a docstring) in code."""
+    lines = []
+    for line in code[:MAX_TEXT].splitlines():
+        bare = line.strip()[:400]
+        comment = bare.split("#", 1)[1] if "#" in bare and not bare.startswith("#") else bare.lstrip("#-*> \t")
+        words = sum(1 for w in comment.split() if w.strip(".,;:()").isalpha())
+        if words >= 5 and (comment != bare or _PROSE.match(comment)):
+            lines.append(comment)
+    return "\n".join(lines)
+
+
+def known_before(ctx: CodeContext, turn: int) -> str:
+    """What the brief and the environment had told before a turn."""
+    told = [ctx.run.brief[:MAX_TEXT]]
+    for earlier in ctx.run.turns[: max(turn - 1, 0)]:
+        told.append(earlier.output[-40_000:])
+        told.extend(earlier.replies)
+    return "\n".join(told)
+
+
+def stems(text: str) -> set[str]:
+    return {word[:6] for word in _WORDS.findall(text.lower())}
+
+
+def grounded_number(number: str, unit: str, claim: str, known: str, brief: str = "") -> bool:
+    """Whether the brief or an observation states this number: with its unit, or on a line that shares words with the claim."""
+    digits = rf"(?<![\d.]){re.escape(number)}(?:\.0+)?(?![\d]|\.\d)"
+    if unit and re.search(rf"{digits}[ -]?{re.escape(unit[:3])}", known, re.IGNORECASE):
+        return True
+    if not unit and re.search(digits, brief):
+        return True
+    mine = stems(claim)
+    for line in known.splitlines():
+        line = line[:2_000]
+        if re.search(digits, line) and (len(mine & stems(line)) >= (1 if not unit else 2)):
+            return True
+    return False
+
+
+def limits_in(code: str) -> set[float]:
+    """Numbers on lines of code that compare, cut or name a limit."""
+    found: set[float] = set()
+    for line in code[:MAX_TEXT].splitlines():
+        if _LIMIT_LINE.search(line[:1_000]) and "print(" not in line:
+            found |= {float(n) for n in _NUMBER.findall(line[:1_000])}
+    return found
+
+
+def claimed_limits(unit: str) -> list[tuple[str, str]]:
+    """(number, unit) of the thresholds in a sentence; counts of files and cases, 0 and 1 are none."""
+    found = []
+    for match in _THRESHOLD.finditer(unit):
+        number, measure = match[1] or match[3], match[2] or match[4] or ""
+        if float(number) in (0.0, 1.0) or _BOOKKEEPING.match(unit[match.end() : match.end() + 20].lstrip()):
+            continue
+        found.append((number, measure))
+    return found
+
+
+def variants(number: str, unit: str) -> set[float]:
+    """The values under which code may hold a claimed limit: itself, a radius, a share, another unit of length."""
+    value = float(number)
+    out = {value}
+    if unit.lower() in ("mm", "cm", "px", "pixel", "pixels", "voxels", "um", "µm"):
+        out.add(value / 2)
+    if unit.lower() == "cm":
+        out.add(value * 10)
+    if unit.lower() in ("%", "percent", "per cent"):
+        out.add(value / 100)
+    return out - {0.0, 1.0}
+
+
+@detector("invented_requirement", code="E1", stage="S1", independence="from_trace")
+def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
+    """A rule is ascribed to the reference, the scorer or a guideline, nothing shown states it, and the outputs follow it."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over or not ctx.run.brief:
+        return
+    code = ctx.pipeline_code[:MAX_TEXT]
+    limits = limits_in(code)
+    for turn in ctx.run.turns[:final]:
+        prose = [*units_of(turn.text), *units_of(prose_of_code(turn.code))]
+        known: str | None = None
+        for place, unit in enumerate(prose):
+            source, authority, excluded = _ascribed(unit)
+            if not (source or authority) or _HEDGED.search(unit):
+                continue
+            if known is None:
+                known = known_before(ctx, turn.index)
+            near = " ".join(prose[place : place + 2])
+            claim = _limit_claim(unit, near, known, limits, ctx.run.brief)
+            if claim is None and source and _ACTION.search(near):
+                claim = _name_claim(unit, known, code)
+            if claim is None and source and excluded and not claimed_limits(unit):
+                claim = _bare_claim(unit, near, known)
+            if claim and not _TAKEN_BACK.search(ctx.text_from(turn.index + 1, final)):
+                turns = tuple(sorted({turn.index, final}))
+                yield Finding(turns, f"The outputs follow a requirement that nothing shown states ({claim}).", 0.75)
+                return
+
+
+def _ascribed(unit: str) -> tuple[bool, bool, bool]:
+    """Whether a clause ascribes a rule to what judges the outputs, to an authority or to nobody; and whether it excludes.
+
+    What the agent says of itself (from "so" or "I" on) is its own design and no such rule.
+    """
+    source = authority = excluded = False
+    for clause in _OWN_CLAUSE.split(unit):
+        out = re.search(_EXCLUSION, clause, re.IGNORECASE) is not None
+        if not out and not re.search(_OBLIGATION, clause, re.IGNORECASE):
+            continue
+        here = re.search(_OUTCOME, clause, re.IGNORECASE) is not None
+        by = (out and _FLAT.search(clause) is not None) or re.search(_AUTHORITY, clause, re.IGNORECASE) is not None
+        source, authority, excluded = source or here, authority or by, excluded or (out and (here or by))
+    return source, authority, excluded
+
+
+def _limit_claim(unit: str, near: str, known: str, limits: set[float], brief: str) -> str | None:
+    """The claimed limit that nothing states and that the code applies, itself or as the value derived beside it."""
+    new = [(n, u) for n, u in claimed_limits(unit) if not grounded_number(n, u, unit, known, brief)]
+    if not new:
+        return None
+    derived = {float(n) for n in _NUMBER.findall(near)} - {0.0, 1.0} if _ACTION.search(near) else set()
+    derived -= {float(n) for n, u in claimed_limits(near) if grounded_number(n, u, near, known, brief)}
+    for number, measure in new:
+        if (variants(number, measure) | derived) & limits:
+            return f"{number} {measure}".strip()
+    return None
+
+
+def _name_claim(unit: str, known: str, code: str) -> str | None:
+    """A name that nothing shown holds, ascribed to what judges the outputs, and worked into the code of the outputs."""
+    if not re.search(_OBLIGATION, unit, re.IGNORECASE):
+        return None
+    for name in _NAME.findall(unit):
+        plain = name.lower()
+        if plain in _COMMON_NAMES or len(plain) < 4 or plain in known.lower():
+            continue
+        place = rf"{re.escape(name)}[^.;\n]{{0,30}}?\b{_OF_OUTPUT}\b|\b{_OF_OUTPUT}\b[^.;\n]{{0,30}}?{re.escape(name)}"
+        if re.search(place, unit, re.IGNORECASE) and re.search(rf"['\"][^'\"\n]{{0,80}}{re.escape(name)}", code):
+            return str(name)
+    return None
+
+
+def _bare_claim(unit: str, near: str, known: str) -> str | None:
+    """An exclusion ascribed to what judges the outputs, with what is done for it, that no line shown resembles."""
+    act = re.search(rf"(?:{_CAUSE.pattern})\b[^.;\n]{{0,60}}?(?:{_ACTION.pattern})", near, re.IGNORECASE)
+    if act is None or not re.search(
+        r"\b(?:so|therefore|hence|thus|accordingly|consequently|why)\b", near, re.IGNORECASE
+    ):
+        return None
+    mine = stems(unit)
+    if any(len(mine & stems(line[:2_000])) >= 3 for line in known.splitlines()):
+        return None
+    return " ".join(unit.split())[:80].rstrip(" .,;:")
+
+
+# -- options that the callee does not have -----------------------------------------------------------------------------
+
+_FUNCTION = re.compile(r"^(\s{0,12})def (\w{3,60})\(([^\n]{0,400}),\s?\*\*(\w{1,30})\)[^\n]{0,80}:\s*$")
+_CALL_ARGUMENTS = r"\b{name}\(((?:[^()\n]|\([^()\n]{{0,100}}\)){{0,400}})\)"
+
+
+def swallowed(source: str) -> dict[str, set[str]]:
+    """Functions shown in full that take any keyword and read only some: name -> the keywords that have an effect."""
+    found: dict[str, set[str]] = {}
+    lines = source[:MAX_TEXT].splitlines()
+    for number, line in enumerate(lines):
+        head = _FUNCTION.match(line[:600])
+        if head is None:
+            continue
+        indent, rest = len(head[1]), head[4]
+        body: list[str] = []
+        for inner in lines[number + 1 : number + 120]:
+            if inner.strip() and len(inner) - len(inner.lstrip()) <= indent:
+                break
+            body.append(inner[:600])
+        text = "\n".join(body)
+        reads = re.findall(rf"\b{rest}(?:\.get\(|\.pop\(|\[)\s?['\"](\w+)['\"]", text) + re.findall(
+            rf"['\"](\w+)['\"] (?:not )?in {rest}\b", text
+        )
+        others = len(re.findall(rf"\b{rest}\b(?!\.get\(\s?['\"]|\.pop\(\s?['\"]|\[\s?['\"]|:)", text))
+        others -= len(re.findall(rf"['\"]\w+['\"] (?:not )?in {rest}\b", text))
+        if "return" not in text or others > 0:
+            continue  # cut off, or handed on to something that is not seen
+        found[head[2]] = set(reads) | set(re.findall(r"(\w+)\s?(?:=|:|,|$)", head[3]))
+    return found
+
+
+def keywords_of(arguments: str, code: str) -> set[str]:
+    """Keyword names in the text of a call's arguments, a dictionary passed by ** included."""
+    names = set(re.findall(r"(?:^|,)\s?(\w+)\s?=(?!=)", arguments))
+    for table in re.findall(r"\*\*(\w+)", arguments):
+        for held in re.findall(rf"^\s{{0,20}}{table}\s?=\s?(?:dict\(|\{{)([^\n]{{0,400}})", code, re.MULTILINE):
+            names |= set(re.findall(r"(?:^|,)\s?['\"]?(\w+)['\"]?\s?[=:]", held))
+    return names
+
+
+@detector("option_without_effect", code="E1", stage="S2", independence="from_trace")
+def option_without_effect(ctx: CodeContext) -> Iterable[Finding]:
+    """The method relies on options that the function shown in the run does not have and silently takes."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over:
+        return
+    source = "\n".join(t.output[-40_000:] for t in ctx.run.turns[:final])
+    code = ctx.pipeline_code[:MAX_TEXT]
+    told = "\n".join((ctx.run.plan.text or "", ctx.text_from(1))).lower()
+    for name, known in swallowed(source).items():
+        for call in re.finditer(_CALL_ARGUMENTS.format(name=re.escape(name)), code):
+            unknown = sorted(
+                k for k in keywords_of(call[1], code) - known if k.lower().replace("_", " ") in told.replace("_", " ")
+            )
+            if unknown:
+                yield Finding((final,), f"The method rests on {', '.join(unknown)}, which {name} does not have.", 0.7)
+                return
