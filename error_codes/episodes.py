@@ -20,6 +20,12 @@ WINDOW = 8
 
 _WORD = re.compile(r"[A-Za-z_]\w{2,40}")
 _SCRIPT = re.compile(r"[\w./-]{1,120}\.(?:py|sh|R|ipynb|c|cpp)\b")
+_VERSION = re.compile(
+    r"(?:[_-](?:v|fix|fixed|new|final|retry|try|attempt|again|clean|safe|robust|full|all|batch)?[_-]?\d{0,3}|v\d{1,3}){1,4}$",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"(?:s|step|stage|part|phase|cell|task|p)[_-]?\d", re.IGNORECASE)
+_LOG = re.compile(r"[\w./-]{1,120}\.(?:log|out)\b")
 _ACCESS = frozenset({"package", "shell", "network", "model", "permission", "device", "memory", "disk"})
 _STEPS = ("writes_outputs", "forward_pass", "training", "loads_model", "obtains_weights", "installs_packages", "builds")
 
@@ -90,8 +96,16 @@ class _Steps:
         if key not in self._scripts:
             names = _SCRIPT.findall(self.action(turn, slot).code[:60_000])
             ran = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
-            self._scripts[key] = frozenset(PurePosixPath(n).name for n in (*names, *ran) if n in ran or len(names) <= 3)
+            logs = _LOG.findall(self.action(turn, slot).code[:2_000])
+            self._scripts[key] = frozenset(
+                _plain_name(n) for n in (*names, *ran, *logs) if n in ran or n in logs or len(names) <= 3
+            )
         return self._scripts[key]
+
+    def ran(self, turn: int, slot: int) -> frozenset[str]:
+        """Of those, the scripts that were started."""
+        started = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
+        return self.scripts(turn, slot) & {_plain_name(n) for n in started}
 
     def similarity(self, a: tuple[int, int], b: tuple[int, int]) -> float:
         """Share of words that two pieces of code have in common, in [0, 1]."""
@@ -102,10 +116,22 @@ class _Steps:
     def same(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
         return bool(self.scripts(*a) & self.scripts(*b)) or self.similarity(a, b) >= 0.45
 
+    def repeats(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
+        """Whether `a` runs the step of `b` again: editing, reading or listing its files is not running it."""
+        if self.ran(*a) & self.scripts(*b):
+            return True
+        return self.similarity(a, b) >= 0.45 and (self.goal(a[0]) is not None or self.goal(b[0]) is None)
+
     def goal(self, turn: int) -> str | None:
         """The farthest thing that a turn tried to do."""
         feature = self.features[turn - 1] if turn <= len(self.features) else None
         return next((s for s in _STEPS if feature is not None and feature.has(s)), None)
+
+
+def _plain_name(path: str) -> str:
+    """A script's name without what tells one attempt from the next, so that `run_v2.py`, `run_fixed.py`, `run.log` are `run`."""
+    stem = PurePosixPath(path).name.rpartition(".")[0]
+    return stem if _NUMBERED.match(stem) else _VERSION.sub("", stem[-80:], count=1) or stem
 
 
 def _belongs(
@@ -132,7 +158,7 @@ def _worked_between(first: Failure, second: Failure, steps: _Steps, failed: set[
         for slot, action in enumerate(steps.run.turn(turn).actions):
             if (turn, slot) <= (first.turn, first.action) or (turn, slot) >= (second.turn, second.action):
                 continue
-            if _worked(action, turn, slot, failed) and steps.same((turn, slot), (first.turn, first.action)):
+            if _worked(action, turn, slot, failed) and steps.repeats((turn, slot), (first.turn, first.action)):
                 return True
     return False
 

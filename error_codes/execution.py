@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..trajectories.failures import ENVIRONMENT, find_errors
 from .context import CodeContext
 from .episodes import Episode
 from .out_of_reach import out_of_reach
 from .registry import Finding, detector
 
+MAX_LINES = 3_000
+"""Lines of one output that are read, from the end."""
 REPEATED = 3
 """Failed executions of one step from which they count, even if the step worked in the end."""
 
@@ -40,6 +43,22 @@ def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
         if late or episode.turns[-1] >= ctx.last - 2:
             why = f"The failure was not overcome ({short(episode.cause)}) and {lost}."
             yield Finding(episode.turns, why, 0.85 if late else 0.6, episode.stage)
+    dropped = _dropped(ctx, environment)
+    if dropped:
+        turns, message = tuple(dropped), next(iter(dropped.values()))
+        yield Finding(turns, f"Errors caught case by case ({short(message)}) left gaps: {lost}.", 0.8, "S4")
+
+
+def _dropped(ctx: CodeContext, environment: bool) -> dict[int, str]:
+    """Turn -> message, where a batch caught the error of a case whose output is missing in the end."""
+    lacking = {f.case for f in ctx.facts.missing if f.case} if ctx.facts is not None else set()
+    found: dict[int, str] = {}
+    for turn in ctx.write_turns if lacking else ():
+        for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:]:
+            errors = find_errors(line[:600]) if any(case in line for case in lacking) else ()
+            if errors and (errors[-1].family in ENVIRONMENT) == environment:
+                found.setdefault(turn, errors[-1].message)
+    return found
 
 
 @detector("repeated_code_failure", code="E4", stage="S4", independence="from_trace")

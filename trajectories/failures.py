@@ -142,7 +142,7 @@ _BARE_FINAL = re.compile(
     r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Expired))(?:: ?(.*))?$"
 )
 _CAUGHT = re.compile(
-    r"(?:^|.{0,200}?[\s:=(\[|>!-])((?:[A-Za-z_]\w{0,60}\.){0,4}[A-Z]\w{0,60}(?:Error|Exception))(?=[:(,] ?\S| [^\s=(]|\)?$)"
+    r"(?:^|.{0,200}?[\s:=(\[|>!-])((?:[A-Za-z_]\w{0,60}\.){0,4}[A-Z]\w{0,60}(?:Error|Exception))(?=[:(,] ?\S| [^\s\d=(]|\)?$)"
 )
 _CODE_LINE = re.compile(r"\s*(?:raise|except|import|from|class|def|return|if|assert|with|#|>>>|\w{1,40} = )")
 _CATCHES = re.compile(r"\bexcept\b|\|\||2>&1|\.py\b|tryCatch")
@@ -237,7 +237,11 @@ def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
         return _failure(turn, slot, observation, Finding(0, "blocked", "blocked", _first_line(observation.text), 1.0))
     # A file or page that was merely shown may quote any error; only short tool errors count there.
     shown = action.kind in ("read", "search", "web") and not failed
-    found = None if shown and len(observation.text) > 600 else _worst(observation, failed, bool(_CATCHES.search(action.code[:60_000])))
+    found = (
+        None
+        if shown and len(observation.text) > 600
+        else _worst(observation, failed, bool(_CATCHES.search(action.code[:60_000])))
+    )
     if shown and (found is None or found.family != "tool"):
         return None
     if observation.kind == "timeout":

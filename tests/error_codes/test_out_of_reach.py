@@ -17,7 +17,10 @@ LOG = "\n".join(f"patient_{i:04d} tumour {400 + 37 * i}" for i in range(1, 9))
 MODEL = "import torch\nnet = torch.load('/data/public/models/{}')\n"
 
 
-def fail(error, code=MODEL.format("net.pt"), text="Again.", language="python"):
+NET = MODEL.format("net.pt")
+
+
+def fail(error, code=NET, text="Again.", language="python"):
     return say(text, code, err=TRACE.format(error), exit_code=1, language=language)
 
 

@@ -1,0 +1,99 @@
+"""Failures that are attempts at one step, in the shapes that runs give them, and those that are not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tiny_runs import SUBMIT, facts, say
+
+TRACE = 'Traceback (most recent call last):\n  File "/workspace/run.py", line {}, in main\n    y = net(x)\n{}\n'
+ERRORS = (
+    "RuntimeError: expected 3 channels, got 160",
+    "ValueError: operands could not be broadcast together",
+    "KeyError: 'affine'",
+    "IndexError: index 4 is out of bounds",
+)
+LOOP = "import glob, torch\nnet = torch.load('/data/public/models/net.pt')\nfor p in sorted(glob.glob('/data/public/patient_*/ct.nii.gz')):\n"
+BODY = "    x = load(p)\n    y = net(x)\n    nib.save(y, f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n"
+BATCH = LOOP + BODY
+CAUGHT = (
+    LOOP
+    + "    try:\n"
+    + BODY.replace("    ", "        ")
+    + "    except Exception as e:\n        print(pid, 'FAILED', type(e).__name__, e)\n"
+)
+GOOD = say("All.", BATCH, "\n".join(f"patient_{i:04d} tumour {400 + 37 * i}" for i in range(1, 9)))
+
+
+def crash(code, error=0, language="bash", text="Again."):
+    return say(text, code, err=TRACE.format(9 + error, ERRORS[error]), exit_code=1, language=language)
+
+
+def script(name, body=BATCH):
+    return f"cat > /workspace/{name} <<'EOF'\n{body}EOF\npython /workspace/{name}"
+
+
+def cases(line, good=0):
+    rows = [
+        f"patient_{i:04d} tumour {400 + 37 * i}" if i <= good else line.format(f"patient_{i:04d}") for i in range(1, 9)
+    ]
+    return "\n".join(rows)
+
+
+EDIT = say("Edit.", "sed -i 's/net(x)/net(x[None])/' /workspace/run.py", "", language="bash")
+FIRES = [
+    ("edited-between-runs", [crash(script("run.py")), EDIT, crash("cd /workspace && python run.py", 1), EDIT, crash("python /workspace/run.py --all", 2), GOOD], "S4 S4 S4 S4 S4 S4"),
+    ("script-renamed-at-each-attempt", [crash(script("run.py")), crash(script("run_v2.py", BATCH + "# new\n"), 1), crash(script("run_fixed.py", "import batch\n"), 2), GOOD], "S4 S4 S4 S4"),
+    ("seen-in-a-log", [say("Start.", "nohup python /workspace/run.py > run.log 2>&1 &", "", language="bash"), say("Log.", "tail -5 run.log", TRACE.format(9, ERRORS[0]), language="bash"), crash("python run.py", 1), crash("python run.py", 2), GOOD], "S4 S4 S4 S4 S4"),
+    ("last-line-through-a-pipe", [say("Run.", "python run.py 2>&1 | tail -1", ERRORS[i], language="bash") for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
+    ("caught-case-by-case", [say("Batch.", CAUGHT, cases("{} FAILED " + ERRORS[i].replace(": ", " ", 1))) for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
+    ("most-cases-caught", [say("Batch.", CAUGHT, cases("[skip] {}: " + ERRORS[i], 3)) for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
+    ("printed-tracebacks", [say("Batch.", CAUGHT + "traceback.print_exc()", TRACE.format(9, ERRORS[i])) for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
+    ("a-look-in-between", [crash(BATCH, 0, "python"), say("Look.", "print(x.shape)", "(3, 160)"), crash(BATCH.replace("net(x)", "net(x.T)"), 1, "python"), say("Look.", "print(x.dtype)", "float64"), crash(BATCH.replace("net(x)", "net(x.float())"), 2, "python"), GOOD], "S4 S4 S4 S4 S4 S4"),
+    ("timeouts", [say("Run.", BATCH, "TIMEOUT: code ran longer than 60 s", exit_code=-1) for _ in range(3)] + [GOOD], "S4 S4 S4 S4"),
+]  # fmt: skip
+SILENT = [
+    ("three-steps-each-repaired", [
+        crash("import pandas as pd\nt = pd.read_csv('/data/public/cases.csv')\nprint(t.camera)", 2, "python"), say("Read.", "t = pd.read_csv('/data/public/cases.csv', sep=';')\nprint(t.columns)", "id camera"),
+        crash("import torch\nnet = torch.load('/data/public/models/net.pt')\nprint(net.name)", 3, "python"), say("Load.", "import torch\nnet = torch.load('/data/public/models/net.pt')\nprint(net)", "Net()"),
+        crash(BATCH, 0, "python"), GOOD], "S1 S1 S2 S2 S4 S4"),
+    ("twice-then-fixed", [crash(script("run.py")), crash("python run.py", 1), GOOD], "S4 S4 S4"),
+    ("one-odd-case-caught", [say("Batch.", CAUGHT, cases("{} FAILED ValueError: empty", 7)), GOOD, SUBMIT], "S4 S4 S5"),
+    ("probing-for-packages", [say("Which?", "for m in ('a', 'b', 'c'):\n    try:\n        __import__(m)\n    except ImportError as e:\n        print(m, e)\n", "a No module named 'a'\nb ok\nc ok"), GOOD, SUBMIT], "S2 S4 S5"),
+    ("worked-in-between", [crash(script("run.py")), say("Ok.", "python /workspace/run.py --case 1", "patient_0001 ok", language="bash"), crash("python /workspace/run.py", 1), say("Ok.", "python /workspace/run.py", "done", language="bash"), crash("python /workspace/run.py --tta", 2), GOOD], "S3 S3 S4 S4 S4 S4"),
+    ("error-as-a-measure", [say("Errors.", "python eval.py | tail -3", "MeanError 0.3\nStdError 0.1\nMaxError 2.0", language="bash")] * 3 + [GOOD], "S3 S3 S3 S4"),
+    ("source-shown", [say("Read.", "cat run.py 2>&1", "try:\n    x()\nexcept ValueError as e:\n    raise KeyError(e)\n", language="bash")] * 3 + [GOOD], "S2 S2 S2 S4"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "stages"), [pytest.param(*row[1:], id=row[0]) for row in FIRES])
+def test_attempts_at_one_step(detect, turns, stages):
+    assert len(detect("repeated_code_failure", turns, stages)) == 1
+
+
+@pytest.mark.parametrize(("turns", "stages"), [pytest.param(*row[1:], id=row[0]) for row in SILENT])
+def test_no_three_attempts_at_one_step(detect, turns, stages):
+    assert not detect("repeated_code_failure", turns, stages)
+
+
+LOST = facts(
+    completion=0.75,
+    kinds=[
+        ("missing", "lesion.nii.gz is missing", "patient_0007"),
+        ("missing", "lesion.nii.gz is missing", "patient_0008"),
+    ],
+)
+COSTS = [
+    ("two-cases-caught-and-left", [say("Batch.", CAUGHT, cases("{} FAILED ValueError: empty", 6)), SUBMIT], "S4 S5", LOST, 1),
+    ("repaired", [say("Batch.", CAUGHT, cases("{} FAILED ValueError: empty", 6)), GOOD, SUBMIT], "S4 S4 S5", facts(), 0),
+    ("missing-without-a-crash", [GOOD, SUBMIT], "S4 S5", LOST, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "stages", "known", "count"), [pytest.param(*row[1:], id=row[0]) for row in COSTS])
+def test_crashes_that_cost_outputs(detect, turns, stages, known, count):
+    assert len(detect("crash_cost_outputs", turns, stages, known)) == count
