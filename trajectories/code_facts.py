@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .code_names import ALL, LISTING, LOADS, Names, dotted_name, first_name, integer, last_name, mentions
+from .code_names import ALL, LISTING, LOADS, Names, dotted_name, first_name, integer, is_case, last_name, mentions
 from .code_parts import parse
 from .command_lines import Launch, cases_asked
 
@@ -21,6 +21,8 @@ COUNT_OPTION = re.compile(
     r"limit|first|subset|max[-_]?(?:case|sample|image|item|question)|num[-_]?(?:case|sample|image|item|question)|^-+[nk]$"
 )
 _DOCUMENT = re.compile(r"(?:\.(?:md|rst|txt|py|ya?ml|toml|cfg)|README\w*|config\.json)$", re.I)
+_OF_MODELS = re.compile(r"/(?:models?|model_zoo|zoo|weights|checkpoints?)/", re.I)
+"""What lies beside the weights belongs to the models: a vocabulary, a reference image."""
 _WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.I)
 _MODEL_NAME = re.compile(
     r"(?:model|net|unet|clf|vlm|llm|pipe|pipeline|predictor|detector|segmenter|generator|classifier)\d?"
@@ -204,8 +206,11 @@ class _Reader(Names):
             quiet = any(last_name(item.context_expr) in _QUIET for item in node.items)
             for item in node.items:
                 self.walk(item.context_expr, size)
-                if isinstance(item.optional_vars, ast.Name) and self.is_output(item.context_expr):
-                    self.tainted.add(item.optional_vars.id)
+                if isinstance(item.optional_vars, ast.Name):
+                    handle, opened = item.optional_vars.id, item.context_expr
+                    if self.is_output(opened):
+                        self.tainted.add(handle)
+                    (self.of_case.add if mentions(opened, self.of_case) else self.of_case.discard)(handle)
             self.no_grad += quiet
             self.block(node.body, size)
             self.no_grad -= quiet
@@ -246,6 +251,7 @@ class _Reader(Names):
         for name in names:
             self.sizes[name] = 1
             self.numbers.pop(name, None)
+        self.of_case |= names
         if found is None:
             self.unknown_loops += 1
             return size
@@ -291,6 +297,7 @@ class _Reader(Names):
             (self.results.add if result else self.results.discard)(name)
             if model:
                 self.models.add(name)
+            (self.of_case.add if mentions(value, self.of_case) else self.of_case.discard)(name)
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 self.files[name] = value.value[:300]
 
@@ -439,6 +446,8 @@ class _Reader(Names):
                 self.facts.note("loads_model", self.quote(node))
             elif name in ("open", "read_text") and any(_DOCUMENT.search(t) for t in self.texts(node)):
                 self.facts.note("reads_docs", self.quote(node))
+            elif _OF_MODELS.search(text):
+                self.facts.note("loads_model", self.quote(node))
             elif name != "loads":
                 self.facts.note("loads_inputs", self.quote(node))
                 self.facts.loaded = max(self.facts.loaded, size)
@@ -463,11 +472,15 @@ class _Reader(Names):
             values = dict(zip((a.arg for a in positional), node.args, strict=False))
             values |= {k.arg: k.value for k in node.keywords if k.arg}
             defaults = dict(zip((a.arg for a in positional[::-1]), function.args.defaults[::-1], strict=False))
+            inner.of_case -= inner.params
             for parameter in inner.params:
                 value = values.get(parameter, defaults.get(parameter))
                 if value is None:
                     continue
                 inner.sizes[parameter] = self.size_of(value)
+                one = isinstance(value, ast.Constant) and is_case(value.value)
+                if one or mentions(value, self.of_case):
+                    inner.of_case.add(parameter)
                 nothing = isinstance(value, ast.Constant) and not value.value
                 (inner.unlimited.add if nothing else inner.unlimited.discard)(parameter)
                 number = self.number(value)
@@ -504,7 +517,13 @@ class _Reader(Names):
         if isinstance(node.func, ast.Name):
             if name in self.models or (self.no_grad and name in self.params):
                 return True
-            if self.no_grad and node.args and name not in _BUILTINS and name not in self.foreign and name[:1].islower():
+            if (
+                self.no_grad
+                and node.args
+                and name not in _BUILTINS
+                and name not in self.foreign
+                and _names_a_value(name)
+            ):
                 return name not in self.module.functions and name not in self.library.functions
             return bool(node.args) and (
                 name in _FORWARD_CALLS - {"generate"}
@@ -512,7 +531,7 @@ class _Reader(Names):
                     bool(_MODEL_NAME.fullmatch(name.lower()))
                     and name != "pipeline"
                     and name not in self.module.functions
-                    and name[:1].islower()
+                    and _names_a_value(name)
                 )
             )
         if isinstance(node.func, ast.Call):
@@ -550,6 +569,11 @@ class _Reader(Names):
     def quote(self, node: ast.AST) -> str:
         line = getattr(node, "lineno", 0)
         return self.module.lines[line - 1].strip()[:160] if 0 < line <= len(self.module.lines) else ""
+
+
+def _names_a_value(name: str) -> bool:
+    """Not a class: written small, or in capitals as a module's constant (NET)."""
+    return name[:1].islower() or name.isupper()
 
 
 def _is_main_guard(node: ast.AST) -> bool:

@@ -14,7 +14,10 @@ OUTPUT_PATTERN = (
     r"|\benhanced\.npy|\bpredictions\.csv|agents_decision\.csv"
 )
 """Where the benchmark wants its outputs and how they are called (benchmark.md, section 4)."""
-_INDEX = re.compile(r"manifest|index|cases\b|studies|questions\b|patients\b|_list\b|/test\b|\btest\.(?:csv|json)", re.I)
+_INDEX = re.compile(
+    r"manifest|index|cases\b|studies|questions\b|patients\b|_list\b|/test\b|\btest\.(?:csv|json)"
+    r"|/public/[^/\s]{1,80}\.(?:csv|tsv|jsonl?|xlsx|parquet)$", re.I)  # fmt: skip
+"""Files that list cases; a table that lies beside the cases' folders, not in one of them, is such a list."""
 _CASE_ID = re.compile(r"[A-Za-z]{0,20}[_-]?\d{1,10}")
 _NOT_CASES = re.compile(r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.I)
 LISTING = {"glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"}
@@ -62,6 +65,8 @@ class Names:
         """Names that hold one value of the command line or the environment (a limit)."""
         self.numbers: dict[str, int] = dict(shared.numbers) if shared else {}
         """Names that hold a literal number (N = 3)."""
+        self.of_case: set[str] = set(shared.of_case) if shared else set()
+        """Names that stand for one case, or for something of it: a loop's variable, a path made with it."""
         self.unlimited: set[str] = set(shared.unlimited) if shared else set()
         """Names that hold None, 0 or '': as the end of a slice they cut nothing."""
         self.defaults: dict[str, int] = dict(shared.defaults) if shared else {}
@@ -102,7 +107,7 @@ class Names:
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             if not node.elts:
                 return None
-            cases = [e for e in node.elts if isinstance(e, ast.Constant) and _is_case(e.value)]
+            cases = [e for e in node.elts if isinstance(e, ast.Constant) and is_case(e.value)]
             return len(node.elts) if len(cases) == len(node.elts) else 1
         if isinstance(node, ast.Name):
             return self.sizes.get(node.id, 1)
@@ -189,6 +194,8 @@ class Names:
             return self.number(node.args[1]) or 1
         if name in LOADS or name in ("DictReader", "reader"):
             # An index file stands for all that it lists; a file of one case for that case.
+            if mentions(node, self.of_case):
+                return 1
             return ALL if any(_INDEX.search(t) for t in self.texts(node)) else 1
         if name in ("items", "keys", "values", "tolist", "copy", "unique", "split") and isinstance(
             node.func, ast.Attribute
@@ -275,7 +282,7 @@ def dotted_name(node: ast.AST) -> str:
     return ".".join(reversed(parts))
 
 
-def _is_case(value: object) -> bool:
+def is_case(value: object) -> bool:
     return (isinstance(value, int) and not isinstance(value, bool)) or (
         isinstance(value, str) and bool(_CASE_ID.fullmatch(value))
     )

@@ -247,6 +247,17 @@ def _named_deliverables(brief: str) -> set[str]:
 # -- one turn ---------------------------------------------------------------------------------------------------------
 
 
+_USES = {
+    "applies_module",
+    "forward_pass",
+    "writes_outputs",
+    "reads_outputs",
+    "loads_inputs",
+    "training",
+    "made_up_input",
+}
+
+
 def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
     quotes: dict[str, str] = {}
     facts = Facts()
@@ -294,6 +305,8 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
 
     imports_own = any(PurePosixPath(p).stem in _imported(executed_text) for p in world.texts)
     ran_own = any(PurePosixPath(p).name in {PurePosixPath(s).name for s in started} for p in written)
+    # An import alone shows that the module can be read; it runs nothing.
+    imports_own = imports_own and bool(quotes.keys() & _USES)
     used = imports_own or ran_own or bool(started)
     scope, share, cases = _scope(turn, world, facts, executed_text, bool(started))
     has_work = "forward_pass" in quotes or "writes_outputs" in quotes

@@ -307,6 +307,8 @@ def _is_load_test(fact: TurnFeatures) -> bool:
         return False
     if fact.checks_environment or fact.inputs_scope == "all":
         return True
+    if not (fact.loads_inputs or fact.cases or fact.has("applies_module", "runs_script", "reads_outputs")):
+        return True  # no case is in it: made-up values, or what came with the model
     return fact.inspects_shapes and not fact.has("inspects_values", "shows_results")
 
 

@@ -60,6 +60,10 @@ SCOPES = [
     pytest.param(HEAD + "def load_all():\n    return sorted(glob.glob('/data/public/*/ct.nii.gz'))\nfor c in load_all():\n" + PREDICT + SAVE, "all", True, id="list from a function"),
     pytest.param(HEAD + "import json\nstudies = json.load(open('/data/public/manifest.json'))['studies']\nfor s in studies:\n    c = s['id']\n" + PREDICT + SAVE, "all", True, id="manifest entries"),
     pytest.param(HEAD + "import pandas as pd\ndf = pd.read_csv('/data/public/manifest.csv')\nfor _, r in df.iterrows():\n    c = r.id\n" + PREDICT + SAVE, "all", True, id="manifest rows"),
+    pytest.param(HEAD + "import csv\nfor r in csv.DictReader(open('/data/public/tiles.csv')):\n    c = r['id']\n" + PREDICT + SAVE, "all", True, id="a table beside the cases' folders"),
+    pytest.param(HEAD + "import json\nfor c in ('case_0001', 'case_0002'):\n  for e in json.load(open(f'/data/public/{c}/manifest.json'))['images']:\n" + PREDICT.replace("    ", "      ") + SAVE.replace("    ", "      "), "few", True, id="a case's own manifest"),
+    pytest.param(HEAD + "import json\ndef images(c):\n    d = '/data/public/' + c\n    return json.load(open(d + '/manifest.json'))['images']\nc = 'case_0001'\nfor e in images('case_0001'):\n" + PREDICT, "one", False, id="a case's own manifest, by a function"),
+    pytest.param(HEAD.replace("m = Net(); m", "NET = Net(); NET").replace("m.eval", "NET.eval") + "for c in os.listdir('/data/public'):\n" + PREDICT.replace("y = m(", "y = torch.sigmoid(NET(") .rstrip() + ")\n" + SAVE, "all", True, id="a net named like a constant"),
     pytest.param(HEAD + "N = 3\nfor c in sorted(os.listdir('/data/public'))[:N]:\n" + PREDICT + SAVE, "few", True, id="cut at a named number"),
     pytest.param(HEAD + "for i, c in enumerate(sorted(os.listdir('/data/public'))):\n    if i >= 2: break\n" + PREDICT + SAVE, "few", True, id="loop that breaks"),
     pytest.param(HEAD + "for c in os.listdir('/data/public'):\n" + PREDICT + SAVE + "    break\n", "one", True, id="loop that breaks at once"),
@@ -113,6 +117,7 @@ PYTHON = [
     pytest.param("import nibabel as nib\ni = nib.load('/data/public/case_0001/ct.nii.gz')\nprint(i.shape, i.header.get_zooms(), i.get_fdata().min())", {"inspects_inputs", "inspects_shapes", "inspects_values"}, {"forward_pass", "reads_outputs"}, id="input looked at"),
     pytest.param(HEAD + "with torch.no_grad(): print(m(torch.zeros(1, 1, 64, 64)).shape)", {"dummy_forward", "loads_model"}, {"writes_outputs"}, id="made-up input"),
     pytest.param("import nibabel as nib, os\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/lesion.nii.gz'\n    assert os.path.exists(q), q\n    print(c, nib.load(q).shape)", {"reads_outputs", "checks_outputs"}, {"writes_outputs", "forward_pass"}, id="outputs checked"),
+    pytest.param("import json\nv = json.load(open('/data/public/models/vocab.json'))\nprint(len(v), v[:3])", {"loads_model"}, {"loads_inputs", "inspects_inputs"}, id="what comes with a model is no input"),
     pytest.param("loss = crit(net(x), y)\nloss.backward()\nopt.step()", {"training"}, set(), id="training"),
     pytest.param("m.train(False)", set(), {"training"}, id="mode switch is no training"),
     pytest.param("open('/workspace/plan/plan.md', 'w').write('''# Plan\n1. a\n2. b\n''')", {"writes_plan"}, {"writes_module"}, id="plan from Python"),
@@ -216,6 +221,14 @@ OWN_USED = [
     pytest.param(HEAD + "y = m(np.load('/data/public/case_0001/x.npy'))\np = y.softmax(1)\nprint(p.tolist())", {"shows_results", "forward_pass"}, set(), "one", id="results shown"),
     pytest.param(HEAD + "y = m(np.load('/data/public/case_0001/x.npy'))\nprint(y.shape, len(y))", {"forward_pass"}, {"shows_results"}, "one", id="only the shape shown"),
 ]  # fmt: skip
+
+
+def test_an_import_alone_runs_nothing(tmp_path: Path) -> None:
+    code = f"cat > /workspace/lib.py <<'E'\n{MODULE}E\ncd /workspace && python -c \"import lib; print('ok', lib.OUT)\""
+    found = facts_of(tmp_path, "bash", code)
+    assert (found.module_only, found.runs_script) == (True, False)
+    used = facts_of(tmp_path / "used", "bash", code.replace("lib.OUT", "lib.predict('case_0001')"))
+    assert (used.module_only, used.runs_script) == (False, True)
 
 
 @pytest.mark.parametrize(("code", "there", "absent", "scope"), OWN_USED)
