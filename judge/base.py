@@ -113,3 +113,27 @@ class EstimatingJudge(Protocol):
 
     def estimate(self, request: StageRequest) -> Estimate:
         """Without calling anything."""
+
+
+class Around:
+    """Something around a judge, a memory or a limit: verdicts are still the inner judge's, so it goes by its name,
+    prompts and parameters."""
+
+    def __init__(self, inner: Judge) -> None:
+        self.inner = inner
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.inner.members
+
+    @property
+    def prompt_sha256(self) -> str | None:
+        return self.inner.prompt_sha256
+
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        return self.inner.parameters

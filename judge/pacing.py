@@ -11,12 +11,12 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
 from ..errors import ConfigError
-from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest
+from .base import Around, Estimate, EstimatingJudge, Judge, StageReply, StageRequest
 from .scorecard import CriterionResult
 
 _GROWTH = 20
@@ -153,28 +153,13 @@ class Budget:
             self._changed.notify_all()
 
 
-class GuardedJudge:
+class GuardedJudge(Around):
     """A judge under a pacer and, if given, a budget. Put a `StoredJudge` around it, not inside, so that what is stored
     needs neither."""
 
     def __init__(self, judge: Judge, pacer: Pacer, budget: Budget | None = None) -> None:
-        self.inner, self.pacer, self.budget = judge, pacer, budget
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        return self.inner.members
-
-    @property
-    def prompt_sha256(self) -> str | None:
-        return self.inner.prompt_sha256
-
-    @property
-    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        return self.inner.parameters
+        super().__init__(judge)
+        self.pacer, self.budget = pacer, budget
 
     def evidence_sha256(self, request: StageRequest) -> str:
         return self.inner.evidence_sha256(request)

@@ -16,7 +16,7 @@ from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run
 from . import stamps
-from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest
+from .base import Around, Estimate, EstimatingJudge, Judge, StageReply, StageRequest
 from .keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity
 from .scorecard import CriterionResult, FiredCode
 from .store import Store, StoredVerdict
@@ -42,30 +42,15 @@ class _Begun:
     new_evidence: str | None
 
 
-class StoredJudge:
+class StoredJudge(Around):
     """A judge with a memory. Name, prompts and parameters are those of the judge inside."""
 
     def __init__(self, judge: Judge, store: Store) -> None:
-        self.inner, self._store = judge, store
+        super().__init__(judge)
+        self._store = store
         self._who = identity(judge)
         self._refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        return self.inner.members
-
-    @property
-    def prompt_sha256(self) -> str | None:
-        return self.inner.prompt_sha256
-
-    @property
-    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        return self.inner.parameters
 
     def evidence_sha256(self, request: StageRequest) -> str:
         """The inner judge's, from the store where this content was packed before."""
