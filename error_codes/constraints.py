@@ -24,7 +24,7 @@ _NO_ADAPTING = re.compile(
 """A brief that also rules out changes without gradients."""
 _EXAMPLES = re.compile(
     r"label(?:l?ed|s for (?:the )?)\s?(?:train|support|example|reference|pilot)|training (?:set|split|cases|folder|images)|support set|few-shot|/train/"
-    r"|(?:may|can|allowed to) (?:be )?(?:fit|calibrat|train)",
+    r"|(?:may|can|allowed to) (?:be )?(?:fit|calibrat|train)|\bregression (?:that )?you\b",
     re.IGNORECASE,
 )
 _SUPERVISED = (
@@ -34,7 +34,7 @@ _SUPERVISED = (
 )
 _STATISTICS = re.compile(
     r"\.reset_running_stats\(|\brunning_(?:mean|var)(?:\.data)?(?:\[[^\]\n]{0,40}\])?(?:\.copy_\(|\.fill_\(|\.mul_\(|\.add_\(|\.lerp_\(|\s?[-+*/]?=(?!=))"
-    r"|\btrack_running_stats\s?=\s?False|\.momentum\s?=(?!=)|\bupdate_bn\(|\btraining\s?=\s?True\b(?=[^\n]{0,40}\))|\.training\s?=\s?True\b"
+    r"|running_(?:mean|var)['\"]\]\s?[-+*/]?=(?!=)(?!\s?\w+(?:\.pop\(|\[))|\btrack_running_stats\s?=\s?False|\.momentum\s?=(?!=)|\bupdate_bn\(|\btraining\s?=\s?True\b(?=[^\n]{0,40}\))|\.training\s?=\s?True\b"
 )
 _TRAIN_MODE = re.compile(r"\.train\(\s?(?:True|mode\s?=\s?True)?\s?\)")
 _IDENTIFIER = re.compile(
@@ -71,8 +71,8 @@ ADAPTED = "the model was adapted to its own answers on the evaluation cases"
 FITTED = "a predictor was fitted on the evaluation cases"
 
 
-def changes(line: str, strict: bool, fitted: bool) -> str | None:
-    """What a line of code does to a model without an optimiser, in words; None for nothing."""
+def changes(line: str, strict: bool, fits: re.Pattern[str] | None) -> str | None:
+    """What a line of code does to a model without an optimiser, in words; None for nothing. `fits` matches a fit."""
     bare = line.strip()
     if bare.startswith("#") or _DROPOUT.search(line):
         return None
@@ -84,12 +84,17 @@ def changes(line: str, strict: bool, fitted: bool) -> str | None:
         return WEIGHTS
     if _IDENTIFIER.search(line) and not bare.startswith("def "):
         return ADAPTED
-    if fitted and re.search(
-        rf"\b{_SUPERVISED}\([^\n]{{0,300}}\.(?:partial_)?fit\(|\b(?:clf|cls|reg|head|probe|svm|rf|knn|lr|lda|cal\w{{0,10}})\.(?:partial_)?fit\(",
-        line,
-    ):
+    if fits is not None and fits.search(line):
         return FITTED
     return None
+
+
+def _fits(code: str) -> re.Pattern[str]:
+    """A pattern for the fit of a supervised predictor, by its class or by the name that it was given."""
+    names = {*re.findall(rf"\b(\w{{1,40}})\s?=(?!=)[^\n=]{{0,120}}?\b{_SUPERVISED}\(", code), "clf", "classifier"}
+    return re.compile(
+        rf"\b{_SUPERVISED}\([^\n]{{0,300}}?\.(?:partial_)?fit\(|\b(?:{'|'.join(sorted(names))})\.(?:partial_)?fit\("
+    )
 
 
 def enclosing(lines: list[str], number: int) -> str | None:
@@ -115,12 +120,19 @@ def reaches_outputs(ctx: CodeContext, turn: int, number: int) -> bool:
     writers = [t for t in ctx.write_turns if t >= turn]
     if not writers:
         return False
-    later = [ctx.turn(t).code[:MAX_CODE] for t in range(turn + 1, writers[-1] + 1) if not ctx.feature(t).blocked]
+    later = [
+        ctx.turn(t).code[:MAX_CODE]
+        for t in range(turn + 1, writers[-1] + 1)
+        if not ctx.feature(t).blocked and (t in writers or ctx.feature(t).writes_module)
+    ]
     called = name is None or len(re.findall(rf"\b{name}\b", code)) >= 2
     if turn in writers and called:
         return True
     if ctx.feature(turn).writes_module:
-        return name is None or any(re.search(rf"\b{user}\b", c) for user in _users(lines, name) for c in later)
+        modules = [path.rsplit("/", 1)[-1].removesuffix(".py") for path in ctx.feature(turn).written_paths]
+        users = modules if name is None else sorted(_users(lines, name))
+        if any(re.search(rf"(?<![\w.-]){re.escape(user)}\b", c) for user in users if user for c in later):
+            return True
     kept = {path.rsplit("/", 1)[-1] for path in _SAVED.findall(code) if "agents_outputs" not in path}
     if called and any(re.search(rf"(?<![\w.-]){re.escape(f)}", c) for f in kept for c in later):
         return True
@@ -153,9 +165,10 @@ def forbidden_adaptation(ctx: CodeContext) -> Iterable[Finding]:
     fitted = _EXAMPLES.search(ctx.run.brief) is None
     seen: dict[str, int] = {}
     for turn, lines in _code_that_ran(ctx):
+        fits = _fits("\n".join(lines)) if fitted else None
         dropout = any(_DROPOUT.search(line) for line in lines)
         for number, line in enumerate(lines):
-            what = changes(line[:2_000], strict, fitted)
+            what = changes(line[:2_000], strict, fits)
             if what is None or what in seen or (dropout and what is STATISTICS and not _STATISTICS.search(line)):
                 continue
             if reaches_outputs(ctx, turn, number):

@@ -15,31 +15,34 @@ MAX_UNIT = 700
 
 _OUTCOME = (
     r"\b(?:ground[- ]truth|gold[- ]standard|reference (?:standard|annotation|labels?|masks?|list|text|boxes|does|do|leaves?|contains?|excludes?|omits?|ignores?|only|which|that)"
-    r"|(?:the|benchmark's|dataset's|and|in|of|task's) references?(?= (?:set|standard|annot|label|mask|list|text|box|does|do|leav|contain|exclud|omit|ignor|only|follow|count|is|are|will|has|have|not)|[ ,.;:)]*$|[,.;:)])"
-    r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|scored|evaluat(?:ion|or)s?|metrics?|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker)\b"
+    r"|(?:the|benchmark's|dataset's|and|in|of|task's) references?(?= (?:set|standard|annot|label|mask|list|text|box|does|do|leav|contain|exclud|omit|ignor|only|follow|count|is|are|was|were|will|has|have|not|never|drawn|start|list)|[ ,.;:)]*$|[,.;:)])"
+    r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|evaluat(?:ion|or)s?|metrics?|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker|(?:data ?set|collection|corpus)(?:'s)? (?:rules?|definition|convention|counts?|lists?|labels?|treats?|contains?|leaves?|excludes?|is|does|has)|(?:definition|rules|convention) of the (?:data ?set|collection|corpus|task))\b"
 )
 _AUTHORITY = (
-    r"\b(?:protocols?|guidelines?|manuals?|criteri(?:a|on)|consensus|recommendations?|reporting (?:threshold|range|standard|rule|practice|limit)|conventions?|polic(?:y|ies)|clinical (?:rule|standard|practice|definition)"
+    r"\b(?:protocols?|reading rules?|lexicon|textbook|regulat\w+|guidelines?|manuals?|criteri(?:a|on)|consensus|recommendations?|reporting (?:threshold|range|standard|rule|practice|limit)|conventions?|polic(?:y|ies)|clinical (?:rule|standard|practice|definition)"
     r"|(?:official|standard|usual|radiolog\w+|clinical) (?:definition|rule|practice)|Fleischner|RECIST|BI-?RADS|LI-?RADS|PI-?RADS|TI-?RADS|Lung-?RADS|ICDR|ESC|WHO|ACR|ESUR|AAPM|FDA)\b"
 )
 _EXCLUSION = (
     r"\b(?:(?:is|are|was|were|be|do|does|did|has|have|had|will|would)(?: not|n't)|isn't|aren't|never|not|nor|none (?:is|are)) (?:\w+ ){0,3}?(?:annotat\w+|label\w*|report\w*|count\w*|score[ds]?|contain\w*|includ\w+|measur\w+|part of"
     r"|consider\w*|mark\w*|evaluat\w*|present|drawn|outlin\w+|credit\w*|in the|eligible|accept\w*|allow\w*|treat\w*|list\w*|recogni[sz]\w+|assess\w*|significant|relevant|actionable)"
-    r"|\b(?:exclud\w+|ignor\w+|omit\w*|leav\w+ (?:\w+ )?out|left out|outside|disregard\w*|penali[sz]\w+|reject\w*|non-?(?:target|reportable|measurable)|irrelevant|insignificant)\b"
-    r"|\bonly (?:\w+ ){0,4}?(?:count\w*|annotat\w+|label\w+|scor\w+|keep\w*|report\w*|mark\w*|list\w*|contain\w*)|\b(?:count|annotat|mark|label|scor|report|accept|contain|list|consider|keep|record)\w* only\b|\bstarts? at\b"
+    r"|\b(?:exclud\w+|ignor\w+|omit\w*|leav\w+ (?:\w+ )?out|left out|outside|disregard\w*|penali[sz]\w+|reject\w*|non-?(?:target|reportable|measurable)|irrelevant|insignificant|restricted to|limited to|confined to|masked out|cut off|un(?:label|annotat|mark|report|scor|list|count)\w+)\b"
+    r"|\bonly (?:\w+ ){0,4}?(?:count\w*|annotat\w+|label\w+|scor\w+|keep\w*|report\w*|mark\w*|list\w*|contain\w*|look\w*|read\w*|tak\w*|consider\w*|carr\w+|draw\w*|drawn|if\b|from\b|of\b)|\b(?:count|annotat|mark|label|scor|report|accept|contain|list|consider|keep|record|drawn|look|read)\w* only\b|\bstarts? at\b"
 )
 _OBLIGATION = (
     r"\b(?:has to|have to|had to|must|requires?|required|needs? to|needs|wants?|expects?|expected|demands?|mandat\w+|obligatory|prescribes?|stipulates?|calls? for|asks? for|insists?"
-    r"|treats?|counts? as|is counted|are counted|considers?|merges?|caps?|capped|clips?|at most|no more than|at least|minimum|maximum|up to)\b"
+    r"|treats?|counts? as|is counted|are counted|considers?|merges?|lumps?|caps?|capped|clips?|limits? (?:the|it|to)|at most|no more than|at least|minimum|maximum|up to)\b"
 )
-_UNITS = r"(?:mm2|mm3|mm²|mm³|millimet\w+|mm|cm|ml|cc|µm|um|microns?|px|pixels?|voxels?|%|percent|per cent|HU|words?|characters|sentences?|boxes|detections|lesions|nodules|slices|seconds|degrees|dB)"
+_UNITS = r"(?:mm2|mm3|mm²|mm³|millimet\w+|mm|cm|ml|cc|µm|um|microns?|px|pixels?|voxels?|%|percent|per cent|HU|words?|characters|sentences?|boxes|detections|lesions|nodules|slices|degrees|dB)"
 _THRESHOLD = re.compile(
-    rf"(?:<=?|>=?|≤|≥|\b(?:below|under|beneath|less than|smaller than|shorter than|fewer than|more than|larger than|over|above|exceed\w*|at least|at most|minimum(?: of)?|maximum(?: of)?|up to|within|top|starts? at|from|than|least|caps? \w+ at|capped at|to))[ -]?(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS}(?![\w-]))?"
+    rf"(?:<=?|>=?|≤|≥|\b(?:below|under|beneath|less than|smaller than|shorter than|fewer than|more than|larger than|over|above|exceed\w*|at least|at most|minimum(?: of)?|maximum(?: of)?|up to|within|top|starts? at|from|than|least|caps? \w+ at|capped at|at|to|first|grade|class|label|level|category|stage))[ -]?(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS}(?![\w-]))?"
     rf"|\b(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS})(?![\w-])",
     re.IGNORECASE,
 )
+_SMALL = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_SPELLED = re.compile(rf"\b(?:{'|'.join(_SMALL)})\b", re.IGNORECASE)
 _BOOKKEEPING = re.compile(
-    r"\b(?:files?|cases|patients|studies|questions|images|answers|rows|folders|candidates|turns|calls)\b", re.IGNORECASE
+    r"\b(?:files?|cases|patients|studies|questions|images|answers|rows|folders|candidates|turns|calls|[KMG]i?B|bytes|seconds|minutes|s)\b",
+    re.IGNORECASE,
 )
 _FLAT = re.compile(
     r"\bclinically (?:ir\w+|in\w+|not \w+|meaningless)|\b(?:do|does)(?: not|n't) count\b|\b(?:is|are)(?: not|n't) (?:annotated|labell?ed|scored|reportable)\b",
@@ -138,6 +141,7 @@ def limits_in(code: str) -> set[float]:
 def claimed_limits(unit: str) -> list[tuple[str, str]]:
     """(number, unit) of the thresholds in a sentence; counts of files and cases, 0 and 1 are none."""
     found = []
+    unit = _SPELLED.sub(lambda m: str(_SMALL.index(m[0].lower()) + 2), unit)
     for match in _THRESHOLD.finditer(unit):
         number, measure = match[1] or match[3], match[2] or match[4] or ""
         if float(number) in (0.0, 1.0) or _BOOKKEEPING.match(unit[match.end() : match.end() + 20].lstrip()):
