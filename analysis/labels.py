@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
+from ..judge.labels import LABEL_FIELDS, parse_labels
 from .frames import CODES, is_store
 
 CRITERIA: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, "criterion": pl.String, "value": pl.Float64}
@@ -43,30 +44,21 @@ def read_labels(source: str | Path | Iterable[str | Path | Mapping[str, Any]]) -
     criteria: list[tuple[Any, ...]] = []
     codes: list[tuple[Any, ...]] = []
     for item, where in _items(source):
-        run, annotator = item.get("run"), item.get("annotator", "a1")
-        if not isinstance(run, str) or not run or not isinstance(annotator, str):
-            raise InputError("field run or annotator is no text", "see the label format", where)
-        values = item.get("criteria")
-        values = {} if values is None else values
-        fired = item.get("codes")
-        if not isinstance(values, Mapping) or (fired is not None and not isinstance(fired, Mapping)):
-            raise InputError("criteria and codes must be objects", "see the label format", where)
-        for name, value in values.items():
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise InputError(f"criteria.{name} is not a number from 0 to 1", "see the label format", where)
-            criteria.append((run, annotator, str(name), float(value)))
-        if fired is not None:
-            codes.append((run, annotator, *(code in fired for code in CODES)))
+        # Absent codes were not looked for; empty ones say that none fired.
+        looked = item.get("codes") is not None
+        known = {key: item[key] for key in LABEL_FIELDS if item.get(key) is not None}
+        said = parse_labels({"annotator": "a1", **known}, where)
+        criteria += [(said.run, said.annotator, id, float(v)) for id, v in said.criteria.items() if v is not None]
+        if looked:
+            codes.append((said.run, said.annotator, *(code in said.codes for code in CODES)))
     return Labels(
         pl.DataFrame(criteria, schema=CRITERIA, orient="row"), pl.DataFrame(codes, schema=FIRED, orient="row")
     )
 
 
-def _items(source: Any) -> Iterable[tuple[Mapping[str, Any], str]]:
+def _items(source: Any) -> Iterable[tuple[Mapping[str, Any], Path]]:
     if isinstance(source, Mapping):
-        yield source, "label"
+        yield source, Path("label")
         return
     if not isinstance(source, str | Path):
         for part in source:
@@ -77,7 +69,7 @@ def _items(source: Any) -> Iterable[tuple[Mapping[str, Any], str]]:
 
         with open_store(source, create=False) as store:
             for run, annotator, body in store.labels():
-                yield json.loads(body), f"{source}: {annotator}'s labels of {run}"
+                yield json.loads(body), Path(f"{source}: {annotator}'s labels of {run}")
         return
     path = Path(source)
     if path.is_dir():
@@ -97,4 +89,4 @@ def _items(source: Any) -> Iterable[tuple[Mapping[str, Any], str]]:
         for item in data if isinstance(data, list) else [data]:
             if not isinstance(item, Mapping):
                 raise InputError(f"record {number} is no object", "see the label format", path)
-            yield item, f"{path}:{number}"
+            yield item, Path(f"{path}:{number}")

@@ -29,7 +29,7 @@ from .store import Store
 from .store_base import clean_text
 
 PAPER_CODES = ("E1", "E2", "E3", "E4", "E5")
-_FIELDS = ("run", "annotator", "stages", "criteria", "evidence", "codes", "notes")
+LABEL_FIELDS = ("run", "annotator", "stages", "criteria", "evidence", "codes", "notes")
 _FORM = "expected a label file as docs/labels.md describes"
 
 
@@ -68,9 +68,9 @@ def parse_labels(data: Any, path: Path | None = None) -> Labels:
     if not isinstance(data, dict):
         raise InputError(f"is {type(data).__name__}, not an object", _FORM, path)
     reader = _Reader(path)
-    unknown = sorted(str(key) for key in data if key not in _FIELDS)
+    unknown = sorted(str(key) for key in data if key not in LABEL_FIELDS)
     if unknown:
-        raise InputError(f"unknown field {sanitize_line(unknown[0][:40])!r}", f"known are {', '.join(_FIELDS)}", path)
+        raise InputError(f"unknown field {sanitize_line(unknown[0][:40])!r}", f"known are {', '.join(LABEL_FIELDS)}", path)
     return Labels(
         run=reader.text(data.get("run"), "run", required=True),
         annotator=reader.text(data.get("annotator"), "annotator", required=True),
