@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "leaderboard": ("leaderboard", "Rank agents overall, by track and by task, with intervals and rank ranges."),
     "agreement": ("agreement", "Judge against human labels, judge against judge."),
     "simulate": ("simulate", "A cohort with planted truth, and the estimators checked on it."),
+    "export": ("export", "Scorecards, criteria, codes, verdicts and labels as JSON Lines, CSV or Parquet."),
     "verify": ("verify", "Recompute every number of a scorecard, without any model."),
     "label": ("label", "Human labels in and out, and what to label next."),
     "selftest": ("selftest", "Test a judge's robustness: changes with a known effect."),

@@ -201,7 +201,7 @@ def _read(obj: dict[str, Any], paths: tuple[str, ...]) -> Any:
         found = read(_sources(paths), seen=progress)
     finally:
         progress.clear()
-    _complain(found.problems)
+    complain(found.problems)
     return found
 
 
@@ -218,7 +218,7 @@ def _analysis(obj: dict[str, Any], paths: tuple[str, ...], *, labels: str | None
         found = analyse(_sources(paths), labels=human, seen=progress, **options)
     finally:
         progress.clear()
-    _complain(found.cohort.problems)
+    complain(found.cohort.problems)
     return found
 
 
@@ -237,7 +237,8 @@ class _Counter:
         self.progress.clear()
 
 
-def _complain(problems: Sequence[str]) -> None:
+def complain(problems: Sequence[str]) -> None:
+    """Names what could not be read on stderr, at most MOST_PROBLEMS lines and a count of the rest."""
     for text in problems[:MOST_PROBLEMS]:
         console.note(f"ambjudge: error: {text}")
     if len(problems) > MOST_PROBLEMS:

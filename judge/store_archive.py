@@ -48,14 +48,18 @@ class Archive(StorePart):
         for row in self._read(query):
             yield self._card(row.body)
 
-    def iter_cards(self, *, judge: str | None = None, chunk: int = 200) -> Iterator[ScoreCard]:
-        """The scorecard in force of every (run, judge, rubric), read `chunk` at a time."""
+    def iter_cards(
+        self, *, judge: str | None = None, below: Path | None = None, chunk: int = 200
+    ) -> Iterator[ScoreCard]:
+        """The scorecard in force of every (run, judge, rubric), of runs `below` a folder, read `chunk` at a time."""
         table = schema.cards
         newest = sa.select(sa.func.max(table.c.seq).label("seq")).group_by(
             table.c.path, table.c.judge, table.c.rubric_id
         )
         if judge is not None:
             newest = newest.where(table.c.judge == judge)
+        if below is not None and (prefix := self.prefix(below)):
+            newest = newest.where(sa.func.substr(table.c.path, 1, len(prefix)) == prefix)
         query = sa.select(table.c.seq, table.c.body).where(table.c.seq.in_(newest)).order_by(table.c.seq).limit(chunk)
         last = -1
         while rows := self._read(query.where(table.c.seq > last)):

@@ -41,6 +41,13 @@ class StorePart:
         """The path that `relative` made this of."""
         return self.root / name if self.root is not None else Path(name)
 
+    def prefix(self, folder: Path) -> str:
+        """What the stored paths of all runs below a folder begin with; "" for the root and above: everything."""
+        absolute = folder.absolute()
+        if self.root is not None and self.root.is_relative_to(absolute):
+            return ""
+        return self.relative(absolute).rstrip("/") + "/"
+
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         with guard(self.where), writing(self._engine) as connection:
@@ -50,7 +57,7 @@ class StorePart:
         with guard(self.where), self._engine.connect() as connection:
             return connection.execute(query).fetchall()
 
-    def _in_chunks(self, query: sa.Select[Any], column: Any, values: Iterable[str]) -> Iterator[sa.Row[Any]]:
+    def _in_chunks(self, query: sa.Select[Any], column: Any, values: Iterable[str | int]) -> Iterator[sa.Row[Any]]:
         wanted = list(dict.fromkeys(values))
         for start in range(0, len(wanted), CHUNK):
             yield from self._read(query.where(column.in_(wanted[start : start + CHUNK])))

@@ -122,6 +122,11 @@ class RunIndex(StorePart):
                 yield self._stored_run(row)
             last = rows[-1].path
 
+    def runs_of(self, refs: Iterable[int]) -> dict[int, StoredRun]:
+        """The versions of runs with these references, by reference."""
+        table = schema.runs
+        return {row.ref: self._stored_run(row) for row in self._in_chunks(sa.select(table), table.c.ref, refs)}
+
     def _note_file(self, connection: Connection, path: str, content: str, stamp: str | None) -> None:
         """A missing stamp does not take away one that still stands for the same content."""
         files = schema.files

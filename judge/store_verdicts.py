@@ -54,6 +54,18 @@ class StoredVerdict:
 
 
 @dataclass(frozen=True)
+class StoredCall:
+    """One answered stage request: how many criteria it answered, and what it used in all. None where it did not say."""
+
+    criteria: int
+    calls: int
+    """Requests to a model; 0 when no model was asked."""
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+
+@dataclass(frozen=True)
 class History:
     """What past calls of a judge on a stage used: lowest and highest per call. None where no call said."""
 
@@ -171,6 +183,17 @@ class VerdictTables(StorePart):
         return found
 
     # Calls and raw replies.
+
+    def calls_of(self, call_ids: Iterable[str]) -> dict[str, StoredCall]:
+        """What these calls used, by call."""
+        c = schema.calls.c
+        query = sa.select(c.id, c.criteria, c.calls, c.input_tokens, c.output_tokens, c.cost_usd)
+        return {
+            row.id: StoredCall(
+                len(json.loads(row.criteria)), row.calls, row.input_tokens, row.output_tokens, row.cost_usd
+            )
+            for row in self._in_chunks(query, c.id, call_ids)
+        }
 
     def codes_of(self, call_ids: Iterable[str]) -> dict[str, tuple[FiredCode, ...]]:
         """Error codes that came with these calls, by call."""

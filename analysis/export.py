@@ -1,0 +1,168 @@
+"""Rows of `ambjudge export`: criteria, codes, verdicts and labels as flat tables, and tables as JSON Lines or CSV text.
+
+Pure: what comes in are scorecards, stored verdicts and label objects, what goes out are rows, frames and text. The table
+of runs is the analysis frame itself (`frames.cohort`). A column keeps its type and unit in all formats; what is not known
+is null (JSON Lines, Parquet) or an empty cell (CSV), never 0.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from .frames import CODES as PAPER_CODES
+from .frames import FREE, RUN_SCHEMA
+
+if TYPE_CHECKING:
+    from ..judge.scorecard import CriterionResult, ScoreCard
+    from ..judge.store_runs import StoredRun
+    from ..judge.store_verdicts import StoredCall, StoredVerdict
+
+BATCH = 1_000
+"""Rows held at a time. Rows carry rationales: a batch is a few megabytes."""
+
+_TEXT, _REAL, _WHOLE, _TURNS = pl.String, pl.Float64, pl.Int64, pl.List(pl.Int64)
+_EVIDENCE: dict[str, Any] = {"quotes": _WHOLE, "quotes_verified": _WHOLE, "evidence_turns": _TURNS}
+
+RUNS: dict[str, Any] = {**RUN_SCHEMA, **dict.fromkeys(FREE, _REAL)}
+CRITERIA: dict[str, Any] = {
+    "run_id": _TEXT, "path": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": _TEXT, "criterion": _TEXT, "value": _REAL,
+    "status": _TEXT, "reason": _TEXT, "detail": _TEXT, "rationale": _TEXT, **_EVIDENCE,
+}  # fmt: skip
+"""One row a criterion of a scorecard. `value` in [0, 1]; `evidence_turns` as cited, turn 0 being the plan."""
+CODES: dict[str, Any] = {
+    "run_id": _TEXT, "path": _TEXT, "judge": _TEXT, "taxonomy": _TEXT, "code": _TEXT, "stage": _TEXT, "turns": _TURNS,
+    "why": _TEXT, "by": _TEXT, "independence": _TEXT, "confidence": _REAL,
+}  # fmt: skip
+"""One row a fired code."""
+VERDICTS: dict[str, Any] = {
+    "key": _TEXT, "created_at": _TEXT, "run_id": _TEXT, "path": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT,
+    "track": _TEXT, "tier": _TEXT, "repeat": _WHOLE, "stage": _TEXT, "criterion": _TEXT, "value": _REAL, "status": _TEXT,
+    "reason": _TEXT, "detail": _TEXT, "rationale": _TEXT, **_EVIDENCE, "votes": _TEXT,
+    "judge": _TEXT, "parameters": _TEXT, "sample": _WHOLE, "criterion_sha256": _TEXT, "evidence_sha256": _TEXT,
+    "prompt_sha256": _TEXT, "call_id": _TEXT, "call_criteria": _WHOLE, "call_requests": _WHOLE,
+    "call_input_tokens": _WHOLE, "call_output_tokens": _WHOLE, "call_cost_usd": _REAL,
+}  # fmt: skip
+"""One row a stored verdict, superseded ones included. `agent` to `repeat` are of the run that it was judged for (others
+with the same evidence share it); `judge` is the model. The `call_` columns are of the whole call, which answers
+`call_criteria` criteria: count each `call_id` once when adding up."""
+LABELS: dict[str, Any] = {
+    "run_id": _TEXT, "annotator": _TEXT, "kind": _TEXT, "item": _TEXT, "turn": _WHOLE, "value": _REAL, "turns": _TURNS,
+    "text": _TEXT,
+}  # fmt: skip
+"""One row a label. `kind` stage: turn `turn` is of stage `item`; criterion: `item` has `value`, null where it does not
+apply, resting on `turns`; code: `item` fired (1) or not (0), seen at `turns`, `text` says why; notes: `text`."""
+
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "runs": RUNS, "criteria": CRITERIA, "codes": CODES, "verdicts": VERDICTS, "labels": LABELS,
+}  # fmt: skip
+
+Row = tuple[Any, ...]
+
+
+def criterion_rows(card: ScoreCard) -> Iterator[Row]:
+    """The criteria of a scorecard (CRITERIA)."""
+    head = card.run.id, card.run.path, card.judge.name, card.rubric.id
+    for stage, result in card.stages.items():
+        for item in result.criteria:
+            said = item.value, item.status, item.reason, item.detail, item.rationale
+            yield (*head, stage, item.id, *said, *_evidence(item))
+
+
+def code_rows(card: ScoreCard) -> Iterator[Row]:
+    """The fired codes of a scorecard (CODES), of both taxonomies."""
+    head = card.run.id, card.run.path, card.judge.name
+    for code in card.codes:
+        what = code.taxonomy, code.code, code.stage, list(code.turns), code.why
+        yield (*head, *what, code.by, code.independence, code.confidence)
+
+
+def verdict_rows(
+    verdicts: Iterable[StoredVerdict], runs: Mapping[int, StoredRun], calls: Mapping[str, StoredCall]
+) -> Iterator[Row]:
+    """Stored verdicts (VERDICTS) with what is known of their runs and calls."""
+    for verdict in verdicts:
+        key, result = verdict.key, verdict.result
+        run, call = runs[verdict.run_ref], calls[verdict.call_id]
+        votes = [vote.model_dump(mode="json") for vote in result.votes]
+        yield (
+            key.sha256, verdict.created_at, run.id, str(run.path), run.agent, run.model, run.task, run.track, run.tier,
+            run.repeat, verdict.stage, result.id, result.value, result.status, result.reason, result.detail,
+            result.rationale, *_evidence(result), json.dumps(votes, ensure_ascii=False) if votes else None,
+            key.judge, key.parameters, key.sample, key.criterion_sha256, key.evidence_sha256, key.prompt_sha256,
+            verdict.call_id, call.criteria, call.calls, call.input_tokens, call.output_tokens, call.cost_usd,
+        )  # fmt: skip
+
+
+def label_rows(label: Mapping[str, Any]) -> Iterator[Row]:
+    """The labels in one annotator's file on one run (LABELS).
+
+    `label` is the file's object, already checked (`judge.labels.parse_labels`). Where codes were labelled, each of E1-E5
+    has a row; where the field is missing nobody looked, and there is none.
+    """
+    head = label["run"], label["annotator"]
+    stages, values = label.get("stages") or {}, label.get("criteria") or {}
+    rests, codes = label.get("evidence") or {}, label.get("codes")
+    for turn in sorted(stages, key=int):
+        yield (*head, "stage", stages[turn], int(turn), None, None, None)
+    for name, value in sorted(values.items()):
+        yield (*head, "criterion", name, None, value, rests.get(name), None)
+    if codes is not None:
+        for name in (*PAPER_CODES, *(name for name in codes if name not in PAPER_CODES)):
+            said = codes.get(name)
+            fired = 0.0 if said is None else 1.0
+            yield (*head, "code", name, None, fired, said and said.get("turns"), said and said.get("why"))
+    if label.get("notes"):
+        yield (*head, "notes", None, None, None, None, label["notes"])
+
+
+def _evidence(item: CriterionResult) -> Row:
+    """Quotes given, quotes that stand where they were said to, and the turns cited, each once."""
+    quotes = [e for e in item.evidence if e.quote]
+    turns = list(dict.fromkeys(e.turn for e in item.evidence))
+    return len(quotes), sum(e.check == "verified" for e in quotes), turns
+
+
+def batches(rows: Iterable[Row], schema: Mapping[str, Any], size: int = BATCH) -> Iterator[pl.DataFrame]:
+    """Rows as frames of at most `size` rows; a single empty one when there are none, so that columns are always told."""
+    todo, first = iter(rows), True
+    while (part := list(islice(todo, size))) or first:
+        yield finite(pl.DataFrame(part, schema=dict(schema), orient="row"))
+        first = False
+
+
+def finite(table: pl.DataFrame) -> pl.DataFrame:
+    """NaN and infinities, which JSON does not have and nobody measured, as null."""
+    reals = pl.col(pl.Float64)
+    return table.with_columns(pl.when(reals.is_finite()).then(reals)) if pl.Float64 in table.dtypes else table
+
+
+def to_jsonl(table: pl.DataFrame) -> str:
+    """One JSON object a line, every column in each, null where nothing is known."""
+    return str(table.write_ndjson())
+
+
+FORMULA = r"^(?:['\s\p{C}]*[=+\-@＝＋－＠]|'*[\t\r\n])"
+"""Texts that a spreadsheet may take for a formula: they begin with = + - @ (or their full-width forms), be it after
+blanks, invisible characters or apostrophes, or with a tab or line break."""
+
+
+def to_csv(table: pl.DataFrame, *, header: bool = True) -> str:
+    """CSV as spreadsheets read it: comma, doubled quotes, UTF-8; null is an empty cell, an empty text is "".
+
+    Run ids, quotes and reasons come from strangers, and a spreadsheet would execute a text like `=HYPERLINK(...)`: texts
+    that match FORMULA get an apostrophe in front, which makes them text. Taking one apostrophe off texts that begin with
+    one and match FORMULA gives back what was there. Lists are joined by "; ".
+    """
+    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
+    joined = table.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join("; ") for name in lists)
+    texts: Sequence[str] = [name for name, kind in table.schema.items() if kind == pl.String]
+    safe = joined.with_columns(pl.col(name).str.replace(f"({FORMULA})", "'$1") for name in texts)
+    buffer = io.StringIO()
+    safe.write_csv(buffer, include_header=header)
+    return buffer.getvalue()
