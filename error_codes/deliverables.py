@@ -11,12 +11,41 @@ from .class_signs import printed_strange_labels
 from .context import CodeContext
 from .output_facts import OutputFact
 from .registry import Finding, detector
+from .signs import case_of
 
 _GAVE_UP = re.compile(
     r"need more steps|step limit|maximum (?:number of )?(?:steps|iterations|turns)|ran out of (?:steps|time|turns)"
     r"|(?:can[’']t|cannot|not able to|unable to|couldn[’']t) (?:install|convert|complete|proceed|produce|run)\b|tried [^.\n]{0,120}\bbut\b"
     r"|(?:could|was) not (?:able to )?(?:complete|finish|produce)|unable to (?:complete|finish|produce)",
     re.IGNORECASE,
+)
+
+
+_DEMANDS: dict[str, re.Pattern[str]] = {
+    "dtype": re.compile(r"\b(?:u?int(?:8|16|32)?|integers?|float(?:16|32|64)|bool(?:ean)?)\b", re.IGNORECASE),
+    "affine": re.compile(r"\b(?:affine|spacing|geometry|header|grid|orientation|origin|voxel size)\b", re.IGNORECASE),
+    "values": re.compile(
+        r"\[\s?-?\d+(?:\.\d+)?\s?,\s?-?\d+(?:\.\d+)?\s?\]|\b(?:between|range|from) -?\d", re.IGNORECASE
+    ),
+    "unknown_class": re.compile(r"\bclass(?:es)?\b", re.IGNORECASE),
+}
+"""Kinds of facts that the track's format forgives, with the words by which a brief demands them all the same."""
+_SAME_SHAPE = re.compile(
+    r"\bshape\b[^.\n]{0,40}\b(?:of|as)\b|\bsame (?:\w{1,12} ){0,3}(?:shape|grid)\b|'s shape\b", re.IGNORECASE
+)
+_SHAPE = re.compile(r"\(\s?(\d{1,4}), (\d{1,4}), (\d{1,4})\s?\)")
+MAX_LINES = 3_000
+"""Lines of one output that are read."""
+MIN_CASES = 2
+"""Files of another shape from which it is no slip of a listing."""
+_OUTPUT_PART = re.compile(r"(?m)^[ \t#*]{0,6}OUTPUTS?\b|agents_outputs/")
+_HANDED_BACK = re.compile(
+    r"^[ \t]{0,8}(?:(?:[-*•]|\d{1,2}[.)])[ \t]{1,4})?(?:please |then |finally,? |(?:you|the user) (?:need to|must|should|have to|has to|will have to) )?"
+    r"(?:move|copy|rename|place|put)\b(.{1,400})$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FILE_NAME = re.compile(
+    r"[\w-]{2,60}\.(?:md|txt|csv|json|npy|nii\.gz|png|pdf|parquet)\b|\b[\w-]{2,40}/(?=[\s`'\".,]|$)"
 )
 
 
@@ -52,6 +81,68 @@ def malformed_files(ctx: CodeContext) -> Iterable[Finding]:
     broken = tuple(f for f in ctx.facts.defects if f not in ctx.facts.missing)
     if broken:
         yield Finding(_turns(ctx), f"Delivered files break the required format: {_describe(broken)}.", 0.95)
+
+
+@detector("brief_demand_broken", code="E5", stage="S5", independence="from_files")
+def brief_demand_broken(ctx: CodeContext) -> Iterable[Finding]:
+    """Delivered files break a demand of the brief that the track's format forgives: type, affine, range, class names."""
+    if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
+        return
+    asked = _output_part(ctx.run.brief)
+    broken = tuple(
+        f for f in ctx.facts.facts if not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked)
+    )
+    if broken:
+        yield Finding(_turns(ctx), f"Delivered files break a demand of the brief: {_describe(broken)}.", 0.85)
+
+
+def _output_part(brief: str) -> str:
+    """What the brief says on the outputs: from its heading, else from their path, a paragraph on."""
+    start = _OUTPUT_PART.search(brief)
+    return brief[start.start() :].split("\n\n", 1)[0][:800] if start is not None else ""
+
+
+@detector("shape_changed", code="E5", stage="S5", independence="from_trace")
+def shape_changed(ctx: CodeContext) -> Iterable[Finding]:
+    """The run's own listings show other shapes for the delivered volumes than for the inputs, and the brief wants the same."""
+    asked = _output_part(ctx.run.brief)
+    if ctx.final_write is None or not _SAME_SHAPE.search(asked):
+        return
+    first = min(ctx.write_turns)
+    before = _shapes(ctx, (f.turn for f in ctx.features if f.turn < first and f.loads_inputs and not f.forward_pass))
+    after = _shapes(ctx, (t for t in ctx.checks if t > ctx.final_write and not ctx.feature(t).loads_inputs))
+    common = [case for case in after if case in before]
+    changed = [case for case in common if after[case] != before[case]]
+    if len(changed) >= MIN_CASES and len(changed) * 2 > len(common):
+        case = changed[0]
+        why = f"{len(changed)} delivered files have another shape than their input ({case}: {after[case]}, input {before[case]})."
+        yield Finding(tuple(sorted({ctx.final_write, ctx.checks[-1]})), why, 0.75)
+
+
+def _shapes(ctx: CodeContext, turns: Iterable[int]) -> dict[str, str]:
+    """Case -> the one shape of three axes that a line of these turns prints for it."""
+    found: dict[str, str] = {}
+    for turn in turns:
+        for line in ctx.turn(turn).output.splitlines()[:MAX_LINES]:
+            case, shapes = case_of(line[:600]), _SHAPE.findall(line[:600])
+            if case and len(set(shapes)) == 1:
+                found[case] = " x ".join(shapes[0])
+    return found
+
+
+@detector("left_to_the_user", code="E5", stage="S5", independence="from_trace")
+def left_to_the_user(ctx: CodeContext) -> Iterable[Finding]:
+    """The closing message asks the reader to put files in the place that the brief demanded of the run."""
+    if not ctx.last or (ctx.facts is not None and ctx.facts.source == "files"):
+        return
+    done = "\n".join(a.code[:200_000] for _, a in ctx.run.actions() if a.kind == "execute")
+    for rest in _HANDED_BACK.findall(ctx.turn(ctx.last).text[-8_000:]):
+        # What the run itself named in its code is in its place; a note on how to use it asks for nothing.
+        names = [n for n in _FILE_NAME.findall(rest) if n.strip("/") in ctx.run.brief and n not in done]
+        if names:
+            why = f"The closing message leaves it to the reader to make {names[0]}, which the brief demands."
+            yield Finding((ctx.last,), why, 0.8)
+            return
 
 
 @detector("strange_labels", code="E5", stage="S5", independence="from_trace")

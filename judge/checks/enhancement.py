@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .demands import demanded
 from .facts import Fact, TrackCheck
 from .files import Refused, npy_array
 from .submission import Submission
@@ -36,10 +37,20 @@ def check(submission: Submission) -> TrackCheck:
             facts.append(Fact("shape", f"{NAME} has shape {array.shape}, the input {expected}", case, NAME))
         if array.dtype.kind not in "fiub" or array.size == 0 or array.ndim != 2:
             return facts
+        demand = demanded(work.run.brief, NAME)
+        if array.dtype.kind == "f" and demand.dtype not in (None, array.dtype.name):
+            facts.append(
+                Fact("dtype", f"{NAME} has type {array.dtype.name}, not {demand.dtype}", case, NAME, fatal=False)
+            )
         if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif array.min() == array.max():
             facts.append(Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME, fatal=False))
+        elif (
+            demand.low is not None and demand.high is not None and demand.leaves(float(array.min()), float(array.max()))
+        ):
+            text = f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in [{demand.low:g}, {demand.high:g}]"
+            facts.append(Fact("values", text, case, NAME, fatal=False))
         elif source is not None and array.shape == expected and array.dtype.kind == "f":
             try:
                 if bool(np.array_equal(array, npy_array(source, source.parent))):

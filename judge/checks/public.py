@@ -61,7 +61,16 @@ class PublicInputs:
             return None
 
     def array_path(self, case: str) -> Path | None:
-        return self._first(case, ("ldct.npy", "input.npy"), (".npy",))
+        """The case's .npy input; of several the first with two axes, as clips and masks may lie beside it."""
+        first = self._first(case, ("ldct.npy", "input.npy"), (".npy",))
+        folder = self.folders.get(case)
+        for path in [first, *sorted(folder.glob("*.npy"))] if first is not None and folder is not None else []:
+            try:
+                if path.name not in _OUTPUT_LIKE and len(npy_head(path, path.parent).shape) == 2:
+                    return path.resolve()
+            except Refused:
+                continue
+        return first
 
     def image_size(self, case: str) -> tuple[int, int] | None:
         """(width, height) of the case's image."""

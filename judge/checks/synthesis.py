@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .demands import demanded
 from .facts import Fact, TrackCheck
 from .nifti import affine_differs, volume_head, volume_stats
 from .submission import Submission
@@ -22,6 +23,11 @@ def check(submission: Submission) -> TrackCheck:
             facts.append(Fact("shape", f"{NAME} has shape {head.shape}, the input {reference.shape}", case, NAME))
         if reference is not None and affine_differs(head.affine, reference.affine):
             facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME, fatal=False))
+        demand = demanded(work.run.brief, NAME)
+        if demand.dtype not in (None, head.dtype.name):
+            facts.append(
+                Fact("dtype", f"{NAME} has type {head.dtype.name}, not {demand.dtype}", case, NAME, fatal=False)
+            )
         stats = volume_stats(path, work.root, head)
         if not stats.finite:
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))

@@ -85,6 +85,17 @@ def boxes(corners, log="image_{:04d} [{{'class': 'rbc', 'x1': {}, 'y1': {}, 'x2'
     return "\n".join(log.format(i, *corners(i)) for i in range(1, 9))
 
 
+DEMANDS = {
+    "extra": "OUTPUT. Write /workspace/agents_outputs/<patient_id>/lesion.nii.gz, uint8, same shape and affine as the CT."
+}
+HAND_OVER = {"brief": "Save the figures, then move results.md and log.txt into a folder named results/."}
+HEADERS = "import glob, nibabel as nib\nfor p in sorted(glob.glob('/data/public/patient_*/ct.nii.gz')):\n    k = nib.load(p)\n    print(p, k.shape)\n"
+
+
+def volumes(shape):
+    return "\n".join(f"patient_{i:04d} {shape} int16" for i in range(1, 9))
+
+
 def tiles(label):
     return "\n".join(f"tile_{i:04d} {label(i)} 0.9{i}" for i in range(1, 9))
 
@@ -118,6 +129,35 @@ def images(take):
 
 def labelled(code):
     return [say("Look.", "ls /data/public", "\n".join(f"tile_{i:04d}" for i in range(1, 9)), language="bash"), say("Run.", LOAD + CASES + code + "\ndf.to_csv('/workspace/agents_outputs/predictions.csv')\n", tiles(lambda i: "LYM")), SUBMIT]
+
+
+FIND = LOAD + "import glob, json\nfor p in sorted(glob.glob('/data/public/*/ct.png')):\n    b = net(load(p))\n    json.dump({'boxes': b}, open(f'/workspace/agents_outputs/{pid}/prediction.json', 'w'))\n    print(pid, len(b))\n"
+INPUTS = "import glob\nfor p in sorted(glob.glob('/data/public/*/mr.nii.gz')):\n    a = load(p); print(p, a.max(), np.median(a))\n"
+REPORT = LOAD + "import glob\nfor s in sorted(glob.glob('/data/public/tx_*')):\n    t = net(load(s))\n    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(t)\n    print(s, t)\n"
+ASK = LOAD + "import glob, json\nfor q in sorted(glob.glob('/data/public/q_*')):\n    a = net(load(q))\n    json.dump(a, open(f'/workspace/agents_outputs/{q}/answer.json', 'w'))\n    print(q, a)\n"
+BY_CAMERA = "('A', 'ADI') 4\n('A', 'LYM') 3\n('A', 'STR') 2\n('A', 'TUM') 6\n('B', 'TUM') 9"
+
+
+def found(line, counts):
+    return "\n".join(line.format(i, counts.get(i, 1 + i % 3)) for i in range(1, 9))
+
+
+def scans(line, odd, usual=400):
+    return "\n".join(line.format(f"{i}", odd.get(i, usual + 3 * i), 2 * odd.get(i, usual + 2 * i)) for i in range(1, 9))
+
+
+def sites(label):
+    return "\n".join(f"tile_{i:04d} {label(i)} 0.9{i}" for i in range(1, 21))
+
+
+def said(case, text):
+    rows = [f"tx_{i} [effusion 0.9{i}] | There is a right pleural effusion and a large heart." for i in range(1, 7)]
+    rows += ["tx_8 [effusion 0.03] | No pleural effusion is seen and the lungs are clear."]
+    return "\n".join(f"tx_{case} [effusion 0.91] | {text}" if i == case else row for i, row in enumerate(rows, 1))
+
+
+def asked(answer, line="q_{:04d} Is a mass seen? -> {} | p 0.{}1"):
+    return "\n".join(line.format(i, answer(i), i) for i in range(1, 10))
 
 
 # name -> rows of (id, turns, stages, number of findings, options)
@@ -165,6 +205,28 @@ TABLE = {
         ("placeholders-are-no-form", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(format_valid=False, kinds=[("placeholder", "raw output is a placeholder", "q_0001")])}),
         ("valid", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts()}),
     ],
+    "brief_demand_broken": [
+        ("wrong-number-type", [GOOD, SUBMIT], "S4 S5", 1, DEMANDS | {"known": facts(kinds=[("dtype", "lesion.nii.gz has type float64, not an integer", "p_1")], fatal=False)}),
+        ("another-affine", [GOOD, SUBMIT], "S4 S5", 1, DEMANDS | {"known": facts(kinds=[("affine", "lesion.nii.gz has another affine than the input", "p_1")], fatal=False)}),
+        ("not-demanded", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(kinds=[("affine", "lesion.nii.gz has another affine than the input", "p_1")], fatal=False)}),
+        ("emptiness-is-no-form", [GOOD, SUBMIT], "S4 S5", 0, DEMANDS | {"known": facts(kinds=[("empty", "lesion.nii.gz has no voxel set", "p_1")], fatal=False)}),
+        ("only-the-report-speaks", [GOOD, SUBMIT], "S4 S5", 0, DEMANDS | {"known": facts(source="report", kinds=[("dtype", "float64", "p_1")], fatal=False)}),
+    ],
+    "shape_changed": [
+        ("axes-swapped", [say("Inputs.", HEADERS, volumes("(64, 64, 24)")), GOOD, say("Check.", CHECK, volumes("(24, 64, 64)")), SUBMIT], "S2 S4 S5 S5", 1, DEMANDS),
+        ("resampled-and-not-put-back", [say("Inputs.", HEADERS, volumes("(96, 96, 24)")), GOOD, say("Check.", CHECK, volumes("(64, 64, 24)")), SUBMIT], "S2 S4 S5 S5", 1, DEMANDS),
+        ("as-the-inputs", [say("Inputs.", HEADERS, volumes("(64, 64, 24)")), GOOD, say("Check.", CHECK, volumes("(64, 64, 24)")), SUBMIT], "S2 S4 S5 S5", 0, DEMANDS),
+        ("both-on-a-line", [say("Inputs.", HEADERS, volumes("(64, 64, 24)")), GOOD, say("Check.", CHECK, volumes("(24, 64, 64) crop of (64, 64, 24)")), SUBMIT], "S2 S4 S5 S5", 0, DEMANDS),
+        ("no-word-on-shapes", [say("Inputs.", HEADERS, volumes("(64, 64, 24)")), GOOD, say("Check.", CHECK, volumes("(24, 64, 64)")), SUBMIT], "S2 S4 S5 S5", 0, {}),
+        ("repaired", [say("Inputs.", HEADERS, volumes("(64, 64, 24)")), GOOD, say("Check.", CHECK, volumes("(24, 64, 64)")), GOOD, say("Check.", CHECK, volumes("(64, 64, 24)")), SUBMIT], "S2 S4 S5 S4 S5 S5", 0, DEMANDS),
+    ],
+    "left_to_the_user": [
+        ("to-be-moved", [GOOD, say("To finalize:\n1. Run run.py\n2. Move `results.md` and log.txt into a new `results/` folder.")], "S4 S5", 1, HAND_OVER),
+        ("you-need-to-rename", [GOOD, say("Done.\nYou need to rename out.md to results.md.")], "S4 S5", 1, HAND_OVER),
+        ("moved-by-the-run", [GOOD, say("I moved results.md into results/.\n- Move detection was not needed.")], "S4 S5", 0, HAND_OVER),
+        ("another-file", [GOOD, say("Optional:\n- copy notes.md wherever you like.")], "S4 S5", 0, HAND_OVER),
+        ("files-speak-for-themselves", [GOOD, say("Move results.md into results/.")], "S4 S5", 0, HAND_OVER | {"known": facts()}),
+    ],
     "report_says_incomplete": [
         ("answer-names-missing", [GOOD, submit(complete=False, missing_files=["patient_0006/lesion.nii.gz"])], "S4 S5", 1, {}),
         ("answer-complete", [GOOD, SUBMIT], "S4 S5", 0, {}),
@@ -188,6 +250,9 @@ TABLE = {
     ],
     "prescribed_model_not_used": [
         ("another-weight-file", [say("Run.", BATCH.replace("net.pt", "other.pt"), GOOD_LOG), SUBMIT], "S4 S5", 1, {}),
+        ("another-than-the-named-one", [say("Run.", BATCH.replace("net.pt", "other.pt"), GOOD_LOG), SUBMIT], "S4 S5", 1, {"brief": "Track: segmentation. Inference only.\nMETHOD. Slide patchnet.pt over the scan and merge."}),
+        ("by-a-helper", [say("Run.", "import kit\nnet = kit.load()\n" + CASES + SAVE, GOOD_LOG), SUBMIT], "S4 S5", 0, {"brief": "Track: segmentation. Inference only.\nMETHOD. Slide patchnet.pt over the scan and merge."}),
+        ("kept-from-it", [fail(HUB, FROM_HUB.format("net")), fail(ARCHITECTURE, FROM_HUB.format("/m/net.pt")), say("Run.", BATCH.replace("net.pt", "other.pt"), GOOD_LOG), SUBMIT], "S2 S2 S4 S5", 0, {}),
         ("the-prescribed-one", [GOOD, SUBMIT], "S4 S5", 0, {}),
         ("loaded-by-a-module", [say("Module.", "open('/workspace/lib.py','w').write('''" + LOAD + "''')", ""), say("Run.", "from lib import net\n" + CASES + SAVE, GOOD_LOG)], "S2 S4", 0, {}),
         ("nothing-prescribed", [say("Run.", BATCH.replace("net.pt", "other.pt"), GOOD_LOG)], "S4", 0, {"brief": "Track: segmentation. METHOD. Choose any model."}),
@@ -317,6 +382,126 @@ TABLE = {
         ("no-such-rule", [say("Make.", "import numpy as np\ndef generate_fake_results():\n    return np.random.rand(5)\n", "ok")], "S4", 0, {}),
         ("random-split", [say("Split.", "import numpy as np\nidx = np.random.permutation(10)\n", "ok")], "S2", 0, {"brief": "Do not use synthetic or fake results."}),
     ],
+    "empty_cases_accepted": [
+        ("count-column", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {3: 0})), LOOK, submit("nodule_03 has none; the slice is simply clean.")], "S4 S5 S5", 1, DETECTION),
+        ("second-count", [say("Run.", FIND, found("nodule_{:02d} detected {} kept 2", {3: 0, 5: 0})), SUBMIT], "S4 S5", 1, DETECTION),
+        ("a-mapping", [say("Run.", FIND, "{'n_1': 2, 'n_2': 0, 'n_3': 4, 'n_4': 1, 'n_5': 3}"), SUBMIT], "S4 S5", 1, DETECTION),
+        ("listed-by-the-check", [say("Run.", FIND, "done 8"), say("Check.", CHECK, "8 files\nempty: ['nodule_03', 'nodule_05']\n"), SUBMIT], "S4 S5 S5", 1, DETECTION),
+        ("a-bare-number", [say("Run.", FIND, found("nodule_{:02d} {}", {3: 0})), SUBMIT], "S4 S5", 1, DETECTION),
+        ("a-few-voxels", [say("Run.", BATCH, found("patient_{:04d} lesion {}00 px", {3: 0})), SUBMIT], "S4 S5", 1, {}),
+        ("looked-into", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {3: 0})), say("Why is nodule_03 empty?", LOAD + "h = net(load('/data/public/nodule_03/ct.png'))\nprint('nodule_03', h.max())\n", "nodule_03 0.04"), SUBMIT], "S4 S3 S5", 0, DETECTION),
+        ("may-be-empty", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {3: 0})), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "A case may have no object; its list is then empty."}),
+        ("run-again", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {3: 0})), say("Lower.", FIND, found("nodule_{:02d} {} boxes", {})), SUBMIT], "S4 S4 S5", 0, DETECTION),
+        ("owned-up", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {3: 0})), submit("Limitation: nodule_03 may be wrong, it has no box.")], "S4 S5", 0, DETECTION),
+        ("number-of-problems", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {})), say("Check.", CHECK, found("nodule_{:02d} problems 0 of {}", {})), SUBMIT], "S4 S5 S5", 0, DETECTION),
+        ("all-have-some", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {})), SUBMIT], "S4 S5", 0, DETECTION),
+    ],
+    "lost_after_change": [
+        ("threshold-raised", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {})), say("Cleaner with 0.6.", FIND, found("nodule_{:02d} {} boxes", {2: 0, 5: 0})), SUBMIT], "S4 S4 S5", 1, DETECTION),
+        ("as-a-mapping", [say("Run.", FIND, found("nodule_{:02d} {} ['sol 8px 0.6']", {})), say("Threshold 0.6.", FIND, "{'nodule_01': 0, 'nodule_02': 1, 'nodule_03': 1, 'nodule_04': 2} 4"), SUBMIT], "S4 S4 S5", 1, DETECTION),
+        ("the-pilot-was-better", [say("Pilot.", FIND, "nodule_02 2 boxes"), say("All, larger minimum size.", FIND, found("nodule_{:02d} {} boxes", {2: 0})), SUBMIT], "S3 S4 S5", 1, DETECTION),
+        ("meant", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {})), say("Case nodule_02 and nodule_05 were vessels.", FIND, found("nodule_{:02d} {} boxes", {2: 0, 5: 0})), SUBMIT], "S4 S4 S5", 0, DETECTION),
+        ("looked-into", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {})), say("Raised.", FIND, found("nodule_{:02d} {} boxes", {2: 0})), say("What went?", "im = load('/data/public/nodule_02/ct.png'); print(im[30:40, 30:40])", "12 13"), SUBMIT], "S4 S4 S5 S5", 0, DETECTION),
+        ("more-found", [say("Run.", FIND, found("nodule_{:02d} {} boxes", {2: 0})), say("Again.", FIND, found("nodule_{:02d} {} boxes", {})), SUBMIT], "S4 S4 S5", 0, DETECTION),
+    ],
+    "subgroup_one_answer": [
+        ("counter-of-pairs", [say("Run.", BATCH, BY_CAMERA), submit("The handheld camera is used on bleeding patients.")], "S4 S5", 1, CLASSES),
+        ("mapping-of-mappings", [say("Run.", BATCH, "{'A': {'ADI': 4, 'LYM': 5, 'STR': 4, 'TUM': 6}, 'B': {'TUM': 12}}"), SUBMIT], "S4 S5", 1, CLASSES),
+        ("a-line-a-group", [say("Run.", BATCH, "scanner A: Counter({'ADI': 8, 'LYM': 7, 'STR': 6})\nscanner B: Counter({'TUM': 11})"), SUBMIT], "S4 S5", 1, CLASSES),
+        ("columns-of-two-turns", [say("Inputs.", "import glob\nfor p in glob.glob('/data/public/*'): print(p)", tiles(lambda i: "siteA" if i % 2 else "siteB")), say("Run.", BATCH, tiles(lambda i: ("ADI", "LYM", "STR", "ADI")[i // 2 % 4] if i % 2 else "TUM")), SUBMIT], "S1 S4 S5", 0, CLASSES),
+        ("many-of-two-turns", [say("Inputs.", "import glob\nfor p in glob.glob('/data/public/*'): print(p)", sites(lambda i: "PA" if i % 2 else "PB")), say("Run.", BATCH, sites(lambda i: ("ADI", "LYM", "STR")[i // 2 % 3] if i % 2 else "TUM")), SUBMIT], "S1 S4 S5", 1, CLASSES),
+        ("a-method-is-no-group", [say("Compare.", BATCH, "cnn {'ADI': 9, 'LYM': 11, 'STR': 13, 'TUM': 7}\nrule {'TUM': 40}"), SUBMIT], "S4 S5", 0, CLASSES | {"known": facts(expected=40)}),
+        ("run-again", [say("Run.", BATCH, BY_CAMERA), say("Corrected colours of B.", BATCH, BY_CAMERA.replace("'B', 'TUM') 9", "'B', 'ADI') 3\n('B', 'LYM') 3\n('B', 'TUM') 3")), SUBMIT], "S4 S4 S5", 0, CLASSES),
+        ("a-small-group", [say("Run.", BATCH, BY_CAMERA.replace("'B', 'TUM') 9", "'B', 'TUM') 2")), SUBMIT], "S4 S5", 0, CLASSES),
+        ("one-class-is-common", [say("Run.", BATCH, "('A', 'ADI') 3\n('A', 'LYM') 1\n('A', 'TUM') 30\n('B', 'TUM') 6"), SUBMIT], "S4 S5", 0, CLASSES),
+    ],
+    "odd_cases_treated_alike": [
+        ("two-scanners", [say("Inputs.", INPUTS, scans("mr_{} max {} median {}", {2: 110, 6: 112})), say("Run.", BATCH, scans("mr_{} mean {} of {}", {2: -160, 6: -200}, 200)), say("Look.", "a = nib.load('/workspace/agents_outputs/mr_2/x.nii.gz')", "-160"), SUBMIT], "S1 S4 S5 S5", 1, {"track": "synthesis", "task": "mr2ct-task"}),
+        ("organ-sizes", [say("Inputs.", INPUTS, scans("mr_{} spacing {} p99 {}", {3: 2100})), say("Run.", BATCH, scans("mr_{} organ {} ({})", {3: 90}, 3000)), SUBMIT], "S1 S4 S5", 1, {}),
+        ("handled", [say("Inputs.", INPUTS, scans("mr_{} max {} median {}", {2: 110})), say("Run.", BATCH, scans("mr_{} mean {} of {}", {}, 200)), SUBMIT], "S1 S4 S5", 0, {}),
+        ("only-printed-again", [say("Inputs.", INPUTS, scans("mr_{} max {}", {2: 110})), say("Run.", BATCH, scans("mr_{} input {}", {2: 110})), SUBMIT], "S1 S4 S5", 0, {}),
+        ("a-factor-of-the-remedy", [say("Inputs.", INPUTS, scans("mr_{} max {}", {2: 110})), say("Run.", BATCH, scans("mr_{} scale {}", {2: 1900}, 500)), SUBMIT], "S1 S4 S5", 0, {}),
+        ("vary-by-nature", [say("Inputs.", INPUTS, scans("mr_{} max {}", {2: 110})), say("Run.", BATCH, "\n".join(f"mr_{i} tumour {v}" for i, v in enumerate((40, 9, 300, 120, 700, 60, 210, 33)))), SUBMIT], "S1 S4 S5", 0, {}),
+        ("run-again", [say("Inputs.", INPUTS, scans("mr_{} max {}", {2: 110})), say("Run.", BATCH, scans("mr_{} mean {}", {2: -160}, 200)), say("Scaled.", BATCH, scans("mr_{} mean {}", {}, 200)), SUBMIT], "S1 S4 S4 S5", 0, {}),
+    ],
+    "odd_outputs_accepted": [
+        ("explained-in-words", [say("Run.", BATCH, scans("mr_{} mean {} bone {}", {4: -300}, 200)), submit("mr_4 is a patient with much air.")], "S4 S5", 1, {}),
+        ("in-the-check", [say("Run.", BATCH, "done"), say("Check.", CHECK, scans("mr_{} organ {} voxels {}", {4: 20}, 3000)), SUBMIT], "S4 S5 S5", 1, {}),
+        ("looked-into", [say("Run.", BATCH, scans("mr_{} mean {} bone {}", {4: -300}, 200)), say("mr_4?", "a = nib.load('/workspace/agents_outputs/mr_4/x.nii.gz'); print(a)", "ok"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("seconds", [say("Run.", BATCH, scans("mr_{} time {} elapsed {}", {4: 4000}, 200)), SUBMIT], "S4 S5", 0, {}),
+        ("few-and-small", [say("Run.", BATCH, "\n".join(f"mr_{i} boxes {1 if i == 3 else 4} scores {1 if i == 3 else 4}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, DETECTION),
+    ],
+    "worse_than_input": [
+        ("noise-up", [say("Run.", NOISY.format("y = net(x)", "y"), scans("p_{} noise {} -> 431.0", {})), SUBMIT], "S4 S5", 1, MR),
+        ("names-with-ends", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p_{i} sigma_in 0.0{i} sigma_out 0.1{i}" for i in range(1, 7))), SUBMIT], "S4 S5", 1, MR),
+        ("words-around", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p_{i} psnr before 30.{i} after 27.{i}" for i in range(1, 7))), SUBMIT], "S4 S5", 1, MR),
+        ("scale-moved", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p_{i} mean 40{i} -> 0.4{i}" for i in range(1, 7))), SUBMIT], "S4 S5", 1, MR),
+        ("noise-down", [say("Run.", NOISY.format("y = net(x)", "y"), scans("p_{} noise {} -> 131.0", {})), SUBMIT], "S4 S5", 0, MR),
+        ("one-case", [say("Run.", NOISY.format("y = net(x)", "y"), scans("p_{} noise {} -> 131.0", {3: 90})), SUBMIT], "S4 S5", 0, MR),
+        ("another-track", [say("Run.", BATCH, scans("p_{} noise {} -> 431.0", {})), SUBMIT], "S4 S5", 0, {}),
+    ],
+    "numeric_warning_ignored": [
+        ("batch-warned", [say("Run.", BATCH, GOOD_LOG, err="<stdin>:9: RuntimeWarning: invalid value encountered in divide"), SUBMIT], "S4 S5", 1, {}),
+        ("mean-of-nothing", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: Mean of empty slice."), LOOK, SUBMIT], "S4 S5 S5", 1, {}),
+        ("tested", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: invalid value encountered in divide"), say("Finite?", CHECK + "    assert np.isfinite(k).all()\n", "ok\n" * 8), SUBMIT], "S4 S5 S5", 0, {}),
+        ("explained", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: Mean of empty slice."), submit("The warning comes from the mean over an empty lesion.")], "S4 S5", 0, {}),
+        ("run-again", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: divide by zero encountered in log"), GOOD, SUBMIT], "S4 S4 S5", 0, {}),
+        ("a-sigmoid", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: overflow encountered in exp"), SUBMIT], "S4 S5", 0, {}),
+    ],
+    "warning_silenced": [
+        ("covered", [say("Pilot.", LOAD + "y = net(20 * np.log10(a))\n", "nan pixels: 662", err="RuntimeWarning: divide by zero encountered in log10"), say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(x)), nan=0.0)", "y"), "done"), SUBMIT], "S3 S4 S5", 1, MR),
+        ("filtered", [say("Pilot.", LOAD + "y = net(np.log(a))\n", "3 nan", err="RuntimeWarning: divide by zero encountered in log"), say("Run.", "import warnings; warnings.filterwarnings('ignore')\n" + NOISY.format("y = net(np.log(x)); y[np.isnan(y)] = 0", "y"), "done"), SUBMIT], "S3 S4 S5", 1, MR),
+        ("floored", [say("Pilot.", LOAD + "y = net(20 * np.log10(a))\n", "nan pixels: 662", err="RuntimeWarning: divide by zero encountered in log10"), say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(np.maximum(x, 1e-3))))", "y"), "done"), SUBMIT], "S3 S4 S5", 0, MR),
+        ("no-warning", [say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(x)))", "y"), "nan pixels: 0"), SUBMIT], "S4 S5", 0, MR),
+    ],
+    "disagreement_ignored": [
+        ("second-model", [GOOD, say("Second look.", CHECK, "CNN and atlas agree on 9 of 24 cases"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("flips", [GOOD, say("Mirror.", CHECK, "labels flipped: 11/24 after mirroring"), SUBMIT], "S4 S5 S5", 1, CLASSES),
+        ("a-share", [GOOD, say("Both.", CHECK, "agreement with the second net 0.42"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("agree", [GOOD, say("Second look.", CHECK, "CNN and atlas agree on 22 of 24 cases"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("weighed", [GOOD, say("Second look.", CHECK, "CNN and atlas agree on 9 of 24 cases"), submit("The atlas is a weak baseline; it differs where contrast is low.")], "S4 S5 S5", 0, {}),
+        ("about-shapes", [GOOD, say("Check.", CHECK, "shapes agree on 3 of 8, affines 8 of 8"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("acted-upon", [GOOD, say("Second look.", CHECK, "CNN and atlas agree on 9 of 24 cases"), GOOD, SUBMIT], "S4 S3 S4 S5", 0, {}),
+    ],
+    "finding_left_out": [
+        ("not-worded", [say("Run.", REPORT, said(3, "There is no pleural effusion. The heart is normal in size.")), SUBMIT], "S4 S5", 1, REPORTS),
+        ("noticed-only", [say("Run.", REPORT, said(3, "The lungs are clear and the heart is normal.")), submit("tx_3: effusion 0.91 is not in the text, but the score is saved.")], "S4 S5", 1, REPORTS),
+        ("worded", [say("Run.", REPORT, said(0, "")), SUBMIT], "S4 S5", 0, REPORTS),
+        ("in-other-words-throughout", [say("Run.", REPORT, "\n".join(f"tx_{i} cardiomegaly 0.9{i} | The heart is enlarged and the lungs are clear." for i in range(1, 6))), SUBMIT], "S4 S5", 0, REPORTS),
+        ("run-again", [say("Run.", REPORT, said(3, "The lungs are clear and the heart is normal.")), say("Added.", REPORT, said(0, "")), SUBMIT], "S4 S4 S5", 0, REPORTS),
+    ],
+    "one_answer_for_all": [
+        ("always-yes", [say("Run.", ASK, asked(lambda i: "yes")), SUBMIT], "S4 S5", 1, VQA),
+        ("named", [say("Run.", ASK, asked(lambda i: "A", "q_{:04d} predicted_label: {} | raw 0.4{}")), SUBMIT], "S4 S5", 1, VQA),
+        ("several", [say("Run.", ASK, asked(lambda i: "no" if i == 3 else "yes")), SUBMIT], "S4 S5", 0, VQA),
+        ("run-again", [say("Run.", ASK, asked(lambda i: "yes")), say("Run.", ASK, asked(lambda i: "no" if i % 3 else "yes")), SUBMIT], "S4 S4 S5", 0, VQA),
+    ],
+    "blank_answers": [
+        ("raw-is-empty", [say("Run.", ASK, asked(lambda i: "''" if i % 3 else "'left'", "q_{:04d} raw: {} #{}")), SUBMIT], "S4 S5", 1, VQA),
+        ("full", [say("Run.", ASK, asked(lambda i: "'left'", "q_{:04d} raw: {} #{}")), SUBMIT], "S4 S5", 0, VQA),
+    ],
+    "gibberish_accepted": [
+        ("one-word", [say("Run.", REPORT, "\n".join(f"tx_{i} the the the the the lung" for i in range(4))), SUBMIT], "S4 S5", 1, REPORTS),
+        ("unknown-tokens", [say("Run.", REPORT, "\n".join(f"tx_{i} <unk> <unk> <unk> heart" for i in range(4))), SUBMIT], "S4 S5", 1, REPORTS),
+        ("prose", [say("Run.", REPORT, said(0, "")), SUBMIT], "S4 S5", 0, REPORTS),
+    ],
+    "labels_at_chance": [
+        ("near-a-quarter", [say("Run.", BATCH, "\n".join(f"tile_{i:04d} TUM conf 0.2{i}" for i in range(1, 10))), SUBMIT], "S4 S5", 1, CLASSES),
+        ("sure", [say("Run.", BATCH, "\n".join(f"tile_{i:04d} TUM conf 0.8{i}" for i in range(1, 10))), SUBMIT], "S4 S5", 0, CLASSES),
+        ("one-class-of-four", [say("Run.", BATCH, "\n".join(f"tile_{i:04d} ADI 0.0{i} LYM 0.1 STR 0.1 TUM 0.7" for i in range(1, 10))), SUBMIT], "S4 S5", 0, CLASSES),
+    ],
+    "class_left_empty": [
+        ("in-no-case", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} [9{i}311 4{i}0 7{i} 0]" for i in range(1, 7))), SUBMIT], "S4 S5", 1, TISSUES),
+        ("list-of-labels", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 3]" for i in range(1, 7))), SUBMIT], "S4 S5", 1, TISSUES),
+        ("in-one-case", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [{'0 1 3' if i == 4 else '0 1 2 3'}]" for i in range(1, 7))), submit("patient 4 has no grey matter.")], "S4 S5", 1, TISSUES),
+        ("all-there", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 2 3] ({i}8, 48, 8)" for i in range(1, 7))), SUBMIT], "S4 S5", 0, TISSUES),
+        ("binary", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 3]" for i in range(1, 7))), SUBMIT], "S4 S5", 0, {}),
+    ],
+    "doubt_dropped": [
+        ("odd-but-fine", [GOOD, say("The counts of P6 are surprisingly low; an unusual anatomy. Format check.", CHECK, "ok\n" * 8), SUBMIT], "S4 S5 S5", 1, {}),
+        ("gone-into", [GOOD, say("The counts of P6 look odd, checking the logits.", LOAD + "print(net(load('/data/public/patient_0006/ct.nii.gz')).max())\n", "0.1"), SUBMIT], "S4 S3 S5", 0, {}),
+        ("nothing-odd", [GOOD, say("Nothing unusual in the counts. Format check.", CHECK, "ok\n" * 8), SUBMIT], "S4 S5 S5", 0, {}),
+    ],
     "wrong_files_unnoticed": [
         ("check-passed", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 1, {"known": MISNAMED}),
         ("no-check", [GOOD, SUBMIT], "S4 S5", 1, {"known": BROKEN}),
@@ -364,7 +549,8 @@ TABLE = {
         ("pilot-two-classes", [say("Pilot.", BATCH, tiles(lambda i: "TUM" if i % 2 else "ADI")), say("All.", BATCH, "done"), LOOK, SUBMIT], "S3 S4 S5 S5", 0, CLASSES),
         ("class-never-given", [say("All.", BATCH, "{'ADI': 20, 'STR': 13, 'TUM': 7}"), SUBMIT], "S4 S5", 1, EVEN | {"known": facts(expected=40)}),
         ("class-never-given-as-table", [say("All.", BATCH, "label\nADI    20\nSTR    13\nTUM     7\nName: count"), SUBMIT], "S4 S5", 1, EVEN | {"known": facts(expected=40)}),
-        ("class-never-given-and-said", [say("All.", BATCH, "{'ADI': 20, 'STR': 13, 'TUM': 7}"), submit("There is no LYM among them: the tiles show none.")], "S4 S5", 0, EVEN | {"known": facts(expected=40)}),
+        ("class-never-given-and-said", [say("All.", BATCH, "{'ADI': 20, 'STR': 13, 'TUM': 7}"), submit("There is no LYM among them: the tiles show none.")], "S4 S5", 0, CLASSES | {"known": facts(expected=40)}),
+        ("class-never-given-against-the-brief", [say("All.", BATCH, "{'ADI': 20, 'STR': 13, 'TUM': 7}"), submit("There is no LYM among them: the tiles show none.")], "S4 S5", 1, EVEN | {"known": facts(expected=40)}),
         ("few-cases-prove-nothing", [say("All.", BATCH, "{'ADI': 4, 'STR': 3, 'TUM': 1}"), SUBMIT], "S4 S5", 0, CLASSES | {"known": facts()}),
         ("every-class-given", [say("All.", BATCH, "{'ADI': 19, 'LYM': 1, 'STR': 13, 'TUM': 7}"), SUBMIT], "S4 S5", 0, EVEN | {"known": facts(expected=40)}),
         ("same-report", [say("All.", BATCH, texts(lambda i: "FINDINGS: The heart is enlarged. There is a left effusion." if i < 6 else f"FINDINGS: The heart is of size {i} and the left lung shows a scar.")), SUBMIT], "S4 S5", 1, REPORTS),
