@@ -10,6 +10,8 @@ from .registry import Finding, detector
 
 MAX_TEXT = 200_000
 """Characters of one text that are read."""
+MAX_CLAIMS = 300
+"""Claims of one run that are looked up."""
 MAX_UNIT = 700
 """Characters of one sentence that are read."""
 
@@ -74,7 +76,7 @@ _WORDS = re.compile(r"[a-z]{5,}")
 _PROSE = re.compile(r"^[^=\[\]{}]{20,}$")
 _SPLIT = re.compile(r"(?<=[.;!?])\s+(?=\S)")
 _LIMIT_LINE = re.compile(
-    r"[<>]|\b\w*(?:MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w*\s?[=:]|\[:\s?\d|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w+=|max_\w+=",
+    r"[<>]|\b\w{0,30}(?:MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,4})?(?![\w.])")
@@ -171,6 +173,7 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
         return
     code = ctx.pipeline_code[:MAX_TEXT]
     limits = limits_in(code)
+    looked_up = 0
     for turn in ctx.run.turns[:final]:
         prose = [*units_of(turn.text), *units_of(prose_of_code(turn.code))]
         known: str | None = None
@@ -178,6 +181,9 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
             source, authority, excluded = _ascribed(unit)
             if not (source or authority) or _HEDGED.search(unit):
                 continue
+            looked_up += 1
+            if looked_up > MAX_CLAIMS:
+                return
             if known is None:
                 known = known_before(ctx, turn.index)
             near = " ".join(prose[place : place + 2])

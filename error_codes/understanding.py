@@ -19,6 +19,8 @@ _UPDATES = re.compile(
 _TRAINING_BLOCK = re.compile(r"backward\(|optimizer|\.step\(|\.fit\(|training pattern|train\(", re.IGNORECASE)
 _WEIGHTS = r"[\w.-]{1,80}\.(?:pt|pth|onnx|ckpt|safetensors|h5|pkl|joblib|bin)"
 _PRESCRIBED = re.compile(rf"\bMETHOD\b[^\n]{{0,40}}?\buse ({_WEIGHTS})\b", re.IGNORECASE)
+_METHOD = re.compile(r"\bMETHOD\b\.?(?![^\n]{0,30}\b(?:[Cc]hoose|[Pp]ick|[Ss]elect|any)\b)[^\n]{0,600}")
+"""The paragraph that fixes the method; one that leaves a choice prescribes nothing."""
 _ABSENT = (
     re.compile(r"No matching distribution found for ([\w.-]{2,60})"),
     re.compile(r"(?:Repository Not Found|RepositoryNotFoundError)[^\n]{0,200}?hub[^\s/]{0,30}/(?:api/models/|models/)?([\w.-]{1,60}/[\w.-]{1,80})", re.I),
@@ -99,18 +101,31 @@ def repeated_violation(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("prescribed_model_not_used", code="E1", stage="S4", independence="from_trace")
 def prescribed_model_not_used(ctx: CodeContext) -> Iterable[Finding]:
-    """The brief prescribes a weight file and the code that made the outputs never names it."""
-    named = _PRESCRIBED.search(ctx.run.brief)
+    """The brief prescribes a weight file and the code that made the outputs never names it, or names another instead."""
     final = ctx.final_write
-    if named is None or final is None or not ctx.pipeline_code.strip():
+    if final is None or not ctx.pipeline_code.strip() or _kept_from_model(ctx):
         return
-    stem = named[1].rsplit(".", 1)[0]
+    named = _PRESCRIBED.search(ctx.run.brief)
+    method = _METHOD.search(ctx.run.brief)
+    asked = re.findall(_WEIGHTS, method[0]) if method else []
+    if named is None and not asked:
+        return
+    wanted = [named[1]] if named else asked
+    if any(names_weights(ctx.pipeline_code, name.rsplit(".", 1)[0]) for name in {*wanted, *asked}):
+        return
+    if re.search(r"\*\.(?:pt|pth|onnx|ckpt|safetensors)|glob\([^)]{0,80}models", ctx.pipeline_code):
+        return
     everything = "\n".join(t.code for t in ctx.run.turns if not ctx.feature(t.index).blocked)
-    globbed = re.search(r"\*\.(?:pt|pth|onnx|ckpt|safetensors)|glob\([^)]{0,80}models", ctx.pipeline_code)
-    if not names_weights(ctx.pipeline_code, stem) and not globbed:
-        if names_weights(everything, stem) and not re.search(_WEIGHTS, ctx.pipeline_code):
-            return  # loaded once, kept in memory or in a helper that is not seen
-        yield Finding((final,), f"The outputs were not made with the prescribed {named[1]}.", 0.8)
+    others = re.search(_WEIGHTS, ctx.pipeline_code)
+    if not others and (named is None or names_weights(everything, named[1].rsplit(".", 1)[0])):
+        return  # loaded once, kept in memory, by a helper of the benchmark, or by one that is not seen
+    yield Finding((final,), f"The outputs were not made with the prescribed {wanted[0]}.", 0.8)
+
+
+def _kept_from_model(ctx: CodeContext) -> bool:
+    """Whether a model could not be had in `TRIED_HARD` turns before the outputs were written."""
+    kept = {f.turn for f in ctx.failures if f.environment and f.family in _MODEL_ACCESS and f.confidence >= 0.7}
+    return len([t for t in kept if ctx.final_write is None or t <= ctx.final_write]) >= TRIED_HARD
 
 
 @detector("no_model_behind_answers", code="E1", stage="S4", independence="from_trace")
@@ -122,8 +137,7 @@ def no_model_behind_answers(ctx: CodeContext) -> Iterable[Finding]:
     """
     if ctx.run.track != "vqa" or ctx.facts is None or ctx.facts.model_call_found is not False:
         return
-    kept = {f.turn for f in ctx.failures if f.environment and f.family in _MODEL_ACCESS and f.confidence >= 0.7}
-    if len([t for t in kept if ctx.final_write is None or t <= ctx.final_write]) >= TRIED_HARD:
+    if _kept_from_model(ctx):
         return
     if ctx.facts.completion and ctx.final_write:
         yield Finding((ctx.final_write,), "Answers were delivered although no model was ever called.", 0.8)
