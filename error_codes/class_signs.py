@@ -9,7 +9,7 @@ from .context import CodeContext
 
 _NAME = r"[A-Za-z][\w-]{0,29}"
 _AS = re.compile(
-    rf"\b(?:as|into|classes:?|labels:?|categories:?|one of:?) ({_NAME}(?:(?:, (?:or |and )?| or | and ){_NAME}){{2,14}})"
+    rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either) \(?({_NAME}(?:(?:, (?:or |and )?| or | and ){_NAME}){{2,14}})"
 )
 _SPLIT = re.compile(r", (?:or |and )?| or | and ")
 _BALANCED = re.compile(

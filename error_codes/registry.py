@@ -59,6 +59,8 @@ MODULES = (
     "conventions",
     "unchanged",
     "case_signs",
+    "answer_signs",
+    "quality_signs",
     "deliverables",
     "harness",
 )

@@ -50,7 +50,7 @@ _NAN = re.compile(
 _ONE_CLASS = re.compile(r"\{\s{0,2}['\"]?([\w .-]{1,40})['\"]?\s{0,2}:\s{0,2}(\d{1,7})\s{0,2}\}")
 _UNLOADED = re.compile(
     r"newly initialized|weights of .{1,200} were not initialized|missing_keys=\[['\"]|_IncompatibleKeys\(missing_keys=\[['\"]"
-    r"|size mismatch for .{1,120} ignor"
+    r"|size mismatch for .{1,120} ignor|\bmissing(?:[ _]keys)?\W{0,4}[1-9]\d{0,4}\b[^\n]{0,20}\bunexpected"
 )
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?%?(?![\w])")
 _VARYING = re.compile(
@@ -59,6 +59,7 @@ _VARYING = re.compile(
 
 _CORNER = r"['\"]?\s{0,2}[:=]\s{0,2}(-?\d{1,6}(?:\.\d{1,6})?)\s{0,2},\s{0,2}['\"]?"
 _BOX = re.compile(rf"\bx1{_CORNER}y1{_CORNER}x2{_CORNER}y2['\"]?\s{{0,2}}[:=]\s{{0,2}}(-?\d{{1,6}}(?:\.\d{{1,6}})?)")
+_FOUR = re.compile(r"[\[(]\s?(-?\d{1,5}(?:\.\d{1,6})?(?:,?\s{1,3}-?\d{1,5}(?:\.\d{1,6})?){3})\s?[\])]")
 _PROSE = re.compile(r"\b(?:is|are|was|there|no|of|the|seen)\b", re.IGNORECASE)
 _NORMAL_STUDY = re.compile(
     r"\b(?:no acute|unremarkable|within normal limits|(?:is|are) normal|normal (?:chest|study|heart|size))\b",
@@ -190,8 +191,10 @@ def _same_text(turn: int, lines: list[str]) -> Iterator[Sign]:
 
 
 def box_corners(line: str) -> tuple[tuple[str, ...], ...]:
-    """Corners (x1, y1, x2, y2) of all boxes that a line shows by name."""
-    return tuple(m.groups() for m in _BOX.finditer(line))
+    """Corners (x1, y1, x2, y2) of all boxes that a line shows by name, or in brackets of four numbers."""
+    return tuple(m.groups() for m in _BOX.finditer(line)) or tuple(
+        tuple(re.split(r",?\s{1,3}", m[1])) for m in _FOUR.finditer(line)
+    )
 
 
 def _empty_pilot(turn: int, lines: list[str]) -> Iterator[Sign]:
@@ -338,7 +341,7 @@ _MENTION = {
     "one_class": re.compile(r"\b(?:one class|single class|all (?:cases|tiles|images|answers) (?:are|as|get)|only (?:one )?class|imbalance|collaps)", re.I),
     "same_box": re.compile(r"\b(?:same box|identical|whole[- ]image|full[- ]image|entire image|every box|cannot be right|suspicious)\b", re.I),
     "same_text": re.compile(r"\b(?:same (?:text|report|wording)|identical|duplicat\w{1,4}|repeated|repetit\w{1,4}|collaps\w{1,4}|suspicious)\b", re.I),
-    "unloaded": re.compile(r"\b(?:newly initiali[sz]ed|missing keys|not (?:been )?loaded|random(?:ly)? initiali|expected|head is)\b", re.IGNORECASE),
+    "unloaded": re.compile(r"\b(?:newly initiali[sz]ed|missing keys|not (?:been )?loaded|random(?:ly)? initiali|(?:keys?|weights?|heads?|layers?)\b[^.\n]{0,60}\bexpected|expected\b[^.\n]{0,60}\b(?:keys?|weights?|heads?)|head is)\b", re.IGNORECASE),
 }  # fmt: skip
 
 
@@ -355,13 +358,15 @@ def answered(ctx: CodeContext, sign: Sign) -> bool:
     first = ctx.model_turns[0] if ctx.model_turns else sign.turn
     # A sign that was foreseen and explained before the batch is known, not overlooked.
     words = ctx.text_from(min(first, sign.turn))
+    if sign.kind == "never" and ctx.run.track == "classification" and balanced(ctx.run.brief):
+        return all(_found_later(ctx, sign.turn, name) for name in sign.subject)  # words cannot undo what the brief says
     if sign.kind == "never":
         return any(_said_of(name, pattern, words) or _found_later(ctx, sign.turn, name) for name in sign.subject)
     if pattern.search(words):
         return True
     if sign.kind == "one_class" and len(sign.subject) > 1:  # of a part of the cases: lifted when all classes come up
         return _all_classes_later(ctx, sign)
-    return any(_names(case, words) for case in sign.subject)
+    return any(names_case(case, words) for case in sign.subject)
 
 
 def _all_classes_later(ctx: CodeContext, sign: Sign) -> bool:
@@ -386,7 +391,8 @@ def _found_later(ctx: CodeContext, turn: int, name: str) -> bool:
     return any(found.search(ctx.turn(t).output[-60_000:]) for t in ctx.model_turns if t > turn)
 
 
-def _names(case: str, words: str) -> bool:
+def names_case(case: str, words: str) -> bool:
+    """Whether words name a case: by its id, or by its number ("patients 3 and 6", "case 03")."""
     number = re.search(r"0*(\d{1,8})$", case)
     if re.search(rf"\b{re.escape(case)}\b", words, re.IGNORECASE):
         return True

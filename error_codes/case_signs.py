@@ -1,0 +1,314 @@
+"""E3: what the numbers of a run's own per-case tables show when cases, turns, inputs and outputs are compared."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from .case_tables import Row, columns, cross_counts, joined, outliers, rows
+from .class_signs import classes
+from .context import CodeContext
+from .registry import Finding, detector
+from .signs import names_case
+
+_COUNTED = re.compile(
+    r"^(?:detected|detections?|found|reported|kept|predicted|predictions?|boxes|box|candidates?|components?|instances?|objects?|hits?"
+    r"|counts?|n|nodules?|lesions?|tumou?rs?|polyps?|cells?|masks?|voxels?|pixels?|px|foreground|fg|positives?|segments?|area|peaks|spots)$"
+)
+_EMPTY_LIST = re.compile(
+    r"\b(?:empty|no[ _](?:box(?:es)?|detections?|masks?|lesions?|foreground|predictions?)|zero[ _](?:box(?:es)?|voxels?|detections?)|without(?: \w{1,20})?)\b"
+    r"[^\[(\n]{0,30}[\[(]([^\])\n]{1,400})[\])]", re.IGNORECASE)  # fmt: skip
+_MAY_BE_EMPTY = re.compile(
+    r"\b(?:may|can|could|might) (?:be (?:left )?empty|have (?:no|none|zero)|hold (?:no|none)|contain (?:no|none|zero)|not (?:have|contain|show))"
+    r"|\bis then empty\b|\bempty (?:list|masks?|boxes|files?) (?:is|are|means?|for|where|when|if|count)|\b(?:some|not (?:all|every)|several) [^.\n]{0,40}\b(?:no|none|without|contain|have|empty|healthy|normal)\b"
+    r"|\bif (?:any|present|there (?:is|are) (?:any|one))\b|\bwithout (?:a |any )?(?:lesion|tumou?r|nodule|finding|object|polyp)|\bzero or more\b|\b(?:no|0)(?: \w+)? (?:to|or) (?:many|more|several)\b|\"boxes\": ?\[\]",
+    re.IGNORECASE,
+)
+_SETTING = re.compile(
+    r"scale|factor|gain|norm|zoom|spacing|shift|flip|divis|offset|slope|intercept|threshold|thr$|clip"
+)
+_LIMITATION = re.compile(
+    r"\b(?:limitation|caveat|not (?:been )?(?:resolved|repaired|fixed|settled)|unreliable|should be (?:treated|read|taken) with|low confidence"
+    r"|probably (?:wrong|missed)|may (?:well )?be (?:wrong|missed|misses)|could be (?:wrong|misses)|do not trust|cannot (?:vouch|say|tell) )",
+    re.IGNORECASE,
+)
+
+
+def looked_into(ctx: CodeContext, cases: Sequence[str], since: int) -> bool:
+    """Whether an execution went into these cases: one after turn `since` names a case in its code, or runs the model again
+    without saving and shows it; or one before, announced by the agent's words on the case.
+
+    Words alone explain; only an execution tests. The last write does not count, as it would have run anyhow.
+    """
+    for turn in ctx.run.turns[(ctx.model_turns or (since,))[0] - 1 :]:
+        feature = ctx.feature(turn.index)
+        if not feature.executed or feature.blocked or turn.index in (*ctx.failed_turns, ctx.final_write):
+            continue
+        again = feature.forward_pass and not feature.writes_outputs and not feature.dummy_forward
+        if turn.index > since and any(case in turn.code[:200_000] for case in cases):
+            return True
+        if again and _names_any(cases, turn.text if turn.index <= since else turn.output):
+            return True
+    return False
+
+
+def _names_any(cases: Sequence[str], words: str) -> bool:
+    return any(names_case(case, words[-60_000:]) for case in cases)
+
+
+def owns_up(ctx: CodeContext) -> bool:
+    """Whether the closing words name a limitation of the results themselves."""
+    return _LIMITATION.search(ctx.closing) is not None
+
+
+def _tables(ctx: CodeContext, turns: Iterable[int]) -> dict[int, tuple[Row, ...]]:
+    found = {}
+    for turn in turns:
+        table = rows(ctx.turn(turn).output)
+        if len({row.case for row in table}) >= 3:
+            found[turn] = table
+    return found
+
+
+def _late(ctx: CodeContext) -> tuple[int, ...]:
+    """The last write and the turns after it that printed something of the outputs or ran a model."""
+    final = ctx.final_write
+    return () if final is None else tuple(
+        f.turn for f in ctx.features
+        if f.turn >= final and f.executed and not f.blocked and (f.turn == final or f.has("reads_outputs", "forward_pass", "checks_outputs"))
+    )  # fmt: skip
+
+
+@detector("empty_cases_accepted", code="E3", stage="S4", independence="from_trace")
+def empty_cases_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """Cases came out without anything found, the brief gives no such cases, and no execution looked into one."""
+    if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or owns_up(ctx):
+        return
+    if _MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
+        return
+    for turn in _late(ctx):
+        empty = _empty_cases(ctx.turn(turn).output)
+        if empty and not looked_into(ctx, empty, _first_shown(ctx, empty, turn)):
+            yield Finding(
+                tuple(sorted({turn, ctx.last})),
+                f"Nothing was found in {joined(empty)}, the brief knows no empty cases, and no execution looked into one.",
+                0.7,
+                ctx.stage(turn),
+            )
+            return
+
+
+def _first_shown(ctx: CodeContext, cases: Sequence[str], turn: int) -> int:
+    """The first model turn whose output shows one of these cases as empty; `turn` if none before."""
+    for earlier in ctx.model_turns:
+        if earlier < turn and set(cases) & set(_empty_cases(ctx.turn(earlier).output)):
+            return earlier
+    return turn
+
+
+def _empty_cases(output: str) -> tuple[str, ...]:
+    """Cases with next to nothing (none, or a fiftieth of the others) among others that have some, or listed as empty."""
+    table = rows(output)
+    named = {row.case for row in table}
+    for match in _EMPTY_LIST.finditer("\n".join(line[:1_000] for line in output.splitlines()[-3_000:])):
+        listed = re.findall(r"[A-Za-z][A-Za-z_-]{0,20}_?\d{1,10}", match[1])
+        if listed:
+            return tuple(listed)
+    for (name, place), column in columns(table).items():
+        if place or not (name == "" or _COUNTED.match(name)) or len(column) < 4 or len(column) < len(named):
+            continue
+        values = list(column.values())
+        zero = tuple(case for case, value in column.items() if value * 50 < median(values) or value == 0)
+        if zero and len(zero) <= 0.5 * len(values) and all(value >= 0 and value == int(value) for value in values):
+            return zero
+    return ()
+
+
+@detector("lost_after_change", code="E3", stage="S4", independence="from_trace")
+def lost_after_change(ctx: CodeContext) -> Iterable[Finding]:
+    """A second run with other settings lost everything in cases that had detections before; nobody looked at these."""
+    if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or ctx.final_write is None:
+        return
+    tables = _tables_with_pilots(ctx)
+    last = max((t for t in tables if t >= ctx.final_write), default=None)
+    if last is None or owns_up(ctx):
+        return
+    after = _counts(tables[last])
+    for turn in (t for t in tables if t < last):
+        before = _counts(tables[turn])
+        lost = [c for c in after if after[c] == 0 and before.get(c, 0) > 0]
+        shared = [c for c in after if c in before]
+        fewer = sum(after[c] for c in shared) < sum(before[c] for c in shared)
+        words = ctx.text_from(turn + 1)
+        lost = [c for c in lost if not names_case(c, words)]
+        if lost and fewer and len(lost) < len(after) and not looked_into(ctx, lost, turn):
+            yield Finding(
+                tuple(sorted({turn, last, ctx.last})),
+                f"Turn {turn} found something in {joined(lost)}, turn {last} nothing any more, and it was not looked into.",
+                0.75,
+            )
+            return
+
+
+def _tables_with_pilots(ctx: CodeContext) -> dict[int, tuple[Row, ...]]:
+    return {t: rows(ctx.turn(t).output) for t in ctx.model_turns if t not in ctx.failed_turns}
+
+
+def _counts(table: Sequence[Row]) -> dict[str, float]:
+    """Case -> its count: the first number of a row where it stands alone or under a word that counts."""
+    counts: dict[str, float] = {}
+    for row in table:
+        for (name, _), value in row.values.items():
+            if (name == "" or _COUNTED.match(name)) and value >= 0 and value == int(value):
+                counts[row.case] = value
+                break
+    return counts
+
+
+@detector("subgroup_one_answer", code="E3", stage="S4", independence="from_trace")
+def subgroup_one_answer(ctx: CodeContext) -> Iterable[Finding]:
+    """One group of cases (camera, scanner, site, shape) got one and the same label, the other cases several."""
+    final = ctx.final_write
+    if ctx.run.track not in ("classification", "vqa") or final is None or not ctx.handed_over or owns_up(ctx):
+        return
+    labels = classes(ctx.run.brief)
+    if len(labels) < 3:
+        return
+    total = ctx.facts.expected_cases if ctx.facts is not None else None
+    groups = _groups(ctx, labels)
+    for turn in _late(ctx):
+        output = ctx.turn(turn).output
+        table = cross_counts(output.splitlines()[-3_000:], labels)
+        if total is not None and sum(sum(c.values()) for c in table.values()) != total:
+            table = {}
+        given = _labels_given(rows(output), labels)
+        for part in (table, *(_crossed(group, given) for group in groups)):
+            odd = one_answer_group(part)
+            if odd is None:
+                continue
+            members = [case for group in groups for case, name in group.items() if name == odd[0]]
+            if not looked_into(ctx, members or ["\0"], turn):
+                yield Finding(
+                    tuple(sorted({turn, ctx.last})),
+                    f"All {odd[2]} cases of group {odd[0]} got {odd[1]}, the others several labels, and nothing was changed.",
+                    0.75,
+                )
+                return
+
+
+def one_answer_group(table: Mapping[str, Mapping[str, int]]) -> tuple[str, str, int] | None:
+    """Group, its only label, and its size, where chance is no explanation given what the other groups got (p < 0.001)."""
+    if not 2 <= len(table) <= 6:
+        return None
+    for group, counts in table.items():
+        used = {label: n for label, n in counts.items() if n}
+        others = Counter[str]()
+        for name, row in table.items():
+            if name != group:
+                others.update(row)
+        rest = sum(others.values())
+        if len(used) != 1 or rest < 5 or sum(1 for n in others.values() if n) < 2:
+            continue
+        ((label, n),) = used.items()
+        share = (others[label] + 1) / (rest + 2)
+        if n >= 4 and share**n < 1e-3:
+            return group, label, n
+    return None
+
+
+def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
+    """Case -> group, for each column with few values in the tables of inputs printed before the last write."""
+    found: list[dict[str, str]] = []
+    for turn in range(1, (ctx.final_write or 1)):
+        if ctx.feature(turn).forward_pass:
+            continue
+        cells = {row.case: re.split(r"[\s,;|]+", row.rest.strip(" ,;|:"))[:12] for row in rows(ctx.turn(turn).output)}
+        width = min((len(c) for c in cells.values()), default=0)
+        for place in range(width if len(cells) >= 8 else 0):
+            group = {case: c[place].strip("()[]'\":=") for case, c in cells.items()}
+            sizes = Counter(group.values())
+            if (
+                2 <= len(sizes) <= 4
+                and min(sizes.values()) >= 3
+                and not set(sizes) & set(labels)
+                and group not in found
+            ):
+                found.append(group)
+    return found[:20]
+
+
+def _labels_given(table: Sequence[Row], labels: Sequence[str]) -> dict[str, str]:
+    word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, labels))})(?![\w-])")
+    given = {}
+    for row in table:
+        found = set(word.findall(row.rest[:400]))
+        if len(found) == 1:
+            given[row.case] = found.pop()
+    return given
+
+
+def _crossed(group: Mapping[str, str], given: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    table: dict[str, dict[str, int]] = {}
+    for case, label in given.items():
+        if case in group:
+            counts = table.setdefault(group[case], {})
+            counts[label] = counts.get(label, 0) + 1
+    return table
+
+
+@detector("odd_cases_treated_alike", code="E3", stage="S4", independence="from_trace")
+def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
+    """Cases whose inputs lie far off the others gave outputs far off the others, and nothing was run again."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over or owns_up(ctx):
+        return
+    inputs: dict[str, tuple[int, str, dict[str, float]]] = {}
+    for turn, table in _tables(ctx, range(1, final)).items():
+        if not ctx.feature(turn).forward_pass:
+            for (name, _), column in columns(table).items():
+                for case in outliers(column):
+                    inputs.setdefault(case, (turn, name, column))
+    if not inputs:
+        return
+    for turn, table in _tables(ctx, _late(ctx)).items():
+        for (name, _), column in columns(table).items():
+            odd = [case for case in outliers(column) if case in inputs]
+            if not odd or _SETTING.search(name) or any(_same(column, inputs[case][2]) for case in odd):
+                continue
+            first = inputs[odd[0]][0]
+            yield Finding(
+                tuple(sorted({first, turn, ctx.last})),
+                f"The inputs of {joined(odd)} differ from the rest in turn {first}, so do the outputs ({name or 'value'}), and nothing was run again.",
+                0.75,
+            )
+            return
+
+
+def _same(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
+    """Whether two columns show the same quantity: proportional to each other within 5 %, so only printed again."""
+    ratios = [left[c] / right[c] for c in left if right.get(c)]
+    return bool(ratios) and max(ratios) - min(ratios) <= 0.05 * abs(sum(ratios) / len(ratios))
+
+
+@detector("odd_outputs_accepted", code="E3", stage="S4", independence="from_trace")
+def odd_outputs_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """A case lies far off otherwise tight columns of the outputs' table, and no execution looked into it."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over or ctx.run.track is None or owns_up(ctx):
+        return
+    for turn, table in _tables(ctx, _late(ctx)).items():
+        odd: Counter[str] = Counter()
+        for (name, _), column in columns(table).items():
+            whole = all(value == int(value) for value in column.values())
+            if not _SETTING.search(name) and not (whole and max(map(abs, column.values())) < 30):
+                odd.update(outliers(column))
+        cases = [case for case, n in odd.items() if n >= 2]
+        if cases and not looked_into(ctx, cases, turn):
+            yield Finding(
+                tuple(sorted({turn, ctx.last})),
+                f"{joined(cases)} lies far off all other cases in the printed table, and no execution looked into it.",
+                0.65,
+            )
+            return

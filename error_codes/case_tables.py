@@ -1,0 +1,129 @@
+"""Per-case tables as a run printed them: one row a case, its numbers under the words that stand before them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+MAX_LINES = 3_000
+MAX_NUMBERS = 60
+"""Numbers read of one row."""
+_ID = r"[A-Za-z][A-Za-z]{0,20}(?:[_-][A-Za-z]{1,12})?[_-]?\d{1,10}"
+_ROW = re.compile(
+    rf"^[^A-Za-z0-9]{{0,6}}(?:\d{{1,6}}/\d{{1,6}}[^A-Za-z0-9]{{1,4}})?(?:[\w.-]{{1,60}}/){{0,8}}({_ID})(?![\w-])"
+)
+_PAIR = re.compile(rf"['\"]?({_ID})['\"]?\s{{0,2}}[:=]\s{{0,2}}(-?\d{{1,9}}(?:\.\d{{1,9}})?)(?=\s{{0,2}}[,}}]|$)")
+_NO_CASE = re.compile(
+    r"^(?:epoch|step|iter\w*|turn|layer|conv|fc|line|fold|batch|channel|class|label|row|col|[xyz]|level|scale|rank|attempt|try|method"
+    r"|top|percentile|stage|block|head|torch|numpy|python|float|int|uint|cuda|gpu|cpu|thr|threshold)[_-]?\d",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?(?![\w]|\.\d)")
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,30}")
+_TIME = re.compile(r"^(?:s|sec|secs|seconds|ms|min|time|runtime|runtime_s|took|elapsed|dt|wall|hours?)$", re.IGNORECASE)
+
+
+class Row(NamedTuple):
+    """`values`: (word before the number, how many numbers followed it already) -> number; `rest` is the row after the case."""
+
+    case: str
+    values: Mapping[tuple[str, int], float]
+    rest: str
+
+
+def rows(output: str) -> tuple[Row, ...]:
+    """All rows that begin with a case id, in order; a printed mapping of cases to numbers gives a row each."""
+    found: list[Row] = []
+    for raw in output.splitlines()[-MAX_LINES:]:
+        line = raw[:2_000]
+        pairs = _PAIR.findall(line)
+        if len(pairs) >= 3 and len({case for case, _ in pairs}) == len(pairs):
+            found += [
+                Row(case, {("", 0): float(value)}, value) for case, value in pairs[:500] if not _NO_CASE.match(case)
+            ]
+            continue
+        match = _ROW.match(line)
+        if match and not _NO_CASE.match(match[1]):
+            rest = line[match.end() :]
+            found.append(Row(match[1], _numbers(rest), rest))
+    return tuple(found)
+
+
+def _numbers(rest: str) -> dict[tuple[str, int], float]:
+    values: dict[tuple[str, int], float] = {}
+    seen: dict[str, int] = {}
+    word, end = "", 0
+    for match in list(_NUMBER.finditer(rest))[:MAX_NUMBERS]:
+        words = _WORD.findall(rest[end : match.start()])
+        word, end = (words[-1].lower() if words else word), match.end()
+        values[word, seen.get(word, 0)] = float(match[0])
+        seen[word] = seen.get(word, 0) + 1
+    return values
+
+
+def columns(table: Iterable[Row]) -> dict[tuple[str, int], dict[str, float]]:
+    """Column -> case -> number (the last one printed); columns of times are left out."""
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for row in table:
+        for key, value in row.values.items():
+            if not _TIME.match(key[0]):
+                found.setdefault(key, {})[row.case] = value
+    return found
+
+
+def outliers(column: Mapping[str, float]) -> tuple[str, ...]:
+    """Cases far off an otherwise tight column: three times, a third or the other sign of what the rest agrees on.
+
+    At least five cases, at most two in five of them off; the rest may scatter by a sixth of its median, so that a column
+    which varies by nature (sizes of tumours) has no outliers.
+    """
+    if len(column) < 5:
+        return ()
+    middle = median(column.values())
+    off = [case for case, value in column.items() if not _near(value, middle)]
+    rest = [value for case, value in column.items() if case not in off]
+    if not off or not middle or len(off) > 0.4 * len(column) or len(rest) < 4:
+        return ()
+    spread = median(abs(value - median(rest)) for value in rest) / abs(middle)
+    return tuple(off) if spread <= 1 / 6 else ()
+
+
+def _near(value: float, middle: float) -> bool:
+    return value * middle > 0 and 1 / 3 < value / middle < 3
+
+
+def joined(parts: Sequence[str], most: int = 3) -> str:
+    shown = ", ".join(parts[:most])
+    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown
+
+
+def cross_counts(lines: Iterable[str], labels: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Group -> label -> count, as printed over two factors: ('B', 'NORMAL') 9; B NORMAL 9; B: {'NORMAL': 9, ...}."""
+    if len(labels) < 2:
+        return {}
+    names = "|".join(map(re.escape, sorted(labels, key=len, reverse=True)))
+    one = re.compile(
+        rf"^\W{{0,6}}(?:[A-Za-z_]{{1,20}}[ =:]{{1,3}})?([\w.-]{{1,20}})['\"]?[\s,|:/]{{1,6}}['\"]?({names})['\"]?[)\s,|:=]{{1,8}}(\d{{1,6}})\W{{0,4}}$"
+    )
+    many = re.compile(rf"['\"]?(?<![\w-])({names})['\"]?\s{{0,3}}[:=]\s{{0,3}}(\d{{1,6}})(?![\d.])")
+    head = re.compile(r"^\W{0,4}(?:[A-Za-z_]{1,20}[ =:]{1,3})?([\w.-]{1,20})['\"]?\s{0,6}[:=|(]?[^{]{0,30}[{(\[]")
+    found: dict[str, dict[str, int]] = {}
+    for line in lines:
+        single = one.match(line[:400])
+        if single and single[1] not in labels:
+            found.setdefault(single[1], {})[single[2]] = int(single[3])
+            continue
+        for part in _split_groups(line[:2_000]):
+            first = head.match(part)
+            pairs = many.findall(part)
+            if first and pairs and first[1] not in labels:
+                found[first[1]] = {label: int(number) for label, number in pairs}
+    return found
+
+
+def _split_groups(line: str) -> Iterator[str]:
+    """The parts of a printed mapping of mappings, cut where one inner mapping ends."""
+    for part in line.split("}"):
+        yield part.lstrip(", {")
