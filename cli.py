@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agreement": ("agreement", "Judge against human labels, judge against judge."),
     "simulate": ("simulate", "A cohort with planted truth, and the estimators checked on it."),
     "export": ("export", "Scorecards, criteria, codes, verdicts and labels as JSON Lines, CSV or Parquet."),
+    "import": ("import_", "Runs of other formats to conversation.json, and back."),
     "verify": ("verify", "Recompute every number of a scorecard, without any model."),
     "label": ("label", "Human labels in and out, and what to label next."),
     "selftest": ("selftest", "Test a judge's robustness: changes with a known effect."),

@@ -16,7 +16,8 @@ from .reading import loads, number
 _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(
         ("execute_code", "bash", "shell", "sh", "python", "ipython", "run", "exec", "execute", "run_command", "terminal",
-         "execute_bash", "run_python", "execute_python", "jupyter", "local_shell", "code_interpreter", "container.exec"),
+         "execute_bash", "run_python", "execute_python", "jupyter", "local_shell", "code_interpreter", "container.exec",
+         "run_ipython", "execute_ipython_cell"),
         "execute",
     ),
     **dict.fromkeys(("write", "write_file", "create_file", "create", "save_file", "notebookwrite"), "write"),
@@ -32,7 +33,18 @@ _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(("submit_results", "submit", "finish", "complete", "attempt_completion"), "submit"),
 }  # fmt: skip
 _CODE_KEYS = ("code", "command", "cmd", "script", "source")
-_WRITTEN_KEYS = ("content", "file_text", "contents", "new_string", "new_str", "patch", "input", "code_edit", "text")
+_WRITTEN_KEYS = (
+    "content",
+    "file_text",
+    "contents",
+    "new_string",
+    "new_str",
+    "patch",
+    "input",
+    "code_edit",
+    "text",
+    "replacement_text",
+)
 _PATH_KEYS = ("file_path", "path", "filename", "notebook_path", "file", "target_file")
 _LANGUAGES = {
     "bash": "bash",
@@ -41,6 +53,9 @@ _LANGUAGES = {
     "terminal": "bash",
     "python": "python",
     "ipython": "python",
+    "run_ipython": "python",
+    "execute_ipython_cell": "python",
+    "execute_bash": "bash",
 }
 
 

@@ -1,0 +1,136 @@
+"""Transcripts of Anthropic's Messages API: `system`, and messages of content blocks.
+
+`tool_use` becomes a tool call, `tool_result` its answer, thinking blocks `reasoning_details` with their signatures.
+Tools that the server ran (`server_tool_use`, `*_tool_result`) are calls like any other. Messages that are stored as
+whole responses bring their tokens. Source: Anthropic API reference, Messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..messages import content_text
+from ..messages import exit_code as whole_code
+from .draft import Call, Draft, id_of, object_of, objects_of, text_of, total_of
+from .files import documents
+
+_EXPECTED = "expected objects with `messages` of `role` and `content`, and `system` beside them"
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """Every transcript of the file."""
+    for item in documents(path):
+        if isinstance(item, InputError):
+            yield item
+            continue
+        several = isinstance(item.value, list) and not any("role" in object_of(v) for v in item.value)
+        for position, value in enumerate(item.value if several else [item.value], 1):
+            alone = item.line is None and not several
+            name = path.stem if alone else f"{path.stem}-{item.line or position}"
+            where = "" if alone else f"line {item.line}: " if item.line is not None else f"[{position - 1}]: "
+            try:
+                yield _draft(value, name, path, where)
+            except InputError as error:
+                yield error
+
+
+def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
+    head = object_of(value)
+    messages = value if isinstance(value, list) else head.get("messages")
+    if not isinstance(messages, list) or not any("role" in object_of(m) for m in messages):
+        raise InputError(f"{where}is no Messages API transcript", _EXPECTED, path)
+    if any(object_of(m).get("role") == "tool" or object_of(m).get("tool_calls") for m in messages):
+        raise InputError(f"{where}has tool messages of OpenAI's chat shape", "use the format `openai`", path)
+    draft = Draft(id_of(head.get("id")) or name, "anthropic", model=text_of(head.get("model")))
+    for key in ("agent", "task", "tier"):
+        setattr(draft, key, text_of(head.get(key)))
+    system = head.get("system")
+    only = objects_of(system)
+    draft.system(only[0].get("text") if len(only) == 1 and set(only[0]) <= {"type", "text"} else system)
+    for message in messages:
+        role = object_of(message).get("role")
+        if role == "assistant":
+            add_assistant(draft, message)
+        elif role == "user":
+            add_user(draft, message.get("content"))
+        elif role == "system":
+            draft.system(message.get("content"))
+        else:
+            draft.lost["messages without a known role"] += 1
+    if head.get("tools"):
+        draft.lost["list of tool definitions"] += 1
+    return draft
+
+
+def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None) -> None:
+    """An assistant message with its calls; answers of server tools inside it come right after."""
+    content = message.get("content")
+    texts, thoughts, calls, answers = [], [], [], []
+    for block in objects_of(content):
+        kind = block.get("type")
+        if kind in _CALLS:
+            calls.append(Call(content_text(block.get("name")) or "unknown", block.get("input"), id_of(block.get("id"))))
+        elif kind in _THOUGHTS:
+            thoughts.append(block)
+        elif isinstance(kind, str) and kind.endswith("_tool_result"):
+            answers.append(block)
+        else:
+            texts.append(block)
+    usage = object_of(message.get("usage"))
+    draft.model = draft.model or text_of(message.get("model"))
+    draft.assistant(
+        content if isinstance(content, str) else _plain(texts) if texts else None, calls,
+        extra={"reasoning_details": thoughts} if thoughts else None, ts=ts, input_tokens=input_total(usage),
+        output_tokens=usage.get("output_tokens"), finish=message.get("stop_reason"),
+    )  # fmt: skip
+    for block in answers:
+        add_result(draft, block)
+
+
+def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
+    """A user message: answers to calls first, as the API wants them, then what else it says."""
+    if not isinstance(content, list):
+        draft.user(content)
+        return
+    rest = []
+    for block in content:
+        if isinstance(block, dict) and block.get("type") == "tool_result":
+            add_result(draft, block, ts)
+        else:
+            rest.append(block)
+    if rest:
+        draft.user(_plain(rest))
+
+
+def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> None:
+    """The answer to one call. Results of Anthropic's code execution say their streams and return code."""
+    content, call_id = block.get("content"), id_of(block.get("tool_use_id"))
+    if isinstance(content, dict) and "return_code" in content:
+        draft.result(
+            call_id, content_text(content.get("stdout")), stderr=content_text(content.get("stderr")),
+            exit_code=whole_code(content["return_code"], [], ""), ts=ts,
+        )  # fmt: skip
+    elif block.get("type") != "tool_result" and not isinstance(content, str):
+        draft.result(call_id, json.dumps(content, ensure_ascii=False), ts=ts)
+    else:
+        draft.result(call_id, content, failed=block.get("is_error") is True, ts=ts)
+
+
+def input_total(usage: dict[str, Any]) -> int | None:
+    """All input tokens: the API counts those written to and read from its cache apart from the rest."""
+    return total_of(
+        usage.get("input_tokens"), usage.get("cache_creation_input_tokens"), usage.get("cache_read_input_tokens")
+    )
+
+
+def _plain(blocks: list[Any]) -> Any:
+    """One block of nothing but text as that text, anything else as the blocks."""
+    if len(blocks) == 1 and isinstance(blocks[0], dict) and set(blocks[0]) == {"type", "text"}:
+        return blocks[0]["text"]
+    return blocks

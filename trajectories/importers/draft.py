@@ -1,0 +1,282 @@
+"""A run on its way from another format to conversation.json: chat messages, and what is known of time and tokens.
+
+Readers call `user`, `assistant` and `result` in the order of the source. Texts stay as they are. What the source does
+not say stays unknown, and what conversation.json cannot hold is counted in `lost`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ..messages import content_text, make_action
+from ..reading import count, loads, number
+
+RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
+
+# Words of other APIs for why a reply ended, in those of the harness's trace (OpenAI's).
+_FINISH = {
+    "tool_use": "tool_calls", "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_length": "length",
+}  # fmt: skip
+
+
+@dataclass
+class Call:
+    """One tool call: `arguments` is an object, or text where the source has text."""
+
+    name: str
+    arguments: Any
+    id: str | None = None
+
+
+@dataclass
+class _Done:
+    """What a call came back with, for the trace."""
+
+    ts: float | None
+    exit_code: int | None
+    exec_time_s: float | None
+
+
+@dataclass
+class _Turn:
+    event: dict[str, Any]
+    calls: list[Call]
+    done: dict[int, _Done] = field(default_factory=dict)
+
+
+@dataclass
+class Draft:
+    """One run. `name` becomes its id; `origin` is kept in conversation.json under `imported`."""
+
+    name: str
+    format: str
+    agent: str | None = None
+    model: str | None = None
+    task: str | None = None
+    tier: str | None = None
+    repeat: int | None = None
+    system_prompt: str | None = None
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    origin: dict[str, Any] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
+    """Of the whole run, where the source counts no single calls: prompt_tokens, completion_tokens, cost_usd, elapsed_s."""
+    wall_time_s: float | None = None
+    lost: Counter[str] = field(default_factory=Counter)
+    _turns: list[_Turn] = field(default_factory=list)
+    _open: dict[str, list[tuple[_Turn, int]]] = field(default_factory=dict)
+
+    @property
+    def turns(self) -> int:
+        """Assistant messages so far."""
+        return len(self._turns)
+
+    def system(self, content: Any) -> None:
+        """A system message: the system prompt when it is a text and comes first, else a message in its place."""
+        if self.system_prompt is None and not self.messages and isinstance(content, str) and content.strip():
+            self.system_prompt = content
+        elif content:
+            self.messages.append({"role": "system", "content": content})
+
+    def user(self, content: Any) -> None:
+        """A user message: text, or a list of content blocks."""
+        if content:
+            self.messages.append({"role": "user", "content": content})
+
+    def assistant(
+        self,
+        content: Any,
+        calls: Iterable[Call] = (),
+        *,
+        extra: dict[str, Any] | None = None,
+        ts: float | None = None,
+        input_tokens: Any = None,
+        output_tokens: Any = None,
+        finish: Any = None,
+    ) -> None:
+        """An assistant message; `extra` holds further keys of it (reasoning_details, name)."""
+        calls = list(calls)
+        message: dict[str, Any] = {"role": "assistant", "content": content, **(extra or {})}
+        if calls:
+            message["tool_calls"] = [_chat_call(call) for call in calls]
+        self.chat_assistant(
+            message, calls, ts=ts, input_tokens=input_tokens, output_tokens=output_tokens, finish=finish
+        )
+
+    def chat_assistant(
+        self, message: dict[str, Any], calls: list[Call], *, ts: float | None = None, input_tokens: Any = None,
+        output_tokens: Any = None, finish: Any = None,
+    ) -> None:  # fmt: skip
+        """An assistant message that already has the chat shape, with its calls once more for the trace."""
+        self.messages.append(message)
+        event: dict[str, Any] = {}
+        if ts is not None and ts >= 0:
+            event["ts"] = round(ts, 3)
+        for key, value in (("input_tokens", count(input_tokens)), ("output_tokens", count(output_tokens))):
+            if value is not None:
+                event[key] = value
+        if isinstance(finish, str) and finish:
+            event["finish_reason"] = _FINISH.get(finish, finish)
+        turn = _Turn(event, calls)
+        self._turns.append(turn)
+        for slot, call in reversed(list(enumerate(calls))):
+            if call.id is not None:
+                self._open.setdefault(call.id, []).append((turn, slot))
+
+    def result(
+        self,
+        call_id: str | None,
+        text: Any,
+        *,
+        stderr: str = "",
+        exit_code: int | None = None,
+        failed: bool = False,
+        ts: float | None = None,
+        exec_time_s: float | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        """What a tool answered. `text` is its output, or a list of content blocks.
+
+        `failed` says that the source itself marks the answer as an error: a text without streams of its own then
+        counts as stderr. An answer that already is the harness's JSON is kept as it is.
+        """
+        turn, slot = self._find(call_id)
+        output = self._text(text)
+        body = _json_object(output)
+        submit = turn is not None and _kind(turn.calls[slot]) == "submit"
+        if body is not None and not stderr and exit_code is None and (submit or RESULT_KEYS & set(body)):
+            content = output
+            code = body.get("exit_code")
+            exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
+        else:
+            streams = (
+                {"stdout": "", "stderr": output} if failed and not stderr else {"stdout": output, "stderr": stderr}
+            )
+            content = json.dumps(
+                {"exit_code": exit_code, **streams, **({"is_error": True} if failed else {})}, ensure_ascii=False
+            )
+        self.messages.append({"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})})
+        if turn is not None:
+            turn.done[slot] = _Done(ts, exit_code, exec_time_s)
+
+    def events(self) -> list[dict[str, Any]]:
+        """Lines of trace.jsonl: what is known of each reply and execution, nothing for what is not."""
+        lines: list[dict[str, Any]] = []
+        for index, turn in enumerate(self._turns, 1):
+            if turn.event:
+                lines.append({"type": "api_call", "turn": index, **turn.event})
+            runs = [(slot, call) for slot, call in enumerate(turn.calls) if _kind(call) == "execute"]
+            known = [
+                d for slot, _ in runs if (d := turn.done.get(slot)) and (d.ts is not None or d.exec_time_s is not None)
+            ]
+            for slot, call in runs if known else ():
+                done = turn.done.get(slot, _Done(None, None, None))
+                action = make_action(call.name, call.arguments, None)
+                lines.append({
+                    **({"ts": round(done.ts, 3)} if done.ts is not None and done.ts >= 0 else {}),
+                    "type": "code_exec", "turn": index, "language": action.language, "exit_code": done.exit_code,
+                    "exec_time_s": None if done.exec_time_s is None else round(done.exec_time_s, 3),
+                })  # fmt: skip
+        if self.wall_time_s is not None and self.wall_time_s >= 0:
+            lines.append({"type": "run_end", "wall_time_s": round(self.wall_time_s, 3)})
+        return lines
+
+    def _find(self, call_id: str | None) -> tuple[_Turn | None, int]:
+        """The open call that this id names, latest turn first; without an id the last turn's first open call."""
+        if call_id is not None:
+            waiting = self._open.get(call_id)
+            return waiting.pop() if waiting else (None, 0)
+        turn = self._turns[-1] if self._turns else None
+        slot = next((i for i, _ in enumerate(turn.calls) if i not in turn.done), None) if turn else None
+        return (None, 0) if slot is None else (turn, slot)
+
+    def _text(self, content: Any) -> str:
+        if isinstance(content, list):
+            blocks = [block for block in content if isinstance(block, dict)]
+            images = sum("image" in str(block.get("type")) for block in blocks)
+            other = sum(not isinstance(block.get("text"), str) for block in blocks) - images
+            if images:
+                self.lost["images in tool results"] += images
+            if other > 0:
+                self.lost["blocks without text in tool results"] += other
+        return content_text(content)
+
+
+def _chat_call(call: Call) -> dict[str, Any]:
+    arguments = call.arguments
+    if not isinstance(arguments, str):
+        arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _kind(call: Call) -> str:
+    return make_action(call.name, call.arguments, None).kind
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def text_of(value: Any) -> str | None:
+    """A non-empty string, else None."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def id_of(value: Any) -> str | None:
+    """An id as text: a string, or an integer written out."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """The object, or an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; empty for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def total_of(*parts: Any) -> int | None:
+    """The sum of the counts that are known; None when none is."""
+    known = [value for part in parts if (value := count(part)) is not None]
+    return sum(known) if known else None
+
+
+class Clock:
+    """Times of day to seconds since the first one seen."""
+
+    def __init__(self) -> None:
+        self.start: float | None = None
+        self.last: float | None = None
+
+    def seconds(self, stamp: Any) -> float | None:
+        """Seconds since the start for an ISO 8601 time (without a zone: UTC) or a Unix time; None for anything else."""
+        moment = _moment(stamp)
+        if moment is None:
+            return None
+        if self.start is None:
+            self.start = moment
+        since = moment - self.start
+        self.last = since if self.last is None else max(self.last, since)
+        return since
+
+
+def _moment(stamp: Any) -> float | None:
+    if isinstance(stamp, str):
+        try:
+            when = datetime.fromisoformat(stamp)
+            return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    return number(stamp)

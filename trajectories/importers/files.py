@@ -1,0 +1,77 @@
+"""The files of a source, and the JSON values in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import InputError
+from ..reading import NestingError, decode, is_file, loads, parse_json, read_bytes
+
+
+def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """The file itself, or every file below a folder whose name ends so, in sorted order.
+
+    Hidden folders and links below the folder are not followed. Raises InputError for a missing path and for a folder
+    without such files.
+    """
+    if is_file(source):
+        yield source
+        return
+    try:
+        folder = source.is_dir()
+    except (OSError, ValueError):
+        folder = False
+    if not folder:
+        raise InputError("no such file or folder", "check the path", source)
+    found = False
+    for here, subfolders, names in os.walk(source):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(here, name)
+            if name.lower().endswith(suffixes) and not path.is_symlink() and is_file(path):
+                found = True
+                yield path
+    if not found:
+        raise InputError(f"holds no {' or '.join(suffixes)} file at any depth", "check the path and the format", source)
+
+
+class Document(NamedTuple):
+    """One JSON value of a file. `line` counts from 1 in JSON Lines and is None for a file that is one value."""
+
+    value: Any
+    line: int | None
+
+
+def documents(path: Path) -> Iterator[Document | InputError]:
+    """The value of a JSON file, or of each line of a JSON Lines file; broken lines come as the errors that they are.
+
+    What is inside decides: a file that is one JSON value is that value, whatever its name.
+    """
+    text = decode(read_bytes(path), path)
+    if not text.strip():
+        raise InputError("is empty", "expected JSON", path)
+    try:
+        yield Document(loads(text), None)
+        return
+    except NestingError:
+        parse_json(text, path)
+    except ValueError:
+        pass
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not path.name.lower().endswith((".jsonl", ".ndjson")) and not (len(lines) > 1 and _is_json(lines[0][1])):
+        parse_json(text, path)
+    for number, line in lines:
+        try:
+            yield Document(parse_json(line, path, number), number)
+        except InputError as error:
+            yield error
+
+
+def _is_json(line: str) -> bool:
+    try:
+        return isinstance(loads(line), dict | list)
+    except ValueError:
+        return False

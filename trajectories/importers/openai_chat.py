@@ -1,0 +1,96 @@
+"""OpenAI chat messages: one conversation a file, a list of them, or one a line (`messages`, or the bare list).
+
+Batch requests (`body.messages`, `custom_id`) and logs of one message a line are read too. Messages stay as they are;
+only what tools answered is put into the harness's JSON. Source: OpenAI API reference, chat completions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..messages import content_text
+from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .files import Document, documents
+
+_EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """Every conversation of the file."""
+    found = list(documents(path))
+    values = [item for item in found if isinstance(item, Document)]
+    if values and values[0].line is not None and all(_is_message(item.value) for item in values):
+        yield from (item for item in found if isinstance(item, InputError))
+        yield _draft({"messages": [item.value for item in values]}, path.stem, path, "")
+        return
+    for item in found:
+        if isinstance(item, InputError):
+            yield item
+            continue
+        parts = item.value if _is_list_of_conversations(item.value) else [item.value]
+        for position, value in enumerate(parts, 1):
+            alone = item.line is None and len(parts) == 1
+            place = item.line if item.line is not None else position
+            where = "" if alone else f"line {item.line}: " if item.line is not None else f"[{position - 1}]: "
+            try:
+                yield _draft(value, path.stem if alone else f"{path.stem}-{place}", path, where)
+            except InputError as error:
+                yield error
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and "messages" not in value and isinstance(value.get("role"), str)
+
+
+def _is_list_of_conversations(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and not any(_is_message(item) for item in value)
+
+
+def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
+    head = object_of(value)
+    if "messages" not in head and isinstance(head.get("body"), dict):
+        head = {**head["body"], "id": head.get("custom_id")}
+    messages = value if isinstance(value, list) else head.get("messages")
+    if not isinstance(messages, list) or not any(_is_message(m) for m in messages):
+        raise InputError(f"{where}is no chat conversation", _EXPECTED, path)
+    draft = Draft(id_of(head.get("id")) or name, "openai", model=text_of(head.get("model")))
+    for key in ("agent", "task", "tier"):
+        setattr(draft, key, text_of(head.get(key)))
+    for message in messages:
+        if _is_message(message):
+            _add(draft, message, path, where)
+        else:
+            draft.lost["messages without a role"] += 1
+    if head.get("tools") or head.get("functions"):
+        draft.lost["list of tool definitions"] += 1
+    return draft
+
+
+def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
+    role, content = message["role"], message.get("content")
+    if any(block.get("type") in ("tool_use", "tool_result") for block in objects_of(content)):
+        raise InputError(f"{where}has blocks of Anthropic's Messages API", "use the format `anthropic`", path)
+    if role == "system" and set(message) == {"role", "content"}:
+        draft.system(content)
+    elif role == "assistant":
+        draft.chat_assistant(message, list(_calls(message)))
+    elif role in ("tool", "function"):
+        extra = {key: value for key, value in message.items() if key not in ("content", "tool_call_id", "role")}
+        draft.result(id_of(message.get("tool_call_id")), content, extra=extra)
+        draft.messages[-1]["role"] = role
+        if "tool_call_id" not in message:
+            del draft.messages[-1]["tool_call_id"]
+    else:
+        draft.messages.append(message)
+
+
+def _calls(message: dict[str, Any]) -> Iterator[Call]:
+    for call in objects_of(message.get("tool_calls")):
+        function = object_of(call.get("function"))
+        yield Call(content_text(function.get("name")), function.get("arguments"), id_of(call.get("id")))
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        yield Call(content_text(legacy.get("name")), legacy.get("arguments"))

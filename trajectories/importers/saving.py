@@ -1,0 +1,126 @@
+"""Drafts to run folders: names that are safe to use, files that are whole or absent, nothing overwritten unasked."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...errors import InputError
+from .draft import Draft
+
+_MAX_NAME = 100
+_MAX_BYTES = 200
+
+
+class Names:
+    """Folder names for run ids, no two alike, also where case does not count."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def name(self, wanted: str) -> str:
+        """The id as a folder name; "-2", "-3" ... after it when it came before in this import."""
+        base = safe_name(wanted)
+        name, n = base, 1
+        while name.casefold() in self._taken:
+            n += 1
+            name = f"{base}-{n}"
+        self._taken.add(name.casefold())
+        return name
+
+
+def safe_name(wanted: str) -> str:
+    """Letters, digits, `.`, `_` and `-` of an id, anything else as one `-`; never hidden, never empty, never long."""
+    text = unicodedata.normalize("NFC", wanted[:1000])
+    kept = "".join(char if char.isalnum() or char in "._-" else " " for char in text)
+    name = "-".join(kept.split()).strip(".-")[:_MAX_NAME]
+    while len(name.encode("utf-8", "replace")) > _MAX_BYTES:
+        name = name[:-1]
+    return name.rstrip(".-") or "run"
+
+
+def conversation(draft: Draft, source: Path) -> dict[str, Any]:
+    """The draft in conversation.json's object shape; what the source does not say is null.
+
+    Raises InputError when it holds no assistant message, as there is nothing to judge.
+    """
+    if not draft.turns:
+        raise InputError("holds no assistant message", "nothing to judge in it", source)
+    return {
+        "agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier,
+        **({"repeat_idx": draft.repeat} if draft.repeat is not None else {}),
+        "system_prompt": draft.system_prompt, "messages": draft.messages,
+        "imported": {"format": draft.format, "file": source.name, "ambjudge": __version__, **draft.origin},
+    }  # fmt: skip
+
+
+def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
+    """Write `folder`/process/ and return the path of its conversation.json, which is written last.
+
+    Raises InputError when the folder exists and `force` is not given, and when nothing can be written there.
+    """
+    value = conversation(draft, source)
+    process = folder / "process"
+    _check_free(folder, force)
+    if process.is_symlink():
+        raise InputError("is a link", "remove it, or choose another --out", process)
+    try:
+        process.mkdir(parents=True, exist_ok=True)
+        lines = draft.events()
+        _write(process / "trace.jsonl", "".join(_dump(line) + "\n" for line in lines) if lines else None)
+        summary = {"agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier, **draft.totals}
+        _write(process / "agent_summary.json", _dump(summary) + "\n" if draft.totals else None)
+        target = process / "conversation.json"
+        _write(target, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", "check --out", folder) from None
+    return target
+
+
+def save_file(value: dict[str, Any], path: Path, force: bool) -> Path:
+    """Write one JSON file; InputError as for `save_run`."""
+    _check_free(path, force)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", "check --out", path) from None
+    return path
+
+
+def _check_free(path: Path, force: bool) -> None:
+    if path.is_symlink():
+        raise InputError("is a link", "remove it, or choose another --out", path)
+    if path.exists() and not force:
+        raise InputError("exists already", "--force writes over it", path)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write(path: Path, text: str | None) -> None:
+    """Put the whole text in place at once; without one, remove what an earlier import left."""
+    if text is None:
+        path.unlink(missing_ok=True)
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".import-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,151 @@
+"""SWE-agent's .traj files: steps of thought, action and observation, and the history that the model was shown.
+
+The brief comes from the history up to the first step, the steps from `trajectory` (whole observations), their tool calls
+from the history where it has them. An action without a tool call is a command line and becomes a call of `bash`, or of `submit`
+where it is that command. Source: SWE-agent `sweagent/types.py`, `agent/agents.py`, docs/usage/trajectories.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..messages import content_text
+from ..reading import loads, number, read_json
+from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+
+_EXPECTED = "expected an object with `trajectory` (steps of action and observation) or `history`"
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """The run of the file; a file of attempts of which none was chosen brings each of them."""
+    data = object_of(read_json(path))
+    attempts = objects_of(data.get("attempts"))
+    if attempts and "trajectory" not in data:
+        for position, attempt in enumerate(attempts, 1):
+            try:
+                yield _draft(attempt, path, f"-attempt-{position}", f"attempts[{position - 1}] ")
+            except InputError as error:
+                yield error
+        return
+    draft = _draft(data, path, "", "")
+    if len(attempts) > 1:
+        draft.lost["other attempts"] += len(attempts) - 1
+    yield draft
+
+
+def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
+    steps, history = objects_of(data.get("trajectory")), objects_of(data.get("history"))
+    if not any("action" in step or "observation" in step for step in steps) and not history:
+        raise InputError(f"{where}is no SWE-agent trajectory", _EXPECTED, path)
+    config = _config(data.get("replay_config"))
+    problem, model = object_of(config.get("problem_statement")), object_of(object_of(config.get("agent")).get("model"))
+    draft = Draft(path.stem + suffix, "swe-agent", agent="swe-agent", model=text_of(model.get("name")))
+    draft.task = text_of(problem.get("id")) or path.stem
+    _info(draft, object_of(data.get("info")))
+    replies = _brief(draft, history)
+    if steps:
+        for index, step in enumerate(steps, 1):
+            _step(draft, index, step, replies)
+    else:
+        _history_alone(draft, history)
+    for key, what in (("state", "states of the environment after a step"), ("query", "inputs of a step")):
+        if lost := sum(bool(step.get(key)) for step in steps):
+            draft.lost[what] += lost
+    return draft
+
+
+def _config(value: Any) -> dict[str, Any]:
+    """replay_config: a JSON text in the files that SWE-agent writes."""
+    if isinstance(value, str):
+        try:
+            value = loads(value)
+        except ValueError:
+            return {}
+    return object_of(value)
+
+
+def _info(draft: Draft, info: dict[str, Any]) -> None:
+    for key in ("exit_status", "submission"):
+        if text_of(info.get(key)):
+            draft.origin[key] = info[key]
+    stats = object_of(info.get("model_stats"))
+    if not number(stats.get("api_calls")):
+        return  # Replayed demonstrations count nothing: their zeros say "not counted".
+    for key, name in (("tokens_sent", "prompt_tokens"), ("tokens_received", "completion_tokens"), ("instance_cost", "cost_usd")):  # fmt: skip
+        if (value := number(stats.get(key))) is not None:
+            draft.totals[name] = value
+
+
+def _brief(draft: Draft, history: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Take what stands before the first reply; the replies of the history, demonstrations left out."""
+    for item in history:
+        if item.get("role") == "assistant" and not item.get("is_demo"):
+            break
+        if item.get("role") == "system":
+            draft.system(item.get("content"))
+        elif item.get("is_demo") and item.get("role") != "user":
+            draft.lost["messages of demonstrations"] += 1
+        else:
+            draft.user(item.get("content"))
+    return (item for item in history if item.get("role") == "assistant" and not item.get("is_demo"))
+
+
+def _step(draft: Draft, index: int, step: dict[str, Any], replies: Iterator[dict[str, Any]]) -> None:
+    action, said = content_text(step.get("action")), content_text(step.get("response"))
+    reply = next(replies, {})
+    same = content_text(reply.get("action")) == action
+    calls = _calls(reply) if same else []
+    if not calls and action.strip():
+        calls = [_command(action, index)]
+    thoughts = objects_of(reply.get("thinking_blocks")) if same else []
+    draft.assistant(
+        said or content_text(step.get("thought")), calls, extra={"reasoning_details": thoughts} if thoughts else None
+    )
+    seen = content_text(step.get("observation"))
+    if calls:
+        spent = number(step.get("execution_time"))
+        draft.result(calls[0].id, seen, exec_time_s=spent or None)  # 0.0 stands for "not measured".
+    else:
+        draft.user(seen)
+
+
+def _command(action: str, index: int) -> Call:
+    """An action without a tool call: a command line, of which `submit` is the one that ends the run."""
+    first = action.split(maxsplit=1)[0]
+    name = "submit" if first == "submit" and "\n" not in action.strip() else "bash"
+    return Call(name, {"command": action}, f"step-{index}")
+
+
+def _calls(item: dict[str, Any]) -> list[Call]:
+    found = []
+    for call in objects_of(item.get("tool_calls")):
+        function = object_of(call.get("function"))
+        found.append(Call(content_text(function.get("name")), function.get("arguments"), id_of(call.get("id"))))
+    return found
+
+
+def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
+    """Files without steps (demonstrations): the history is the conversation."""
+    started = False
+    open_call: str | None = None
+    for index, item in enumerate(history, 1):
+        role = item.get("role")
+        if role == "assistant" and not item.get("is_demo"):
+            started = True
+            calls = _calls(item)
+            action = content_text(item.get("action"))
+            if not calls and action.strip():
+                calls = [_command(action, index)]
+            open_call = calls[0].id if calls else None
+            draft.assistant(content_text(item.get("content")), calls)
+        elif started and role in ("tool", "user"):
+            ids = item.get("tool_call_ids")
+            named = id_of(ids[0]) if isinstance(ids, list) and ids else None
+            if named or open_call:
+                draft.result(named or open_call, item.get("content"))
+                open_call = None
+            else:
+                draft.user(item.get("content"))
