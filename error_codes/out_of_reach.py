@@ -77,7 +77,8 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
         return None
     case = _Case(ctx, final, hard)
     found = [b for name in case.models if (b := case.blocked(name)) is not None]
-    return max(found, key=lambda b: len(b.turns), default=None)
+    wanted = case.goals + case.plan
+    return max(found, key=lambda b: (_named(b.name, wanted), len(b.turns)), default=None)
 
 
 class _Lack(NamedTuple):
