@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..judge.store import Store
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
+ROW_GROUP = 20_000
+"""Rows of a Parquet row group: polars holds one while writing."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -291,7 +293,7 @@ def _write_parquet(out: Path, tables: Iterable[pl.DataFrame]) -> None:
             with _writing(out):
                 table.write_parquet(parts[-1])
         with _writing(out):
-            pl.scan_parquet(parts, glob=False).sink_parquet(new)
+            pl.scan_parquet(parts, glob=False).sink_parquet(new, row_group_size=ROW_GROUP)
 
 
 def _target(out: Path, paths: tuple[str, ...]) -> Path:
