@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ..trajectories.features import case_ids
+from ..trajectories.world import case_ids
 from .context import CodeContext
 from .registry import Finding, detector
 

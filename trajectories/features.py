@@ -10,17 +10,17 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from .code_facts import Facts, Library, Module, python_facts
-from .code_names import ALL, OUTPUT_PATTERN
+from .code_facts import Facts, Module, python_facts
+from .code_names import ALL
 from .code_parts import Part, clip, split
 from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, programs
 from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn
 from .shell_facts import shell_facts
+from .world import World, world_of
 
 Scope = Literal["none", "one", "few", "all", "unknown"]
 
@@ -33,17 +33,6 @@ _STAGE_COMMENT = re.compile(
 _STAGE_TEXT = re.compile(r"(?:^|[\n.:!;(*#] ?)\**(S[1-5])\b(?! ?(?:-|to|–) ?S?[1-5])")
 _CHECKER = re.compile(r"check|verif|valid|eval|score|inspect|view", re.IGNORECASE)
 _DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp)$|readme", re.IGNORECASE)
-_BRIEF_FILE = re.compile(
-    r"(?<![\w/.-])((?:/?[\w.-]{1,60}/){0,8}[\w-]{1,60}\.(?:json|jsonl|txt|csv|parquet|md|pth?|npy|pkl|h5ad|png|pdf|html|onnx|bin))\b"
-)
-_TAKE = re.compile(
-    r"read|given|provided|input|from|based on|using|load|locat|contains|convert|called with", re.IGNORECASE
-)
-_MAKE_OR_TAKE = re.compile(
-    r"\b(?:sav|writ|outputs?\b|creat|produc|generat|stor(?:e|ed)\b|named\b|into\b|read|given|provided|input|from\b|based on|using\b"
-    r"|load|locat|contains|convert|called with)",
-    re.IGNORECASE,
-)
 _COMPARISON = re.compile(
     r"\bcompar|\bcandidate|\bversus\b|\bvs\.? |\bvariant|\bablat|\bbaseline|\bthreshold sweep|\btta\b", re.IGNORECASE
 )
@@ -155,93 +144,12 @@ class TurnFeatures(Frozen):
         return any(getattr(self, fact) is True for fact in facts)
 
 
-@dataclass
-class _World:
-    """What is known so far while walking through the turns: files written, modules, cases, the plan."""
-
-    outputs: re.Pattern[str]
-    known: frozenset[str]
-    total: int | None
-    prefixes: frozenset[str]
-    files: dict[str, Module] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    library: Library = field(default_factory=Library)
-    planned: bool = False
-
-    def store(self, path: str, text: str) -> None:
-        name = PurePosixPath(path).name
-        self.texts[name] = text
-        if name.endswith(".py") and (module := Module.of(text)) is not None:
-            self.files[name] = module
-            self.library.modules[name[:-3]] = module
-            for function in module.functions.values():
-                self.library.functions[function.name] = (function, module)
-
-    def copy(self, source: str, target: str) -> None:
-        name = PurePosixPath(source).name
-        if name in self.texts:
-            self.store(target, self.texts[name])
-
-
 @once_a_run
 def features(run: Run) -> tuple[TurnFeatures, ...]:
     """Facts for every turn of a run, in order; empty for a run without turns. Pure: the same run gives the same facts."""
-    world = _world(run)
+    world = world_of(run)
     last = len(run.turns)
     return tuple(_turn_features(turn, world, turn.index == last) for turn in run.turns)
-
-
-# -- what is known of the run before its turns ------------------------------------------------------------------------
-
-
-def case_ids(run: Run) -> tuple[str, ...]:
-    """Ids of the run's cases: as listed, else as delivered, else the largest family of ids in what the run printed."""
-    if run.listed_cases:
-        return run.listed_cases
-    families: dict[str, dict[str, None]] = {}
-    for turn in run.turns:
-        for prefix, digits in CASE.findall(clip(turn.output)):
-            families.setdefault(prefix, {})[prefix + digits] = None
-    delivered = run.outputs.cases
-    if delivered:
-        found = CASE.fullmatch(delivered[0])
-        seen = families.get(found.group(1), {}) if found else {}
-        return delivered if len(delivered) >= len(seen) else tuple(sorted({*delivered, *seen}))
-    best = max(families.values(), key=len, default={})
-    return tuple(sorted(best)) if len(best) >= 3 else _plain_ids(run)
-
-
-def _plain_ids(run: Run) -> tuple[str, ...]:
-    """Ids without a separator (q01, P017): a family of three or more that a listing shows, each on its own line."""
-    families: dict[str, set[str]] = {}
-    for turn in run.turns[:10]:
-        for line in clip(turn.output).split("\n"):
-            match = PLAIN_CASE.fullmatch(line.strip().rstrip("/:").rsplit("/", 1)[-1])
-            if match:
-                families.setdefault(match.group(1), set()).add(match.group(0))
-    best = max(families.values(), key=len, default=set())
-    return tuple(sorted(best)) if len(best) >= 3 else ()
-
-
-def _world(run: Run) -> _World:
-    ids = case_ids(run)
-    prefixes = frozenset(m.group(1) for m in (CASE.fullmatch(i) or PLAIN_CASE.fullmatch(i) for i in ids) if m)
-    pattern = OUTPUT_PATTERN
-    if run.track is None:
-        names = _named_deliverables(run.brief[:200_000])
-        if names:
-            pattern += "|" + "|".join(rf"(?<![\w-]){re.escape(n)}" for n in sorted(names)[:40])
-    return _World(re.compile(pattern), frozenset(ids), len(ids) or None, prefixes)
-
-
-def _named_deliverables(brief: str) -> set[str]:
-    """File names that a brief asks to be made: those after a word for writing that no word for reading follows."""
-    found: set[str] = set()
-    for match in _BRIEF_FILE.finditer(brief):
-        before = _MAKE_OR_TAKE.findall(brief[max(0, match.start() - 120) : match.start()])
-        if before and not _TAKE.match(before[-1]):
-            found.add(PurePosixPath(match.group(1)).name)
-    return {n for n in found if n.lower() not in ("readme.md", "task.md", "plan.md", "requirements.txt")}
 
 
 # -- one turn ---------------------------------------------------------------------------------------------------------
@@ -258,7 +166,7 @@ _USES = {
 }
 
 
-def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
+def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
     quotes: dict[str, str] = {}
     facts = Facts()
     executed_lines = plan_lines = module_lines = 0
@@ -366,7 +274,7 @@ def _turn_features(turn: Turn, world: _World, last: bool) -> TurnFeatures:
     )  # fmt: skip
 
 
-def _tool_facts(action: Action, world: _World, quotes: dict[str, str]) -> None:
+def _tool_facts(action: Action, world: World, quotes: dict[str, str]) -> None:
     """Facts of tools that execute nothing: readers, searchers, web, background output."""
     path = action.path or ""
     if action.tool.lower() == "bashoutput":
@@ -402,7 +310,7 @@ def _todo_done(action: Action) -> bool:
     return bool(done) and all(done)
 
 
-def _store(part: Part, action: Action, world: _World) -> None:
+def _store(part: Part, action: Action, world: World) -> None:
     name = PurePosixPath(part.path).name
     if action.kind != "edit":
         world.store(part.path, world.texts.get(name, "") + part.text if part.append else part.text)
@@ -417,7 +325,7 @@ def _store(part: Part, action: Action, world: _World) -> None:
         world.store(part.path, clip(changed))
 
 
-def _shell(text: str, world: _World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
+def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
     for name, quote in shell_facts(text, world.outputs).items():
         quotes.setdefault(name, quote)
     for source, target in re.findall(
@@ -455,7 +363,7 @@ def _shell(text: str, world: _World, facts: Facts, quotes: dict[str, str], start
             facts.scope = max(facts.scope, cases_asked(program, world.prefixes) or 1)
 
 
-def _delivers(launch: Launch, world: _World) -> bool:
+def _delivers(launch: Launch, world: World) -> bool:
     """Whether the command line sends results to the place of the outputs: by an option, or as the path after the input."""
     if launch.output is not None:
         return bool(world.outputs.search(launch.output))
@@ -465,7 +373,7 @@ def _delivers(launch: Launch, world: _World) -> bool:
     return True in kinds and False in kinds
 
 
-def _python(text: str, world: _World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
+def _python(text: str, world: World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
     module = Module.of(text)
     if module is not None:
         found = python_facts(module, world.library, world.outputs)
@@ -520,7 +428,7 @@ _GUESSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 
-def _guess(text: str, world: _World) -> Facts:
+def _guess(text: str, world: World) -> Facts:
     """Facts of code that does not parse, line by line; outputs count as written when a line saves and one names them."""
     found = Facts()
     saves = ""
@@ -538,7 +446,7 @@ def _guess(text: str, world: _World) -> Facts:
 
 
 def _scope(
-    turn: Turn, world: _World, facts: Facts, executed: Iterable[str], started: bool
+    turn: Turn, world: World, facts: Facts, executed: Iterable[str], started: bool
 ) -> tuple[Scope, float | None, tuple[str, ...]]:
     named = _cases_in("\n".join(executed), world)
     printed = _cases_in(clip(turn.output), world)
@@ -564,7 +472,7 @@ def _label(size: int, total: int | None) -> Scope:
     return "one" if size == 1 else "few"
 
 
-def _cases_in(text: str, world: _World) -> tuple[str, ...]:
+def _cases_in(text: str, world: World) -> tuple[str, ...]:
     if not world.known:
         return ()
     found = (p + d for pattern in (CASE, PLAIN_CASE) for p, d in pattern.findall(text))

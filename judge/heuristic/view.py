@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...trajectories.failures import Failure, failures
-from ...trajectories.features import case_ids, features
+from ...trajectories.features import features
 from ...trajectories.models import Run
+from ...trajectories.world import case_ids
 from ..quotes import PLAN_TURN, QuoteIndex
 from ..scorecard import Evidence
 from .programs import Step, clip, steps
