@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Literal
 
-from .code_facts import Facts, Module, python_facts
+from .code_facts import python_facts
+from .code_modules import Facts, Module
 from .code_names import ALL
 from .code_parts import Part, clip, split
 from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, programs

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from .code_facts import Library, Module
+from .code_modules import Library, Module
 from .code_names import OUTPUT_PATTERN
 from .code_parts import clip
 from .command_lines import CASE, PLAIN_CASE
