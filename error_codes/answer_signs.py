@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from .case_signs import looked_into, owns_up
-from .case_tables import Row, columns, joined, rows
+from .case_tables import Row, columns, joined, rows_of
 from .class_signs import allowed_labels, classes
 from .context import CodeContext
 from .registry import Finding, detector
@@ -46,7 +46,7 @@ def one_answer_for_all(ctx: CodeContext) -> Iterable[Finding]:
     if ctx.run.track != "vqa" or owns_up(ctx):
         return
     for turn in _after_write(ctx):
-        found = same_answer(rows(ctx.turn(turn).output))
+        found = same_answer(rows_of(ctx.run, turn))
         if found:
             yield Finding(
                 tuple(sorted({turn, ctx.last})),
@@ -69,7 +69,7 @@ def blank_answers(ctx: CodeContext) -> Iterable[Finding]:
     if ctx.run.track not in ("vqa", "report_generation") or owns_up(ctx):
         return
     for turn in _after_write(ctx):
-        table = rows(ctx.turn(turn).output)
+        table = rows_of(ctx.run, turn)
         blank = [row.case for row in table if _BLANK.search(row.rest[:600])]
         if len(table) >= 5 and len(blank) >= 0.2 * len(table):
             yield Finding(
@@ -103,7 +103,7 @@ def labels_at_chance(ctx: CodeContext) -> Iterable[Finding]:
     if len(names) < 3 or owns_up(ctx):
         return
     for turn in _after_write(ctx):
-        for (name, place), column in columns(rows(ctx.turn(turn).output)).items():
+        for (name, place), column in columns(rows_of(ctx.run, turn)).items():
             values = list(column.values())
             named = _CONFIDENCE.match(name) or name.upper() in {n.upper() for n in names}
             if place or not named or len(values) < 8 or not all(0 < value <= 1 for value in values):
@@ -124,7 +124,7 @@ def class_left_empty(ctx: CodeContext) -> Iterable[Finding]:
     if len(allowed) < 3 or owns_up(ctx):
         return
     for turn in _after_write(ctx):
-        held = {row.case: found for row in rows(ctx.turn(turn).output) if (found := labels_held(row.rest, allowed))}
+        held = {row.case: found for row in rows_of(ctx.run, turn) if (found := labels_held(row.rest, allowed))}
         if len(held) < 4:
             continue
         lacking = {label: [c for c, found in held.items() if label not in found] for label in allowed - {0}}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from .case_tables import Row, columns, cross_counts, joined, outliers, rows
+from .case_tables import Row, columns, cross_counts, joined, outliers, rows_of
 from .class_signs import classes
 from .context import CodeContext
 from .registry import Finding, detector
@@ -60,13 +60,13 @@ def _names_any(cases: Sequence[str], words: str) -> bool:
 
 def owns_up(ctx: CodeContext) -> bool:
     """Whether the closing words name a limitation of the results themselves."""
-    return _LIMITATION.search(ctx.closing) is not None
+    return _LIMITATION.search(ctx.closing[-100_000:]) is not None
 
 
 def _tables(ctx: CodeContext, turns: Iterable[int]) -> dict[int, tuple[Row, ...]]:
     found = {}
     for turn in turns:
-        table = rows(ctx.turn(turn).output)
+        table = rows_of(ctx.run, turn)
         if len({row.case for row in table}) >= 3:
             found[turn] = table
     return found
@@ -89,7 +89,7 @@ def empty_cases_accepted(ctx: CodeContext) -> Iterable[Finding]:
     if _MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
         return
     for turn in _late(ctx):
-        empty = _empty_cases(ctx.turn(turn).output)
+        empty = _empty_cases(ctx, turn)
         if empty and not looked_into(ctx, empty, _first_shown(ctx, empty, turn)):
             yield Finding(
                 tuple(sorted({turn, ctx.last})),
@@ -103,14 +103,14 @@ def empty_cases_accepted(ctx: CodeContext) -> Iterable[Finding]:
 def _first_shown(ctx: CodeContext, cases: Sequence[str], turn: int) -> int:
     """The first model turn whose output shows one of these cases as empty; `turn` if none before."""
     for earlier in ctx.model_turns:
-        if earlier < turn and set(cases) & set(_empty_cases(ctx.turn(earlier).output)):
+        if earlier < turn and set(cases) & set(_empty_cases(ctx, earlier)):
             return earlier
     return turn
 
 
-def _empty_cases(output: str) -> tuple[str, ...]:
+def _empty_cases(ctx: CodeContext, turn: int) -> tuple[str, ...]:
     """Cases with next to nothing (none, or a fiftieth of the others) among others that have some, or listed as empty."""
-    table = rows(output)
+    table, output = rows_of(ctx.run, turn), ctx.turn(turn).output
     named = {row.case for row in table}
     for match in _EMPTY_LIST.finditer("\n".join(line[:1_000] for line in output.splitlines()[-3_000:])):
         listed = re.findall(r"[A-Za-z][A-Za-z_-]{0,20}_?\d{1,10}", match[1])
@@ -141,7 +141,7 @@ def lost_after_change(ctx: CodeContext) -> Iterable[Finding]:
         lost = [c for c in after if after[c] == 0 and before.get(c, 0) > 0]
         shared = [c for c in after if c in before]
         fewer = sum(after[c] for c in shared) < sum(before[c] for c in shared)
-        words = ctx.text_from(turn + 1)
+        words = ctx.text_from(turn + 1)[-200_000:]
         lost = [c for c in lost if not names_case(c, words)]
         if lost and fewer and len(lost) < len(after) and not looked_into(ctx, lost, turn):
             yield Finding(
@@ -153,7 +153,7 @@ def lost_after_change(ctx: CodeContext) -> Iterable[Finding]:
 
 
 def _tables_with_pilots(ctx: CodeContext) -> dict[int, tuple[Row, ...]]:
-    return {t: rows(ctx.turn(t).output) for t in ctx.model_turns if t not in ctx.failed_turns}
+    return {t: rows_of(ctx.run, t) for t in ctx.model_turns if t not in ctx.failed_turns}
 
 
 def _counts(table: Sequence[Row]) -> dict[str, float]:
@@ -183,7 +183,7 @@ def subgroup_one_answer(ctx: CodeContext) -> Iterable[Finding]:
         table = cross_counts(output.splitlines()[-3_000:], labels)
         if total is not None and sum(sum(c.values()) for c in table.values()) != total:
             table = {}
-        given = _labels_given(rows(output), labels)
+        given = _labels_given(rows_of(ctx.run, turn), labels)
         for part in (table, *(_crossed(group, given) for group in groups)):
             odd = one_answer_group(part)
             if odd is None:
@@ -224,7 +224,7 @@ def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
     for turn in range(1, (ctx.final_write or 1)):
         if ctx.feature(turn).forward_pass:
             continue
-        cells = {row.case: re.split(r"[\s,;|]+", row.rest.strip(" ,;|:"))[:12] for row in rows(ctx.turn(turn).output)}
+        cells = {row.case: re.split(r"[\s,;|]+", row.rest.strip(" ,;|:"))[:12] for row in rows_of(ctx.run, turn)}
         width = min((len(c) for c in cells.values()), default=0)
         for place in range(width if len(cells) >= 8 else 0):
             group = {case: c[place].strip("()[]'\":=") for case, c in cells.items()}
@@ -262,7 +262,7 @@ def _crossed(group: Mapping[str, str], given: Mapping[str, str]) -> dict[str, di
 def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
     """Cases whose inputs lie far off the others gave outputs far off the others, and nothing was run again."""
     final = ctx.final_write
-    if final is None or not ctx.handed_over or owns_up(ctx):
+    if final is None or not ctx.handed_over or ctx.run.track is None or owns_up(ctx):
         return
     inputs: dict[str, tuple[int, str, dict[str, float]]] = {}
     for turn, table in _tables(ctx, range(1, final)).items():

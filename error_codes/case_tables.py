@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from statistics import median
 from typing import NamedTuple
+
+from ..trajectories.memo import once_a_run
+from ..trajectories.models import Run
 
 MAX_LINES = 3_000
 MAX_NUMBERS = 60
@@ -51,11 +55,24 @@ def rows(output: str) -> tuple[Row, ...]:
     return tuple(found)
 
 
+def rows_of(run: Run, turn: int) -> tuple[Row, ...]:
+    """The rows of one turn's output, read once a run."""
+    known = _known_rows(run)
+    if turn not in known:
+        known[turn] = rows(run.turn(turn).output)
+    return known[turn]
+
+
+@once_a_run
+def _known_rows(run: Run) -> dict[int, tuple[Row, ...]]:
+    return {}
+
+
 def _numbers(rest: str) -> dict[tuple[str, int], float]:
     values: dict[tuple[str, int], float] = {}
     seen: dict[str, int] = {}
     word, end = "", 0
-    for match in list(_NUMBER.finditer(rest))[:MAX_NUMBERS]:
+    for match in islice(_NUMBER.finditer(rest), MAX_NUMBERS):
         words = _WORD.findall(rest[end : match.start()])
         word, end = (words[-1].lower() if words else word), match.end()
         values[word, seen.get(word, 0)] = float(match[0])

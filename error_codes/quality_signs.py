@@ -110,7 +110,7 @@ def numeric_warning_ignored(ctx: CodeContext) -> Iterable[Finding]:
     if final is None or not ctx.handed_over or ctx.run.track is None:
         return
     match = _WARNING.search("\n".join(_lines(ctx, final)))
-    if match is None or _SPOKEN.search(ctx.text_from(final)) or _TESTED.search(ctx.turn(final).code):
+    if match is None or _SPOKEN.search(ctx.text_from(final)[-200_000:]) or _TESTED.search(ctx.turn(final).code):
         return
     if not any(_TESTED.search(turn.code) for turn in ctx.run.turns[final:]):
         yield Finding(
@@ -154,7 +154,7 @@ def disagreement_ignored(ctx: CodeContext) -> Iterable[Finding]:
             if share is None or share < 0.35 or ctx.stage(turn) not in ("S4", "S5"):
                 continue
             later = any(t > turn for t in ctx.model_turns)
-            if not later and not _SPOKEN_AGREEMENT.search(ctx.text_from(turn + 1)):
+            if not later and not _SPOKEN_AGREEMENT.search(ctx.text_from(turn + 1)[-200_000:]):
                 yield Finding(
                     tuple(sorted({turn, ctx.last})),
                     f"Two ways of getting the results disagree ({' '.join(line.split())[:80]}), and it was passed over.",

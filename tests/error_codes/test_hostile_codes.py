@@ -38,6 +38,11 @@ def all_s4(run):
         pytest.param(
             "--blend B 0 = input default 0 tool.py net.pt 0 x 1 y 2 z\n" * 50_000, "enhancement", id="help-texts"
         ),
+        pytest.param("case_01 " + "mean 1 -> 2 " * 90 + "\n", "enhancement", id="one-row"),
+        pytest.param(
+            "\n".join(f"case_{i} " + "n 1 noise in 3 " * 60 for i in range(4_000)), "detection", id="tables-of-cases"
+        ),
+        pytest.param("empty [a_1, (" * 200_000, "segmentation", id="listed-empty"),
         pytest.param(
             "study_01 the heart is enlarged and there is no end of it {0: 1, 9: 2}\n" * 50_000,
             "report_generation",
