@@ -54,6 +54,7 @@ class Labels(BaseModel):
     criteria: dict[str, int | float | None] = {}
     evidence: dict[str, tuple[int, ...]] = {}
     codes: dict[str, LabelledCode] = {}
+    """Empty when none fired, and also when nobody looked: then `codes` is not in `model_fields_set`."""
     notes: str = ""
 
 
@@ -70,14 +71,22 @@ def parse_labels(data: Any, path: Path | None = None) -> Labels:
     reader = _Reader(path)
     unknown = sorted(str(key) for key in data if key not in LABEL_FIELDS)
     if unknown:
-        raise InputError(f"unknown field {sanitize_line(unknown[0][:40])!r}", f"known are {', '.join(LABEL_FIELDS)}", path)
+        raise InputError(
+            f"unknown field {sanitize_line(unknown[0][:40])!r}", f"known are {', '.join(LABEL_FIELDS)}", path
+        )
+    # Codes that nobody looked for stay apart from codes that did not fire: the field is set only when the file has it.
+    looked = (
+        {}
+        if data.get("codes") is None
+        else {"codes": {k: reader.code(v, f"codes.{k}") for k, v in reader.items(data, "codes")}}
+    )
     return Labels(
         run=reader.text(data.get("run"), "run", required=True),
         annotator=reader.text(data.get("annotator"), "annotator", required=True),
         stages={reader.turn(k, f"stages.{k}"): reader.stage(v, f"stages.{k}") for k, v in reader.items(data, "stages")},
         criteria={k: reader.value(v, f"criteria.{k}") for k, v in reader.items(data, "criteria")},
         evidence={k: reader.turns(v, f"evidence.{k}") for k, v in reader.items(data, "evidence")},
-        codes={k: reader.code(v, f"codes.{k}") for k, v in reader.items(data, "codes")},
+        **looked,
         notes=reader.text(data.get("notes", ""), "notes"),
     )
 
@@ -93,6 +102,8 @@ def dump_labels(labels: Labels) -> str:
         "codes": {code: {"turns": list(said.turns), "why": said.why} for code, said in labels.codes.items()},
         "notes": labels.notes,
     }
+    if "codes" not in labels.model_fields_set:
+        del data["codes"]
     return clean_text(json.dumps(data, indent=1, ensure_ascii=False))
 
 

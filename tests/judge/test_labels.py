@@ -163,3 +163,12 @@ def test_anything_else_is_labels_or_an_input_error(data):
     else:
         return
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("codes", [{}, None, "absent"])
+def test_codes_that_nobody_looked_for_are_not_codes_that_did_not_fire(codes, tmp_path):
+    data = {"run": "r", "annotator": "a1", "stages": {"1": "S1"}} | ({} if codes == "absent" else {"codes": codes})
+    with open_store(tmp_path / "s.db") as store:
+        import_labels(store, parse_labels(data))
+        (kept,) = stored_labels(store)
+        assert ("codes" in json.loads(dump_labels(kept))) is (codes == {})
