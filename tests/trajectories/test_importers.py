@@ -1,0 +1,722 @@
+"""Every format read into a run that says what its source said: turns, code, outputs, times, tokens, and nothing more."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ambjudge.errors import InputError
+from ambjudge.trajectories.exporters import plain_result, to_anthropic, to_openai
+from ambjudge.trajectories.importers import FORMATS
+from ambjudge.trajectories.importers.draft import Draft
+from ambjudge.trajectories.importers.saving import Names, safe_name, save_run
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+CODE, OUT, SAID, BRIEF = "python run.py --all\n", "dice 0.81\n12 cases\n", "Now all cases.", "Segment the kidneys."
+
+# One run a format: a system prompt where the format has one, a brief, a turn that executes CODE, a closing turn.
+
+
+def openai(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "bash", "arguments": json.dumps({"command": code})},
+    }
+    return {
+        "model": "gpt-x",
+        "messages": [
+            {"role": "system", "content": "Be careful."},
+            {"role": "user", "content": BRIEF},
+            {"role": "assistant", "content": said, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": out},
+            {"role": "assistant", "content": "Done."},
+        ],
+    }
+
+
+def anthropic(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
+    return {
+        "model": "claude-x",
+        "system": "Be careful.",
+        "messages": [
+            {"role": "user", "content": BRIEF},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "All at once?", "signature": "c2ln"},
+                    {"type": "text", "text": said},
+                    {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": code}},
+                ],
+            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": out}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+        ],
+    }
+
+
+def inspect(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
+    usage = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 150, "input_tokens_cache_read": 30}
+    at = "2025-05-12T20:00:{}.000000+00:00".format
+
+    def model(key: str, began: int, reason: str) -> dict[str, Any]:
+        choice = {"message": {"id": key, "role": "assistant", "content": ""}, "stop_reason": reason}
+        return {
+            "event": "model", "timestamp": at(began), "completed": at(began + 5), "model": "openai/gpt-x", "input": [],
+            "output": {"model": "gpt-x", "choices": [choice], "usage": usage},
+        }  # fmt: skip
+
+    sample = {
+        "id": 1, "epoch": 2, "input": BRIEF, "target": "",
+        "messages": [
+            {"id": "m0", "role": "system", "content": "Be careful."},
+            {"id": "m1", "role": "user", "content": "attachment://abc", "source": "input"},
+            {"id": "m2", "role": "assistant", "content": [{"type": "reasoning", "reasoning": "All at once?"}, {"type": "text", "text": said}],
+             "tool_calls": [{"id": "call_1", "function": "bash", "arguments": {"cmd": code}, "type": "function"}]},
+            {"id": "m3", "role": "tool", "tool_call_id": "call_1", "function": "bash", "content": out},
+            {"id": "m4", "role": "assistant", "content": "Done.", "source": "generate"},
+        ],
+        "events": [
+            {"event": "sample_init", "timestamp": at("00")}, model("m2", 10, "tool_calls"),
+            {"event": "tool", "id": "call_1", "function": "bash", "arguments": {"cmd": code}, "result": out,
+             "timestamp": at(16), "completed": at(20), "working_time": 3.5},
+            model("m4", 21, "max_tokens"),
+        ],
+        "attachments": {"abc": BRIEF}, "metadata": {"tier": "lite"}, "total_time": 27.5, "scores": {"match": {"value": "C"}},
+    }  # fmt: skip
+    return {
+        "version": 2, "status": "success", "plan": {"steps": [{"solver": "react", "params": {}}]},
+        "eval": {"task": "kidney-seg-task", "model": "openai/gpt-x", "created": at("00")}, "samples": [sample],
+    }  # fmt: skip
+
+
+def swe_agent(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
+    def step(response: str, action: str, observation: str, seconds: float) -> dict[str, Any]:
+        return {"response": response, "thought": response, "action": action, "observation": observation,
+                "execution_time": seconds, "state": {"working_dir": "/"}, "query": [{"role": "user"}]}  # fmt: skip
+
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "bash", "arguments": json.dumps({"command": code})},
+    }
+    config = {"agent": {"model": {"name": "gpt-x"}}, "problem_statement": {"id": "kidney-seg-task"}}
+    return {
+        "environment": "main",
+        "trajectory": [step(said, code, out, 1.25), step("Done.", "submit", "diff", 0.0)],
+        "history": [
+            {"role": "system", "content": "Be careful.", "message_type": "system_prompt"},
+            {"role": "user", "content": BRIEF, "message_type": "observation"},
+            {"role": "assistant", "content": said, "action": code, "tool_calls": [call], "message_type": "action"},
+            {"role": "tool", "content": out[:5], "tool_call_ids": ["call_1"], "message_type": "observation"},
+            {"role": "assistant", "content": "Done.", "action": "submit", "tool_calls": None, "message_type": "action"},
+        ],
+        "info": {"exit_status": "submitted", "submission": "diff",
+                 "model_stats": {"instance_cost": 0.5, "tokens_sent": 900, "tokens_received": 80, "api_calls": 2}},
+        "replay_config": json.dumps(config),
+    }  # fmt: skip
+
+
+def openhands(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
+    def meta(name: str, call_id: str, arguments: dict[str, Any], text: str) -> dict[str, Any]:
+        call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        message = {"role": "assistant", "content": text, "tool_calls": [call]}
+        return {
+            "function_name": name, "tool_call_id": call_id, "total_calls_in_response": 1,
+            "model_response": {"id": f"r-{call_id}", "model": "gpt-x", "choices": [{"finish_reason": "tool_calls", "message": message}],
+                               "usage": {"prompt_tokens": 130, "completion_tokens": 20}},
+        }  # fmt: skip
+
+    at = "2025-01-27T22:44:{}.5".format
+    run, finish = (
+        meta("execute_bash", "call_1", {"command": code}, said),
+        meta("finish", "call_2", {"message": "Done."}, "Done."),
+    )
+    return [
+        {"id": 0, "timestamp": at("00"), "source": "agent", "action": "system", "args": {"content": "Be careful.", "agent_class": "CodeActAgent"}},
+        {"id": 1, "timestamp": at("01"), "source": "user", "action": "message", "args": {"content": BRIEF, "image_urls": None}},
+        {"id": 2, "timestamp": at("01"), "source": "environment", "observation": "agent_state_changed", "content": "", "extras": {}},
+        {"id": 3, "timestamp": at("10"), "source": "agent", "action": "run", "tool_call_metadata": run,
+         "args": {"command": code, "thought": said, "hidden": False}},
+        {"id": 4, "timestamp": at("14"), "source": "agent", "cause": 3, "observation": "run", "content": out,
+         "tool_call_metadata": run, "extras": {"command": code, "metadata": {"exit_code": 0, "prefix": "", "suffix": ""}}},
+        {"id": 5, "timestamp": at("20"), "source": "agent", "action": "finish", "tool_call_metadata": finish, "args": {"thought": "Done."}},
+    ]  # fmt: skip
+
+
+def claude_code(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
+    def entry(kind: str, second: int, message: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {"type": kind, "uuid": f"u{second}", "sessionId": "s", "version": "2.0.1", "isSidechain": False,
+                "timestamp": f"2025-12-01T10:00:{second:02d}.000Z", "message": {"role": kind, **message}, **more}  # fmt: skip
+
+    def reply(second: int, key: str, block: dict[str, Any], tokens: int) -> dict[str, Any]:
+        usage = {
+            "input_tokens": 3,
+            "cache_creation_input_tokens": 100,
+            "cache_read_input_tokens": 27,
+            "output_tokens": tokens,
+        }
+        return entry("assistant", second, {"id": key, "model": "claude-x", "content": [block], "usage": usage})
+
+    return [
+        {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}},
+        entry("user", 0, {"content": BRIEF}),
+        reply(8, "msg_1", {"type": "thinking", "thinking": "All at once?", "signature": "c2ln"}, 1),
+        reply(9, "msg_1", {"type": "text", "text": said}, 1),
+        reply(10, "msg_1", {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": code}}, 20),
+        entry("user", 14, {"content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": out, "is_error": False}]},
+              toolUseResult={"stdout": out, "stderr": "", "interrupted": False, "isImage": False}),
+        reply(20, "msg_2", {"type": "text", "text": "Done."}, 5),
+    ]  # fmt: skip
+
+
+SAMPLES: dict[str, tuple[Callable[..., Any], str]] = {
+    "openai": (openai, "run.json"),
+    "anthropic": (anthropic, "run.json"),
+    "inspect": (inspect, "run.json"),
+    "swe-agent": (swe_agent, "run.traj"),
+    "openhands": (openhands, "run.json"),
+    "claude-code": (claude_code, "run.jsonl"),
+}
+
+
+def lines_of(values: list[Any]) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+def written(folder: Path, name: str, value: Any) -> Path:
+    path = folder / name
+    path.write_text(lines_of(value) if name.endswith(".jsonl") else json.dumps(value), encoding="utf-8")
+    return path
+
+
+def drafts(format: str, path: Path) -> list[Draft | InputError]:
+    """What a format's reader makes of a file; an error that ends the file comes last."""
+    found: list[Draft | InputError] = []
+    try:
+        found += FORMATS[format].reader()(path)
+    except InputError as error:
+        found.append(error)
+    return found
+
+
+def the_draft(format: str, path: Path) -> Draft:
+    (draft,) = drafts(format, path)
+    assert isinstance(draft, Draft)
+    return draft
+
+
+def imported(format: str, path: Path, out: Path) -> Run:
+    return load_run(save_run(the_draft(format, path), out, path, force=True))
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+def test_a_run_says_what_its_source_says(format: str, tmp_path: Path) -> None:
+    make, name = SAMPLES[format]
+    run = imported(format, written(tmp_path, name, make()), tmp_path / "run")
+    first, last = run.turns
+    assert BRIEF in run.brief
+    assert ("Be careful." in run.brief) == (format != "claude-code")
+    assert (first.text, last.text) == (SAID, "Done.")
+    assert first.actions[0].kind == "execute"
+    assert (first.code, first.actions[0].language) == (CODE, "bash")
+    assert first.output == OUT
+    assert run.turns[0].reasoning == ("All at once?" if format in ("anthropic", "inspect", "claude-code") else "")
+    assert run.warnings == ()
+    assert run.status.submitted == (format in ("swe-agent", "openhands"))
+
+
+# format: agent, model, task, tier, exit code, seconds of the answers, tokens in and out of the first, execution seconds.
+KNOWN = [
+    pytest.param("openai", None, "gpt-x", None, None, None, (None, None), (None, None), None, id="openai"),
+    pytest.param("anthropic", None, "claude-x", None, None, None, (None, None), (None, None), None, id="anthropic"),
+    pytest.param("inspect", "react", "openai/gpt-x", "kidney-seg-task", "lite", None, (15.0, 26.0), (130, 20), 3.5, id="inspect"),
+    pytest.param("swe-agent", "swe-agent", "gpt-x", "kidney-seg-task", None, None, (None, None), (None, None), 1.25, id="swe-agent"),
+    pytest.param("openhands", "CodeActAgent", "gpt-x", None, None, 0, (9.0, 19.0), (130, 20), None, id="openhands"),
+    pytest.param("claude-code", "claude-code", "claude-x", None, None, None, (10.0, 20.0), (130, 20), None, id="claude-code"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format", "agent", "model", "task", "tier", "code", "times", "tokens", "spent"), KNOWN)
+def test_identity_time_and_tokens_are_known_where_the_source_knows_them(
+    format: str, agent: Any, model: Any, task: Any, tier: Any, code: Any, times: Any, tokens: Any, spent: Any, tmp_path: Path
+) -> None:  # fmt: skip
+    make, name = SAMPLES[format]
+    run = imported(format, written(tmp_path, name, make()), tmp_path / "run")
+    assert (run.agent, run.model, run.task, run.tier) == (agent, model, task, tier)
+    action = run.turns[0].actions[0]
+    assert (action.observation.exit_code, action.exec_time_s) == (code, spent)
+    assert tuple(turn.time_s for turn in run.turns) == times
+    assert (run.turns[0].input_tokens, run.turns[0].output_tokens) == tokens
+
+
+def test_totals_of_a_run_are_kept_where_no_call_is_counted(tmp_path: Path) -> None:
+    run = imported("swe-agent", written(tmp_path, "run.traj", swe_agent()), tmp_path / "run")
+    used = run.resources
+    assert (used.input_tokens, used.output_tokens, used.cost_usd, used.wall_time_s) == (900, 80, 0.5, None)
+
+
+def test_a_replayed_demonstration_counts_nothing(tmp_path: Path) -> None:
+    data = swe_agent()
+    data["info"]["model_stats"] = dict.fromkeys(("instance_cost", "tokens_sent", "tokens_received", "api_calls"), 0)
+    run = imported("swe-agent", written(tmp_path, "run.traj", data), tmp_path / "run")
+    assert (run.resources.input_tokens, run.resources.cost_usd) == (None, None)
+
+
+def test_inspect_knows_repeat_wall_time_and_a_cut_reply(tmp_path: Path) -> None:
+    run = imported("inspect", written(tmp_path, "run.json", inspect()), tmp_path / "run")
+    assert (run.repeat, run.resources.wall_time_s, run.turns[1].finish_reason, run.status.ended) == (
+        2,
+        27.5,
+        "length",
+        "cut",
+    )
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80).filter(str.strip)
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(code=TEXT, out=TEXT, said=TEXT)
+def test_texts_survive_as_they_are(format: str, tmp_path: Path, code: str, out: str, said: str) -> None:
+    make, name = SAMPLES[format]
+    turn = imported(format, written(tmp_path, name, make(code, out, said)), tmp_path / "run").turns[0]
+    assert (turn.code, turn.output, turn.text) == (code, out, said)
+
+
+# Results: what came back, and where it stands.
+
+
+def anthropic_result(block: dict[str, Any], beside: Any = None) -> Any:
+    data = anthropic()
+    data["messages"][2]["content"] = [{"tool_use_id": "toolu_1", "type": "tool_result", **block}]
+    return data
+
+
+def claude_result(block: dict[str, Any], beside: Any = None) -> Any:
+    data = claude_code()
+    data[5]["message"]["content"] = [{"tool_use_id": "toolu_1", "type": "tool_result", **block}]
+    data[5]["toolUseResult"] = beside
+    return data
+
+
+def openhands_result(block: dict[str, Any], beside: Any = None) -> Any:
+    data = openhands()
+    data[4].update(block)
+    return data
+
+
+def inspect_result(block: dict[str, Any], beside: Any = None) -> Any:
+    data = inspect()
+    data["samples"][0]["messages"][3].update(block)
+    return data
+
+
+def shell(code: Any, suffix: str = "") -> dict[str, Any]:
+    return {"extras": {"metadata": {"exit_code": code, "prefix": "", "suffix": suffix}}}
+
+
+RESULTS = [
+    pytest.param("claude-code", claude_result({"content": "Exit code 2\nno", "is_error": True}, "Error: Exit code 2\nno"),
+                 2, "", "Exit code 2\nno", id="a failed command of Claude Code says its exit code"),
+    pytest.param("claude-code", claude_result({"content": "no such file", "is_error": True}, "Error: no such file"),
+                 None, "", "no such file", id="an error without an exit code has none"),
+    pytest.param("claude-code", claude_result({"content": "Exit code 2 is what I print"}), None, "Exit code 2 is what I print", "",
+                 id="words of a passing command are no exit code"),
+    pytest.param("claude-code", claude_result({"content": "a\nwarn"}, {"stdout": "a", "stderr": "warn"}), None, "a", "warn",
+                 id="streams are told apart where they make up what the model saw"),
+    pytest.param("claude-code", claude_result({"content": "a [cut]"}, {"stdout": "a" * 50, "stderr": ""}), None, "a [cut]", "",
+                 id="else what the model saw stands"),
+    pytest.param("claude-code", claude_result({"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]}),
+                 None, "x\ny", "", id="blocks of text"),
+    pytest.param("anthropic", anthropic_result({"content": "boom", "is_error": True}), None, "", "boom", id="is_error is stderr"),
+    pytest.param("openhands", openhands_result(shell(-1, "[timed out]")), None, OUT + "[timed out]", "", id="-1 of OpenHands is unknown"),
+    pytest.param("openhands", openhands_result(shell(137)), 137, OUT, "", id="exit code of OpenHands"),
+    pytest.param("openhands", openhands_result({"extras": {"exit_code": 1}}), 1, OUT, "", id="exit code of older OpenHands"),
+    pytest.param("openhands", openhands_result({"observation": "error", "extras": {}}), None, "", OUT, id="error of OpenHands"),
+    pytest.param("openhands", openhands_result(shell(10**400)), None, OUT, "", id="an endless exit code is none"),
+    pytest.param("inspect", inspect_result({"content": "", "error": {"type": "timeout", "message": "timed out"}}),
+                 None, "", "timed out", id="a tool error of Inspect"),
+    pytest.param("inspect", inspect_result({"content": "part", "error": {"type": "limit", "message": "too long"}}),
+                 None, "part", "too long", id="a tool error beside output"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format", "data", "code", "stdout", "stderr"), RESULTS)
+def test_results(format: str, data: Any, code: int | None, stdout: str, stderr: str, tmp_path: Path) -> None:
+    run = imported(format, written(tmp_path, SAMPLES[format][1], data), tmp_path / "run")
+    seen = run.turns[0].actions[0].observation
+    assert (seen.exit_code, seen.stdout, seen.stderr) == (code, stdout, stderr)
+
+
+def test_results_that_are_the_harness_json_already_stay_as_they_are(tmp_path: Path) -> None:
+    answer = '{"exit_code": 1, "stdout": "a", "stderr": "b"}'
+    path = written(tmp_path, "run.json", openai(out=answer))
+    assert the_draft("openai", path).messages[2]["content"] == answer
+    assert imported("openai", path, tmp_path / "run").turns[0].failed
+
+
+def test_code_that_the_server_ran_brings_its_return_code(tmp_path: Path) -> None:
+    data = anthropic()
+    data["messages"][1]["content"] += [
+        {"type": "server_tool_use", "id": "srv_1", "name": "bash_code_execution", "input": {"command": "ls"}},
+        {"type": "bash_code_execution_tool_result", "tool_use_id": "srv_1",
+         "content": {"type": "bash_code_execution_result", "stdout": "o", "stderr": "e", "return_code": 3}},
+    ]  # fmt: skip
+    seen = imported("anthropic", written(tmp_path, "run.json", data), tmp_path / "run").turns[0].actions[1].observation
+    assert (seen.exit_code, seen.stdout, seen.stderr) == (3, "o", "e")
+
+
+# Shapes within a format.
+
+
+def test_parallel_calls_of_one_reply_are_one_turn(tmp_path: Path) -> None:
+    """Claude Code writes call, answer, call, answer for a reply with two calls."""
+    data = claude_code()
+    second = json.loads(json.dumps(data[4]))
+    second["uuid"], second["message"]["content"][0]["id"] = "u11", "toolu_2"
+    answer = json.loads(json.dumps(data[5]))
+    answer["uuid"], answer["message"]["content"][0]["tool_use_id"] = "u15", "toolu_2"
+    run = imported(
+        "claude-code", written(tmp_path, "run.jsonl", [*data[:6], second, answer, *data[6:]]), tmp_path / "run"
+    )
+    assert [len(turn.actions) for turn in run.turns] == [2, 0]
+    assert all(action.observation.text == OUT for action in run.turns[0].actions)
+
+
+def test_sub_agents_and_notices_are_left_out_and_said(tmp_path: Path) -> None:
+    data = claude_code()
+    side = {**data[1], "uuid": "side", "isSidechain": True}
+    notice = {
+        **data[6],
+        "uuid": "n",
+        "message": {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]},
+    }
+    draft = the_draft("claude-code", written(tmp_path, "run.jsonl", [*data, side, notice, data[1]]))
+    assert draft.turns == 2
+    assert dict(draft.lost) == {"messages of sub-agents": 1, "notices that no model wrote": 1}
+
+
+def test_a_file_of_a_sub_agent_is_a_run(tmp_path: Path) -> None:
+    data = [{**entry, "isSidechain": True} for entry in claude_code()]
+    assert the_draft("claude-code", written(tmp_path, "agent-1.jsonl", data)).turns == 2
+
+
+def test_later_events_of_openhands(tmp_path: Path) -> None:
+    text = lambda value: [{"type": "text", "text": value}]  # noqa: E731
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "terminal", "arguments": json.dumps({"command": CODE})},
+    }
+    events = [
+        {"kind": "SystemPromptEvent", "source": "agent", "system_prompt": {"type": "text", "text": "Be careful."}, "tools": []},
+        {"kind": "MessageEvent", "source": "user", "timestamp": "2025-11-01T10:00:00", "llm_message": {"role": "user", "content": text(BRIEF)}},
+        {"kind": "ActionEvent", "source": "agent", "timestamp": "2025-11-01T10:00:04", "thought": text(SAID), "reasoning_content": "Hm.",
+         "action": {"kind": "TerminalAction", "command": CODE}, "tool_name": "terminal", "tool_call_id": "call_1", "tool_call": call,
+         "llm_response_id": "r1"},
+        {"kind": "ObservationEvent", "source": "environment", "timestamp": "2025-11-01T10:00:09", "tool_name": "terminal",
+         "tool_call_id": "call_1", "action_id": "e", "observation": {"kind": "TerminalObservation", "content": text(OUT), "exit_code": 1, "is_error": False}},
+        {"kind": "MessageEvent", "source": "agent", "llm_message": {"role": "assistant", "content": text("Done.")}},
+    ]  # fmt: skip
+    run = imported("openhands", written(tmp_path, "run.json", events), tmp_path / "run")
+    first = run.turns[0]
+    assert (first.text, first.reasoning, first.code, first.output, first.time_s) == (SAID, "Hm.", CODE, OUT, 4.0)
+    assert first.actions[0].observation.exit_code == 1
+    assert run.turns[1].text == "Done."
+
+
+@pytest.mark.parametrize(
+    ("wrap", "name", "ids"),
+    [
+        pytest.param(lambda run: {"trajectory": run}, "run.json", ["run"], id="exported trajectory"),
+        pytest.param(lambda run: [{"instance_id": "a", "history": run}, {"instance_id": "b", "history": run}], "out.jsonl", ["a", "b"],
+                     id="evaluation output"),
+        pytest.param(lambda run: [{"instance_id": 7, "history": [[run[1], run[2]], [run[3], run[4]]]}] * 2, "out.jsonl", ["7", "7"],
+                     id="pairs of the oldest evaluation output"),
+        pytest.param(lambda run: run, "events.jsonl", ["events"], id="one event a line"),
+    ],
+)  # fmt: skip
+def test_containers_of_openhands(wrap: Callable[[Any], Any], name: str, ids: list[str], tmp_path: Path) -> None:
+    found = drafts("openhands", written(tmp_path, name, wrap(openhands())))
+    assert [draft.name for draft in found] == ids
+    assert all(draft.messages[-1]["role"] in ("assistant", "tool") for draft in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "ids"),
+    [
+        pytest.param(openai(), "a.json", ["a"], id="object"),
+        pytest.param(openai()["messages"], "a.json", ["a"], id="bare list"),
+        pytest.param([openai(), openai()["messages"]], "a.json", ["a-1", "a-2"], id="list of both"),
+        pytest.param([openai(), openai()["messages"]], "a.jsonl", ["a-1", "a-2"], id="a line each"),
+        pytest.param([{**openai(), "id": "x/1"}] * 2, "a.jsonl", ["x/1", "x/1"], id="ids of the source"),
+        pytest.param([{"custom_id": "q", "body": openai()}] * 2, "a.jsonl", ["q", "q"], id="batch requests"),
+        pytest.param(openai()["messages"], "a.jsonl", ["a"], id="one message a line"),
+    ],
+)
+def test_containers_of_chat_messages(value: Any, name: str, ids: list[str], tmp_path: Path) -> None:
+    found = drafts("openai", written(tmp_path, name, value))
+    assert [(draft.name, draft.turns) for draft in found] == [(name, 2) for name in ids]
+
+
+def test_attempts_of_swe_agent_are_runs_until_one_is_chosen(tmp_path: Path) -> None:
+    attempts = {"attempts": [swe_agent(), swe_agent()]}
+    path = written(tmp_path, "i.traj", attempts)
+    assert [draft.name for draft in drafts("swe-agent", path)] == ["i-attempt-1", "i-attempt-2"]
+    assert the_draft("swe-agent", written(tmp_path, "i.traj", {**attempts, **swe_agent()})).lost["other attempts"] == 1
+
+
+def test_older_steps_of_swe_agent_are_command_lines(tmp_path: Path) -> None:
+    data = swe_agent()
+    for item in data["history"]:
+        item.pop("tool_calls", None)
+    data["trajectory"].insert(
+        1, {"action": "", "observation": "Say one command.", "response": "Hm.", "thought": "Hm.", "state": "{}"}
+    )
+    data["history"].insert(4, {"role": "assistant", "content": "Hm.", "action": ""})
+    run = imported("swe-agent", written(tmp_path, "run.traj", data), tmp_path / "run")
+    assert [turn.code for turn in run.turns] == [CODE, "", ""]
+    assert run.turns[1].replies == ("Say one command.",)
+    assert run.status.submitted
+
+
+# .eval files
+
+
+def eval_file(path: Path, method: int = zipfile.ZIP_DEFLATED, sample: bytes | None = None) -> Path:
+    log = inspect()
+    sample = json.dumps(log.pop("samples")[0]).encode() if sample is None else sample
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("header.json", json.dumps(log))
+        archive.writestr("samples/1_epoch_2.json", sample)
+        archive.writestr("../../escape.json", "{}")
+    return path
+
+
+def test_an_eval_file_reads_as_its_json(tmp_path: Path) -> None:
+    packed = the_draft("inspect", eval_file(tmp_path / "a.eval"))
+    plain = the_draft("inspect", written(tmp_path, "a.json", inspect()))
+    assert (packed.messages, packed.events(), packed.name) == (plain.messages, plain.events(), plain.name)
+    assert not (tmp_path.parent / "escape.json").exists()
+
+
+def test_a_zip_bomb_is_refused_unopened(tmp_path: Path) -> None:
+    (error,) = drafts("inspect", eval_file(tmp_path / "a.eval", sample=b" " * (64 << 20)))
+    assert "claims 67,108,864 bytes" in str(error)
+
+
+def test_a_cut_eval_file_is_an_error(tmp_path: Path) -> None:
+    path = eval_file(tmp_path / "a.eval")
+    path.write_bytes(path.read_bytes()[:-40])
+    assert "is no zip file" in str(drafts("inspect", path)[0])
+
+
+def zstandard_eval(path: Path, wrong: bool = False) -> Path:
+    """A .eval as newer versions of Inspect pack it: method 93, which this interpreter's zipfile cannot write."""
+    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed: Zstandard logs go untested")
+    log = inspect()
+    members = {
+        "samples/1_epoch_2.json": json.dumps(log.pop("samples")[0]).encode(),
+        "header.json": json.dumps(log).encode(),
+    }
+    body, directory = b"", b""
+    for name, data in members.items():
+        packed, key, at = zstandard.ZstdCompressor().compress(data), name.encode(), len(body)
+        fields = (93, 0, 33, zlib.crc32(data) ^ wrong, len(packed), len(data), len(key), 0)
+        body += (
+            struct.pack("<4s2B4HL2L2H", b"PK\x03\x04", 20, 0, 0, *fields[:1], *fields[1:3], *fields[3:]) + key + packed
+        )
+        directory += (
+            struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", 20, 3, 20, 0, 0, *fields[:3], *fields[3:7], 0, 0, 0, 0, 0, at)
+            + key
+        )
+    tail = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 2, 2, len(directory), len(body), 0)
+    path.write_bytes(body + directory + tail)
+    return path
+
+
+def test_logs_packed_with_zstandard(tmp_path: Path) -> None:
+    assert the_draft("inspect", zstandard_eval(tmp_path / "a.eval")).turns == 2
+    assert "checksum" in str(drafts("inspect", zstandard_eval(tmp_path / "b.eval", wrong=True))[0])
+
+
+# Hostile input
+
+
+WRONG: list[Any] = [
+    pytest.param("", "is empty", id="empty"),
+    pytest.param("null", "", id="null"),
+    pytest.param("[]", "", id="empty list"),
+    pytest.param("[[[1]]]", "", id="numbers"),
+    pytest.param(
+        '{"messages": 3, "eval": 1, "trajectory": "x", "history": {}}', "", id="keys of every format, wrong values"
+    ),
+    pytest.param('{"messages": [{"role": "user", "con', "is not JSON", id="cut"),
+    pytest.param("[" * 5000, "", id="deep"),
+    pytest.param("\x00\x01\x02", "is not JSON", id="binary"),
+]
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+@pytest.mark.parametrize(("text", "says"), WRONG)
+def test_wrong_files_are_errors_of_one_line(format: str, text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / SAMPLES[format][1]
+    path.write_text(text, encoding="utf-8")
+    found = drafts(format, path)
+    assert found
+    assert all(isinstance(item, InputError) for item in found)
+    assert says in str(found[0])
+    assert all("\n" not in str(item) and str(path) in str(item) for item in found)
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+@pytest.mark.parametrize("other", SAMPLES)
+def test_files_of_other_formats_never_crash_a_reader(format: str, other: str, tmp_path: Path) -> None:
+    make, name = SAMPLES[other]
+    for item in drafts(format, written(tmp_path, name, make())):
+        assert isinstance(item, Draft | InputError)
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+def test_values_of_any_type_never_crash_a_reader(format: str, tmp_path: Path) -> None:
+    """One value after the other is put where it does not belong."""
+    make, name = SAMPLES[format]
+    odd = [None, True, -1, 10**400, 1e308, "", "x", [], [None, 3, "x", []], {}, {"type": 3}]
+    rng = random.Random(1)
+    for _ in range(150):
+        data = json.loads(json.dumps(make()))
+        _put(data, rng, odd)
+        for item in drafts(format, written(tmp_path, name, data)):
+            if isinstance(item, Draft):
+                to_openai(item), to_anthropic(item)
+                if item.turns:
+                    load_run(save_run(item, tmp_path / "run", tmp_path, force=True))
+
+
+def _put(data: Any, rng: random.Random, odd: list[Any]) -> None:
+    """Replace one value somewhere in the tree."""
+    while True:
+        key = rng.choice(list(data) if isinstance(data, dict) else range(len(data)))
+        if not isinstance(data[key], dict | list) or not data[key] or rng.random() < 0.2:
+            data[key] = rng.choice(odd)
+            return
+        data = data[key]
+
+
+def test_broken_lines_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines_of([openai()]) + '{"messages": [\n' + lines_of([openai()]), encoding="utf-8")
+    first, second, third = drafts("openai", path)
+    assert (first.name, third.name) == ("a-1", "a-3")
+    assert "line 2" in str(second)
+
+
+def test_formats_that_are_easily_mixed_up_name_each_other(tmp_path: Path) -> None:
+    assert "`anthropic`" in str(drafts("openai", written(tmp_path, "a.json", anthropic()))[0])
+    assert "`openai`" in str(drafts("anthropic", written(tmp_path, "a.json", openai()))[0])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        pytest.param("../../etc/passwd", "etc-passwd", id="path"),
+        pytest.param("/abs", "abs", id="absolute"),
+        pytest.param("a\\b:c*?", "a-b-c", id="signs that other systems mind"),
+        pytest.param("a\x00\x1b[31m\nb", "a-31m-b", id="control characters"),
+        pytest.param(".hidden", "hidden", id="hidden"),
+        pytest.param("..", "run", id="dots"),
+        pytest.param("", "run", id="empty"),
+        pytest.param("x" * 5000, "x" * 100, id="long"),
+        pytest.param("日" * 100, "日" * 66, id="long in bytes"),
+    ],
+)
+def test_ids_become_names_that_are_safe(wanted: str, name: str) -> None:
+    assert safe_name(wanted) == name
+
+
+@given(st.lists(st.text(max_size=20), max_size=30))
+def test_names_are_safe_and_never_alike(ids: list[str]) -> None:
+    names = Names()
+    made = [names.name(wanted) for wanted in ids]
+    assert len({name.casefold() for name in made}) == len(ids)
+    assert all(name and "/" not in name and not name.startswith(".") for name in made)
+
+
+# And back
+
+
+def test_chat_messages_come_back_as_they_were(tmp_path: Path) -> None:
+    data = openai()
+    data["messages"][2]["reasoning_content"] = "Hm."
+    data["messages"].insert(
+        2,
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": "u"}}],
+        },
+    )
+    data["messages"].append({"role": "developer", "content": "Shorter."})
+    path = save_run(the_draft("openai", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=False)
+    assert to_openai(the_draft("conversation", path)) == data
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(code=TEXT, out=TEXT, said=TEXT)
+def test_chat_round_trip_keeps_any_text(tmp_path: Path, code: str, out: str, said: str) -> None:
+    data = openai(code, out, said)
+    path = save_run(the_draft("openai", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=True)
+    assert to_openai(the_draft("conversation", path)) == data
+
+
+def test_messages_api_transcripts_come_back_as_they_were(tmp_path: Path) -> None:
+    data = anthropic()
+    data["messages"][2]["content"][0]["is_error"] = True
+    data["messages"][3]["content"][0]["text"] = "Done."
+    path = save_run(the_draft("anthropic", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=False)
+    assert to_anthropic(the_draft("conversation", path)) == data
+
+
+def test_parallel_answers_become_one_user_message() -> None:
+    draft = Draft("a", "x")
+    calls = [
+        {"id": i, "type": "function", "function": {"name": "f", "arguments": "{broken" if i == "b" else "{}"}}
+        for i in "ab"
+    ]
+    draft.messages = [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": i, "content": i} for i in "ab"),
+        {"role": "user", "content": "Go on."},
+    ]
+    reply, answer = to_anthropic(draft)["messages"]
+    assert [block["input"] for block in reply["content"]] == [{}, {"arguments": "{broken"}]
+    assert [block["type"] for block in answer["content"]] == ["tool_result", "tool_result", "text"]
+
+
+@pytest.mark.parametrize(
+    ("content", "back"),
+    [
+        pytest.param('{"exit_code": null, "stdout": "a", "stderr": ""}', ("a", False), id="text alone"),
+        pytest.param(
+            '{"exit_code": null, "stdout": "", "stderr": "a", "is_error": true}', ("a", True), id="error text"
+        ),
+        pytest.param('{"exit_code": 0, "stdout": "a", "stderr": ""}', None, id="an exit code is kept"),
+        pytest.param('{"exit_code": null, "stdout": "a", "stderr": "b"}', None, id="two streams are kept"),
+        pytest.param('{"exit_code": null, "stdout": "", "stderr": "b"}', None, id="unmarked stderr is kept"),
+        pytest.param('{"exit_code": null, "stdout": "a", "stderr": "", "more": 1}', None, id="more keys are kept"),
+        pytest.param("{not json", None, id="other text"),
+    ],
+)
+def test_answers_go_back_as_plain_text_where_nothing_is_lost(content: str, back: Any) -> None:
+    assert plain_result(content) == (back or (content, False))
