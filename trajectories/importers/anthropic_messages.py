@@ -29,7 +29,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         if isinstance(item, InputError):
             yield item
             continue
-        several = isinstance(item.value, list) and bool(item.value) and not any("role" in object_of(v) for v in item.value)
+        several = (
+            isinstance(item.value, list) and bool(item.value) and not any("role" in object_of(v) for v in item.value)
+        )
         for position, value in enumerate(item.value if several else [item.value], 1):
             alone = item.line is None and not several
             name = path.stem if alone else f"{path.stem}-{item.line or position}"
