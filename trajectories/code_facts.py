@@ -469,7 +469,7 @@ class _Reader(Names):
                     and _names_a_value(name)
                 )
             )
-        if isinstance(node.func, ast.Call):
+        if isinstance(node.func, ast.Call | ast.Subscript):
             return self.no_grad > 0 and bool(node.args)
         if isinstance(node.func, ast.Attribute):
             if base in ("np", "numpy", "os", "plt", "pd", "random", "torch", "F", "json", "re"):

@@ -257,7 +257,7 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
         submits=any(a.kind == "submit" for a in turn.actions) or any(_SUBMIT_CALL.search(t) for t in executed_text),
         closing_message=message and last and bool(turn.text.strip()),
         message_only=message,
-        imports_only=bool(executed_text) and all(_imports_only(t) for t in executed_text),
+        imports_only=bool(executed_text) and not has_work and all(_imports_only(t) for t in executed_text),
         todo_done=any(_todo_done(a) for a in turn.actions),
         todo_only=bool(turn.actions) and all(a.kind == "todo" for a in turn.actions),
         failed=turn.failed,

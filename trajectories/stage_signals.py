@@ -189,8 +189,10 @@ def _planning(scene: Scene) -> Iterator[Reason]:
     fact, place = scene.facts, scene.place
     if fact.writes_plan:
         # In a mixed turn the part that takes most of the code decides.
-        share = fact.plan_lines / max(1, fact.plan_lines + fact.code_lines + fact.module_lines)
-        if place == "after":
+        share = _plan_share(fact)
+        if _keeps_books(scene):
+            yield "writes_plan", {"S1": 4.5}
+        elif place == "after":
             yield "writes_plan", {"S1": 1.5, "S5": 1.5 if fact.reads_outputs or scene.position > 0.75 else 0.0}
         elif fact.has("forward_pass", "loads_model", "loads_inputs", "writes_module", "installs_packages"):
             yield "writes_plan", {"S1": 1.0 + 3.0 * share}
@@ -210,6 +212,17 @@ def _planning(scene: Scene) -> Iterator[Reason]:
             yield "inspects_inputs", {"S3": 1.0, "S2": 0.8}
         else:
             yield "inspects_inputs", {"S2": 1.5, "S1": 0.5} if scene.planned else {"S1": 2.0}
+
+
+def _plan_share(fact: TurnFeatures) -> float:
+    return fact.plan_lines / max(1, fact.plan_lines + fact.code_lines + fact.module_lines)
+
+
+def _keeps_books(scene: Scene) -> bool:
+    """Results noted in the plan after the work, while the hand-over is still to come."""
+    fact = scene.facts
+    late = scene.place == "after" and scene.position <= 0.75
+    return late and fact.writes_plan and not fact.reads_outputs and _plan_share(fact) > 0.5
 
 
 def _setup(scene: Scene) -> Iterator[Reason]:
@@ -303,8 +316,10 @@ _KNOWN_WORK = (
 def _is_load_test(fact: TurnFeatures) -> bool:
     """One pass beside an environment check or a look at all inputs, or one of which only shapes are shown, asks
     whether model and data fit, not whether the result is right."""
-    if fact.cases_scope != "one" or fact.compares_candidates or fact.writes_outputs:
+    if fact.cases_scope not in ("one", "few") or fact.compares_candidates or fact.writes_outputs:
         return False
+    if fact.cases_scope == "few":
+        return fact.checks_environment and fact.inspects_shapes and not fact.shows_results
     if fact.checks_environment or fact.inputs_scope == "all":
         return True
     if not (fact.loads_inputs or fact.cases or fact.has("applies_module", "runs_script", "reads_outputs")):
@@ -326,7 +341,7 @@ def _handover(scene: Scene) -> Iterator[Reason]:
     if scene.stranded:
         # The last full run failed: until something is checked, this is still about getting it to run.
         yield "after_failed_full_run", {"S5": 1.0, "S4": 2.0 if scene.repairs and fact.module_only else 0.0}
-    elif not fact.has("installs_packages", "builds", "obtains_weights"):
+    elif not fact.has("installs_packages", "builds", "obtains_weights") and not _keeps_books(scene):
         # Nothing is run on everything again: what is looked at now is looked at to hand over.
         yield "after_last_full_run", {"S5": 3.0 if scene.benchmark else 2.0}
     if fact.checks_outputs:

@@ -101,6 +101,26 @@ OPTIONS = (
     "usage",
 )
 OUTPUTS = "/workspace/agents_outputs"
+NOTED = (
+    "bash",
+    "cat >> /workspace/plan/plan.md <<'EOF'\n## Results\n| case | mean |\n| 1 | 0.5 |\n| 2 | 0.4 |\nEOF",
+    "",
+)
+SPECIAL = (
+    "python",
+    HEAD
+    + "print(torch.__version__, torch.cuda.is_available())\nfor c in ('case_0002', 'case_0005'):\n"
+    + FORWARD
+    + "    print(c, a.shape, y.shape)\n",
+    "",
+)
+PACKED = (
+    "python",
+    HEAD
+    + "def pred(net, x):\n    with torch.no_grad(): return net[0](x)\nfor c in ('case_0002', 'case_0005'):\n"
+    + "    print(pred((m, 'a'), torch.from_numpy(np.load(f'/data/public/{c}/ldct.npy'))).mean())\n",
+    "",
+)
 TOOL_ONE = ("bash", f"python /opt/f.py /data/public/case_0001/ldct.npy {OUTPUTS}/case_0001/enhanced.npy", "")
 TOOL_ALL = (
     "bash",
@@ -156,6 +176,10 @@ STORIES = [
     pytest.param([LISTING, PLAN, TOOL_HELP, (TOOL_ONE[0], "# S4 inference\n" + TOOL_ONE[1], ""), TOOL_ALL, SUBMIT], "1 1 2 3 4 5", id="one case is a pilot, whatever the comment says"),
     pytest.param([LISTING, PLAN, ENVIRONMENT, OWN, OWN_DUMMY, OWN_PILOT, OWN_BATCH, VERIFY, SUBMIT], "1 1 2 2 2 3 4 5 5", id="own method: made-up input, pilot, batch"),
     pytest.param([LISTING, PLAN, OWN, OWN_PILOT, OWN_BATCH, OWN_FAILED, OWN_PILOT, OWN_AGAIN, VERIFY, SUBMIT], "1 1 2 3 4 4 3 4 5 5", id="own method: repaired batch, a try on two cases between"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, NOTED, VERIFY, VERIFY, SUBMIT], "1 1 2 3 4 1 5 5 5", id="results noted in the plan, hand-over still to come"),
+    pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, VERIFY, SUBMIT, NOTED], "1 1 2 3 4 5 5 5", id="results noted in the plan at the end"),
+    pytest.param([LISTING, PLAN, SPECIAL, PILOT, BATCH, SUBMIT], "1 1 2 3 4 5", id="versions and shapes of odd cases"),
+    pytest.param([LISTING, PLAN, LOAD, PACKED, BATCH, SUBMIT], "1 1 2 3 4 5", id="a net handed around in a tuple"),
     pytest.param([LISTING, PLAN, LOAD, SHOWN, BATCH, SUBMIT], "1 1 2 3 4 5", id="a result that is looked at is a pilot"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, ("bash", "nohup python /workspace/all.py > all.log 2>&1 &", ""), BATCH, ("bash", "sleep 60; tail -n 3 /workspace/all.log", ""), SUBMIT], "1 1 2 3 4 4 4 5", id="watching progress"),
 ]  # fmt: skip
