@@ -109,32 +109,75 @@ def blocked(code, text=BLOCK):
 
 
 SHIPPED = {"extra": "RULES. The weights stay as shipped; nothing is adapted on the evaluation cases."}
-REFIT = LOAD + "for m in net.modules():\n    if isinstance(m, BatchNorm2d):\n        m.reset_running_stats()\nnet.train()\nfor x in xs: net(x)\nnet.eval()\n"
+REFIT = (
+    LOAD
+    + "for m in net.modules():\n    if isinstance(m, BatchNorm2d):\n        m.reset_running_stats()\nnet.train()\nfor x in xs: net(x)\nnet.eval()\n"
+)
 SPLEEN = "def segment_spleen(hu, ckpt='spleen.pt', **cfg):\n    lo, hi = cfg.get('window', (-100, 200))\n    net = load(ckpt)\n    return net(hu, lo, hi)\n"
-SPLEEN_RUN = "from infer import segment_spleen\nOPTIONS = dict(tta=True)\n" + CASES + "    y = segment_spleen(x, {})\n" + SAVE
-CLIP = {"track": "enhancement", "task": "us-task", "extra": "OUTPUT. enhanced.npy from scan.npy alone: clip.npy must not enter the output."}
+SPLEEN_RUN = (
+    "from infer import segment_spleen\nOPTIONS = dict(tta=True)\n" + CASES + "    y = segment_spleen(x, {})\n" + SAVE
+)
+CLIP = {
+    "track": "enhancement",
+    "task": "us-task",
+    "extra": "OUTPUT. enhanced.npy from scan.npy alone: clip.npy must not enter the output.",
+}
 SITE = {"extra": "RULES. Do not use the field `site` of info.json."}
-VIEWS = {"track": "report_generation", "task": "cxr-task", "extra": "A study has one to three images; every listed image belongs to the report."}
+VIEWS = {
+    "track": "report_generation",
+    "task": "cxr-task",
+    "extra": "A study has one to three images; every listed image belongs to the report.",
+}
 ROI = {"extra": "INPUTS. /data/public/<case>/ct.nii.gz and roi.json (the box that marks the lesion to segment)."}
 
 
 def sized(claim, cut="sizes >= 26"):
     """A claim in the plan turn, and a batch that cuts by it."""
-    return [say(claim, "open('/workspace/plan/plan.md','w').write('# Plan')", "ok"), say("Run all.", BATCH + f"    keep = [i for i, s in enumerate(sizes) if {cut}]\n", GOOD_LOG), SUBMIT]
+    return [
+        say(claim, "open('/workspace/plan/plan.md','w').write('# Plan')", "ok"),
+        say("Run all.", BATCH + f"    keep = [i for i, s in enumerate(sizes) if {cut}]\n", GOOD_LOG),
+        SUBMIT,
+    ]
 
 
 def images(take):
-    return [say("Run.", LOAD + CASES + f"    m = json.load(open(p))\n{take}    open(f'/workspace/agents_outputs/{{pid}}/report.txt', 'w').write(text)\n", GOOD_LOG), SUBMIT]
+    return [
+        say(
+            "Run.",
+            LOAD
+            + CASES
+            + f"    m = json.load(open(p))\n{take}    open(f'/workspace/agents_outputs/{{pid}}/report.txt', 'w').write(text)\n",
+            GOOD_LOG,
+        ),
+        SUBMIT,
+    ]
 
 
 def labelled(code):
-    return [say("Look.", "ls /data/public", "\n".join(f"tile_{i:04d}" for i in range(1, 9)), language="bash"), say("Run.", LOAD + CASES + code + "\ndf.to_csv('/workspace/agents_outputs/predictions.csv')\n", tiles(lambda i: "LYM")), SUBMIT]
+    return [
+        say("Look.", "ls /data/public", "\n".join(f"tile_{i:04d}" for i in range(1, 9)), language="bash"),
+        say(
+            "Run.",
+            LOAD + CASES + code + "\ndf.to_csv('/workspace/agents_outputs/predictions.csv')\n",
+            tiles(lambda i: "LYM"),
+        ),
+        SUBMIT,
+    ]
 
 
-FIND = LOAD + "import glob, json\nfor p in sorted(glob.glob('/data/public/*/ct.png')):\n    b = net(load(p))\n    json.dump({'boxes': b}, open(f'/workspace/agents_outputs/{pid}/prediction.json', 'w'))\n    print(pid, len(b))\n"
+FIND = (
+    LOAD
+    + "import glob, json\nfor p in sorted(glob.glob('/data/public/*/ct.png')):\n    b = net(load(p))\n    json.dump({'boxes': b}, open(f'/workspace/agents_outputs/{pid}/prediction.json', 'w'))\n    print(pid, len(b))\n"
+)
 INPUTS = "import glob\nfor p in sorted(glob.glob('/data/public/*/mr.nii.gz')):\n    a = load(p); print(p, a.max(), np.median(a))\n"
-REPORT = LOAD + "import glob\nfor s in sorted(glob.glob('/data/public/tx_*')):\n    t = net(load(s))\n    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(t)\n    print(s, t)\n"
-ASK = LOAD + "import glob, json\nfor q in sorted(glob.glob('/data/public/q_*')):\n    a = net(load(q))\n    json.dump(a, open(f'/workspace/agents_outputs/{q}/answer.json', 'w'))\n    print(q, a)\n"
+REPORT = (
+    LOAD
+    + "import glob\nfor s in sorted(glob.glob('/data/public/tx_*')):\n    t = net(load(s))\n    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(t)\n    print(s, t)\n"
+)
+ASK = (
+    LOAD
+    + "import glob, json\nfor q in sorted(glob.glob('/data/public/q_*')):\n    a = net(load(q))\n    json.dump(a, open(f'/workspace/agents_outputs/{q}/answer.json', 'w'))\n    print(q, a)\n"
+)
 BY_CAMERA = "('A', 'ADI') 4\n('A', 'LYM') 3\n('A', 'STR') 2\n('A', 'TUM') 6\n('B', 'TUM') 9"
 
 
