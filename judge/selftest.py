@@ -10,7 +10,6 @@ runs beside it as the null model.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import math
 import string
@@ -21,6 +20,7 @@ from typing import Literal
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Action, Plan, Run, Segmentation, Turn
 from .base import JUDGED, Judge, StageReply, StageRequest, Usage
+from .batch import run_batch
 from .scorecard import CriterionResult
 from .selftest_runs import careless, diligent, segmentation_of
 
@@ -249,18 +249,15 @@ def _key(request: StageRequest) -> tuple[object, ...]:
 
 async def _run(judge: Judge, prepared: Sequence[Case], concurrency: int) -> tuple[tuple[Row, ...], Usage]:
     wanted = {_key(r): r for case in prepared for r in (case.base, case.changed)}
-    gate = asyncio.Semaphore(max(1, concurrency))
-
-    async def ask(request: StageRequest) -> StageReply:
-        async with gate:
-            return await judge.judge(request)
-
-    tasks = [asyncio.ensure_future(ask(request)) for request in wanted.values()]
-    try:
-        replies = dict(zip(wanted, await asyncio.gather(*tasks), strict=True))
-    finally:
-        for task in tasks:  # after an error nothing more is asked
-            task.cancel()
+    replies: dict[tuple[object, ...], StageReply] = {}
+    # After an error nothing more is asked, and calls under way end by themselves: to cancel them while litellm still
+    # prepares them in its thread would lose the coroutine that it makes there.
+    summary = await run_batch(
+        tuple(wanted.values()), judge.judge, concurrency=concurrency,
+        on_result=lambda request, reply: replies.update({_key(request): reply}),
+    )  # fmt: skip
+    if summary.interrupted:
+        raise KeyboardInterrupt
     usage = sum((reply.usage for reply in replies.values()), Usage())
     return tuple(_rows(prepared, replies)), usage
 
