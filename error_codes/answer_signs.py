@@ -33,19 +33,12 @@ _NO_DOUBT = re.compile(
 )
 
 
-def _after_write(ctx: CodeContext) -> list[int]:
-    final = ctx.final_write
-    return [] if final is None or not ctx.handed_over else [
-        f.turn for f in ctx.features if f.turn >= final and f.executed and not f.blocked
-    ]  # fmt: skip
-
-
 @detector("one_answer_for_all", code="E3", stage="S4", independence="from_trace")
 def one_answer_for_all(ctx: CodeContext) -> Iterable[Finding]:
     """Questions of all kinds, or at least eight of the same words, got one and the same answer."""
     if ctx.run.track != "vqa" or owns_up(ctx):
         return
-    for turn in _after_write(ctx):
+    for turn in ctx.after_write if ctx.handed_over else ():
         found = same_answer(rows_of(ctx.run, turn))
         if found:
             yield Finding(
@@ -68,7 +61,7 @@ def blank_answers(ctx: CodeContext) -> Iterable[Finding]:
     """The log shows many answers or texts without a word, and nothing was run again."""
     if ctx.run.track not in ("vqa", "report_generation") or owns_up(ctx):
         return
-    for turn in _after_write(ctx):
+    for turn in ctx.after_write if ctx.handed_over else ():
         table = rows_of(ctx.run, turn)
         blank = [row.case for row in table if _BLANK.search(row.rest[:600])]
         if len(table) >= 5 and len(blank) >= 0.2 * len(table):
@@ -85,7 +78,7 @@ def gibberish_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """Delivered texts repeat a word or an unknown token over and over."""
     if ctx.run.track not in ("vqa", "report_generation") or owns_up(ctx):
         return
-    for turn in _after_write(ctx):
+    for turn in ctx.after_write if ctx.handed_over else ():
         lines = [line for line in ctx.turn(turn).output.splitlines()[-3_000:] if _REPEATED.search(line[:2_000])]
         if len(lines) >= 2:
             yield Finding(
@@ -102,7 +95,7 @@ def labels_at_chance(ctx: CodeContext) -> Iterable[Finding]:
     names = classes(ctx.run.brief) if ctx.run.track == "classification" else ()
     if len(names) < 3 or owns_up(ctx):
         return
-    for turn in _after_write(ctx):
+    for turn in ctx.after_write if ctx.handed_over else ():
         for (name, place), column in columns(rows_of(ctx.run, turn)).items():
             values = list(column.values())
             named = _CONFIDENCE.match(name) or name.upper() in {n.upper() for n in names}
@@ -123,7 +116,7 @@ def class_left_empty(ctx: CodeContext) -> Iterable[Finding]:
     allowed = allowed_labels(ctx.run.brief) if ctx.run.track == "segmentation" else frozenset()
     if len(allowed) < 3 or owns_up(ctx):
         return
-    for turn in _after_write(ctx):
+    for turn in ctx.after_write if ctx.handed_over else ():
         held = {row.case: found for row in rows_of(ctx.run, turn) if (found := labels_held(row.rest, allowed))}
         if len(held) < 4:
             continue

@@ -10,8 +10,8 @@ from statistics import median
 from .case_tables import Row, columns, cross_counts, joined, outliers, rows_of
 from .class_signs import classes
 from .context import CodeContext
+from .reactions import names_case
 from .registry import Finding, detector
-from .signs import names_case
 
 _COUNTED = re.compile(
     r"^(?:detected|detections?|found|reported|kept|predicted|predictions?|boxes|box|candidates?|components?|instances?|objects?|hits?"

@@ -23,6 +23,8 @@ def names_weights(code: str, stem: str) -> bool:
     return re.search(rf"(?<![\w.-]){name}\.[a-z]\w{{1,11}}\b|['\"/]{name}['\"/]", code) is not None
 
 
+MAX_LINES = 3_000
+"""Lines read per turn: from the end, where the results are."""
 _PLACED = re.compile(r"\b(?:cp|mv|rsync)\s[^\n]{1,300}[\s/]agents_outputs/")
 """Outputs put in place by a shell command rather than written by code."""
 
@@ -100,6 +102,18 @@ class CodeContext:
     def handed_over(self) -> bool:
         """The run ended by the agent's own decision, not by a breach, a kill or the turn limit."""
         return self.run.status.ended in ("submitted", "stopped")
+
+    @cached_property
+    def after_write(self) -> tuple[int, ...]:
+        """The last write and the executed turns after it."""
+        start = self.final_write
+        return () if start is None else tuple(
+            f.turn for f in self.features if f.turn >= start and f.executed and not f.blocked
+        )  # fmt: skip
+
+    def lines(self, turn: int, width: int = 600) -> list[str]:
+        """The last `MAX_LINES` lines of a turn's output, cut at `width` characters."""
+        return [line[:width] for line in self.turn(turn).output.splitlines()[-MAX_LINES:]]
 
     def text_from(self, first: int, last: int | None = None) -> str:
         """What the agent wrote in these turns (both ends included)."""

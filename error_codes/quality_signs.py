@@ -43,30 +43,9 @@ _NAN_COUNT = re.compile(
     r"\b(?:nan|inf|non[- _]?finite)s?\b(?:[ _](?:pixels?|voxels?|values?|count))?\s{0,3}[:=]?\s{0,3}([1-9]\d{0,8})\b(?!\.\d)",
     re.I,
 )
-_RATIO = r"(\d{1,5})\s{0,2}(?:of|/|out of)\s{0,2}(\d{1,5})\b"
-_AGREE = re.compile(
-    rf"\b(?:agree\w{{0,6}}|same (?:label|answer|class|result)s?|concordan\w{{1,3}})\b[^\d\n]{{0,40}}{_RATIO}",
-    re.IGNORECASE,
-)
-_AGREE_AFTER = re.compile(rf"(?<![\d.]){_RATIO}\s{{1,3}}(?:\w{{1,12}} ){{0,2}}(?:agree|the same)\b", re.IGNORECASE)
-_DISAGREE = re.compile(rf"\b(?:disagree\w{{0,6}}|conflict\w{{0,3}}|flipped)\b[^\d\n]{{0,40}}{_RATIO}", re.IGNORECASE)
-_AGREEMENT = re.compile(r"\bagreement\b[^\d\n]{0,30}(0?\.\d{1,4}|\d{1,2}(?:\.\d{1,2})?\s?%)", re.IGNORECASE)
-_ABOUT_FORM = re.compile(r"\b(?:shapes?|affines?|headers?|names?|ids?|files?|columns?|dtypes?|keys?)\b", re.IGNORECASE)
-_SPOKEN_AGREEMENT = re.compile(
-    r"\b(?:dis)?agree\w{0,6}|\bdiffer\w{0,5}|\bbaseline|\bconflict|\bweak(?:er)?\b|\bcross-check", re.I
-)
 _PROBABILITY = re.compile(r"\b([A-Za-z][A-Za-z_]{3,40})['\"]?\s{0,2}[:=]?\s{0,2}(0?\.\d{1,6}|1\.0{1,6})(?![\d.])")
 _SIDE = frozenset({"left", "right", "upper", "lower", "mild", "severe", "acute", "prob", "score", "class", "conf"})
 _NEGATED = re.compile(r"\b(?:no|not|without|absent|negative|clear|never)\b", re.IGNORECASE)
-
-
-def _lines(ctx: CodeContext, turn: int) -> list[str]:
-    return [line[:600] for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:]]
-
-
-def _after_write(ctx: CodeContext) -> list[int]:
-    final = ctx.final_write
-    return [] if final is None else [f.turn for f in ctx.features if f.turn >= final and f.executed and not f.blocked]
 
 
 @detector("worse_than_input", code="E3", stage="S4", independence="from_trace")
@@ -74,10 +53,10 @@ def worse_than_input(ctx: CodeContext) -> Iterable[Finding]:
     """The run's own figures say that most outputs are noisier than their inputs, or on another intensity scale."""
     if ctx.run.track != "enhancement" or not ctx.handed_over or owns_up(ctx):
         return
-    for turn in _after_write(ctx):
+    for turn in ctx.after_write:
         worse: dict[str, list[tuple[float, float]]] = {}
         total: dict[str, int] = {}
-        for line in _lines(ctx, turn):
+        for line in ctx.lines(turn):
             for name, before, after in _before_after(line):
                 total[name] = total.get(name, 0) + 1
                 if _is_worse(name, before, after):
@@ -109,7 +88,7 @@ def numeric_warning_ignored(ctx: CodeContext) -> Iterable[Finding]:
     final = ctx.final_write
     if final is None or not ctx.handed_over or ctx.run.track is None:
         return
-    match = _WARNING.search("\n".join(_lines(ctx, final)))
+    match = _WARNING.search("\n".join(ctx.lines(final)))
     if match is None or _SPOKEN.search(ctx.text_from(final)[-200_000:]) or _TESTED.search(ctx.turn(final).code):
         return
     if not any(_TESTED.search(turn.code) for turn in ctx.run.turns[final:]):
@@ -130,7 +109,7 @@ def warning_silenced(ctx: CodeContext) -> Iterable[Finding]:
     for turn in range(1, final + 1):
         if not ctx.feature(turn).executed or not open_logs:
             continue
-        output = "\n".join(_lines(ctx, turn))
+        output = "\n".join(ctx.lines(turn))
         warned = re.search(r"divide by zero encountered in log\w{0,3}", output)
         count = _NAN_COUNT.search(output)
         if warned and (count or "nan" in code):
@@ -143,48 +122,12 @@ def warning_silenced(ctx: CodeContext) -> Iterable[Finding]:
             return
 
 
-@detector("disagreement_ignored", code="E3", stage="S5", independence="from_trace")
-def disagreement_ignored(ctx: CodeContext) -> Iterable[Finding]:
-    """A second method or pass, held against the final outputs, disagrees on many cases, and nobody said or did anything."""
-    if ctx.run.track is None or not ctx.handed_over or ctx.run.track in ("enhancement", "synthesis"):
-        return
-    for turn in _after_write(ctx):
-        for line in _lines(ctx, turn):
-            share = None if _ABOUT_FORM.search(line) else disagreement(line)
-            if share is None or share < 0.35 or ctx.stage(turn) not in ("S4", "S5"):
-                continue
-            later = any(t > turn for t in ctx.model_turns)
-            if not later and not _SPOKEN_AGREEMENT.search(ctx.text_from(turn + 1)[-200_000:]):
-                yield Finding(
-                    tuple(sorted({turn, ctx.last})),
-                    f"Two ways of getting the results disagree ({' '.join(line.split())[:80]}), and it was passed over.",
-                    0.65,
-                )
-                return
-
-
-def disagreement(line: str) -> float | None:
-    """Share of at least six cases on which two methods disagree, as a line states it; None where it does not."""
-    for pattern, turned in ((_AGREE, True), (_AGREE_AFTER, True), (_DISAGREE, False)):
-        match = pattern.search(line)
-        if match and 6 <= int(match[2]) >= int(match[1]):
-            if turned and re.search(r"\bdisagree|\bnot\b", line, re.IGNORECASE):
-                continue
-            share = int(match[1]) / int(match[2])
-            return 1 - share if turned else share
-    match = _AGREEMENT.search(line)
-    if match:
-        number = float(match[1].rstrip("% "))
-        return 1 - (number / 100 if match[1].endswith("%") else number)
-    return None
-
-
 @detector("finding_left_out", code="E3", stage="S4", independence="from_trace")
 def finding_left_out(ctx: CodeContext) -> Iterable[Finding]:
     """Reports: a finding that the encoder gives as likely is absent or denied in the text beside it; other texts do word it."""
     if ctx.run.track != "report_generation" or ctx.final_write is None or not ctx.handed_over or owns_up(ctx):
         return
-    for turn in _after_write(ctx):
+    for turn in ctx.after_write:
         hits: dict[str, int] = {}
         missed: dict[str, list[str]] = {}
         denied: set[str] = set()

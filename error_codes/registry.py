@@ -61,6 +61,7 @@ MODULES = (
     "case_signs",
     "answer_signs",
     "quality_signs",
+    "disagreements",
     "deliverables",
     "harness",
 )

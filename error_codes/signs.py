@@ -1,6 +1,6 @@
 """Signs of trouble that a run printed: zero counts, constants, NaN, fallbacks, one class only, weights not loaded.
 
-A sign is only what stood in the environment's answer; whether somebody reacted to it is `answered`.
+A sign is only what stood in the environment's answer; whether somebody reacted to it is `reactions.answered`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
-from .class_signs import balanced, classes, distributions, never_given, one_class
+from .class_signs import balanced, classes, never_given, one_class
 from .context import CodeContext
 
 MAX_LINES = 3_000
@@ -52,7 +52,7 @@ _UNLOADED = re.compile(
     r"newly initialized|weights of .{1,200} were not initialized|missing_keys=\[['\"]|_IncompatibleKeys\(missing_keys=\[['\"]"
     r"|size mismatch for .{1,120} ignor|\bmissing(?:[ _]keys)?\W{0,4}[1-9]\d{0,4}\b[^\n]{0,20}\bunexpected"
 )
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?%?(?![\w])")
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?%?(?![\w])")
 _VARYING = re.compile(
     r"(?:token\w{0,3}|mean|std|sigma|score|prob\w{0,8}|conf\w{0,8}|area|volume|dice|acc\w{0,6}|loss|voxels?|ssim|psnr|words?|chars?|len(?:gth)?|margin)"
     r"\W{0,4}$", re.IGNORECASE)  # fmt: skip
@@ -264,9 +264,9 @@ def _constant(turn: int, lines: list[str]) -> Iterator[Sign]:
     """A quantity that should vary from case to case and is printed with one and the same value throughout."""
     groups: dict[str, list[list[str]]] = defaultdict(list)
     for line in lines:
-        skeleton = _NUMBER.sub("#", line)
+        skeleton = NUMBER.sub("#", line)
         if "#" in skeleton and len(skeleton) < 200:
-            groups[skeleton].append(_NUMBER.findall(line))
+            groups[skeleton].append(NUMBER.findall(line))
     for skeleton, rows in groups.items():
         if len(rows) < 5:
             continue
@@ -285,8 +285,8 @@ def _linear(turn: int, lines: list[str]) -> Iterator[Sign]:
     """A running total that grows by exactly the same amount per item: every item counted the same."""
     groups: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for line in lines:
-        skeleton = _NUMBER.sub("#", line)
-        numbers = _NUMBER.findall(line)
+        skeleton = NUMBER.sub("#", line)
+        numbers = NUMBER.findall(line)
         if 2 <= len(numbers) <= 6 and len(skeleton) < 200 and not any("%" in n for n in numbers):
             groups[skeleton].append(tuple(map(float, numbers)))
     for skeleton, rows in groups.items():
@@ -319,7 +319,7 @@ def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
     """Two differently named rows of results that agree in every one of at least three fine numbers."""
     seen: dict[tuple[str, ...], str] = {}
     for line in lines:
-        numbers = tuple(n for n in _NUMBER.findall(line) if len(n.partition(".")[2]) >= 3)
+        numbers = tuple(n for n in NUMBER.findall(line) if len(n.partition(".")[2]) >= 3)
         if len(numbers) < 3 or len(set(numbers)) < 3:
             continue
         name = " ".join(re.findall(r"[A-Za-z][\w-]{2,}", line[: line.find(numbers[0])]))[:60].lower()
@@ -329,99 +329,8 @@ def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
             return
 
 
-_MENTION = {
-    "never": re.compile(r"\b(?:no|zero|never|none of|not (?:found|detected)|without any|only)\b", re.IGNORECASE),
-    "zero": re.compile(
-        r"\b(?:zero|empty|absent|tumou?r-free|free of|without (?:a |any )?(?:tumou?r|lesion|nodule|mask)"
-        r"|no (?:\w+ ){0,2}(?:tumou?r|lesion|voxels?|mask|box(?:es)?|detections?|findings?|positives?|nodules?|objects?)"
-        r"|very (?:small|few)|tiny|outlier|only \d+ (?:voxels|pixels|boxes))\b", re.IGNORECASE),
-    "nan": re.compile(r"\bnan|not a number|infinit|empty|undefined", re.IGNORECASE),
-    "constant": re.compile(r"\b(?:constant|identical|same (?:value|number)|every(?:thing| \w+) (?:is|has|gets)|suspicious|cannot be right)\b", re.I),
-    "twins": re.compile(r"\b(?:identical|same (?:values?|results?|numbers?|accuracy)|no difference|equal(?:s|ly)?|indistinguishable)\b", re.I),
-    "one_class": re.compile(r"\b(?:one class|single class|all (?:cases|tiles|images|answers) (?:are|as|get)|only (?:one )?class|imbalance|collaps)", re.I),
-    "same_box": re.compile(r"\b(?:same box|identical|whole[- ]image|full[- ]image|entire image|every box|cannot be right|suspicious)\b", re.I),
-    "same_text": re.compile(r"\b(?:same (?:text|report|wording)|identical|duplicat\w{1,4}|repeated|repetit\w{1,4}|collaps\w{1,4}|suspicious)\b", re.I),
-    "unloaded": re.compile(r"\b(?:newly initiali[sz]ed|missing keys|not (?:been )?loaded|random(?:ly)? initiali|(?:keys?|weights?|heads?|layers?)\b[^.\n]{0,60}\bexpected|expected\b[^.\n]{0,60}\b(?:keys?|weights?|heads?)|head is)\b", re.IGNORECASE),
-}  # fmt: skip
-
-
-def answered(ctx: CodeContext, sign: Sign) -> bool:
-    """Whether somebody reacted: the step was run again without the sign, or the agent spoke about it.
-
-    A fallback is only answered by a run without it: to mention wrong answers and to hand them in is no reaction.
-    """
-    if _rerun_without(ctx, sign):
-        return True
-    pattern = _MENTION.get(sign.kind)
-    if pattern is None:
-        return False
-    first = ctx.model_turns[0] if ctx.model_turns else sign.turn
-    # A sign that was foreseen and explained before the batch is known, not overlooked.
-    words = ctx.text_from(min(first, sign.turn))
-    if sign.kind == "never" and ctx.run.track == "classification" and balanced(ctx.run.brief):
-        return all(_found_later(ctx, sign.turn, name) for name in sign.subject)  # words cannot undo what the brief says
-    if sign.kind == "never":
-        return any(_said_of(name, pattern, words) or _found_later(ctx, sign.turn, name) for name in sign.subject)
-    if pattern.search(words):
-        return True
-    if sign.kind == "one_class" and len(sign.subject) > 1:  # of a part of the cases: lifted when all classes come up
-        return _all_classes_later(ctx, sign)
-    return any(names_case(case, words) for case in sign.subject)
-
-
-def _all_classes_later(ctx: CodeContext, sign: Sign) -> bool:
-    for turn in ctx.run.turns[sign.turn - 1 :]:
-        lines = [line[:600] for line in turn.output.splitlines()[-MAX_LINES:]]
-        if any(all(counts.get(name) for name in sign.subject) for counts in distributions(lines, sign.subject)):
-            return True
-        given = {n for n in sign.subject for line in lines if case_of(line) and re.search(rf"\b{re.escape(n)}\b", line)}
-        if turn.index > sign.turn and len(given) > 1 and len(given) * 2 > len(sign.subject):
-            return True
-    return False
-
-
-def _said_of(name: str, pattern: re.Pattern[str], words: str) -> bool:
-    return any(
-        re.search(rf"\b{re.escape(name)}\b", part, re.I) and pattern.search(part) for part in re.split(r"[.\n]", words)
-    )
-
-
-def _found_later(ctx: CodeContext, turn: int, name: str) -> bool:
-    found = re.compile(rf"\b{re.escape(name)}['\"]?\s{{0,3}}[:=]?\s{{0,3}}[1-9]", re.IGNORECASE)
-    return any(found.search(ctx.turn(t).output[-60_000:]) for t in ctx.model_turns if t > turn)
-
-
-def names_case(case: str, words: str) -> bool:
-    """Whether words name a case: by its id, or by its number ("patients 3 and 6", "case 03")."""
-    number = re.search(r"0*(\d{1,8})$", case)
-    if re.search(rf"\b{re.escape(case)}\b", words, re.IGNORECASE):
-        return True
-    short = (
-        rf"\b(?:P|patient|case|image|study|question|q|tile|slice|subject)s?[ _#]?0{{0,7}}{number[1]}\b"
-        if number
-        else None
-    )
-    return bool(short and re.search(short, words, re.IGNORECASE))
-
-
-def _rerun_without(ctx: CodeContext, sign: Sign) -> bool:
-    """A later turn ran the model or wrote outputs again, printed results, and the sign was not among them."""
-    for turn in ctx.model_turns:
-        if turn <= sign.turn or turn in ctx.failed_turns:
-            continue
-        lines = [line[:600] for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:] if line.strip()]
-        repeats = {"zero": _zero, "nan": _nan, "constant": _either, "twins": _twins, "unloaded": _unloaded}
-        again = list(repeats[sign.kind](turn, lines)) if sign.kind in repeats else list(_fallback(ctx, turn, lines))
-        same_thing = sign.kind != "zero" or any(_COUNT.search(line) for line in lines)
-        if not again and len(lines) >= 3 and same_thing and ctx.feature(turn).cases_scope in ("all", "few"):
-            # Only a run that would have printed the sign can lift it.
-            return sign.kind in ("fallback", "zero", "constant", "nan") and _prints_alike(ctx, sign.turn, turn)
-    return False
-
-
-def _prints_alike(ctx: CodeContext, before: int, after: int) -> bool:
-    def words(turn: int) -> set[str]:
-        return set(re.findall(r"[A-Za-z]{3,20}", _NUMBER.sub("", ctx.turn(turn).output[-6_000:]).lower()))
-
-    left, right = words(before), words(after)
-    return bool(left and right) and len(left & right) / len(left | right) >= 0.4
+def prints_sign(ctx: CodeContext, kind: str, turn: int, lines: list[str]) -> tuple[bool, bool]:
+    """Whether these lines show a sign of this kind, and whether they could have: they print the same sort of thing."""
+    repeats = {"zero": _zero, "nan": _nan, "constant": _either, "twins": _twins, "unloaded": _unloaded}
+    found = repeats[kind](turn, lines) if kind in repeats else _fallback(ctx, turn, lines)
+    return next(found, None) is not None, kind != "zero" or any(_COUNT.search(line) for line in lines)

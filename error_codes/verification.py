@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .context import CodeContext, names_weights
+from .context import CodeContext
+from .reactions import answered
 from .registry import Finding, detector
-from .signs import Sign, answered, signs
+from .signs import Sign, signs
 
 _CLAIM = re.compile(
     r"\b(?:verified|validated|double[- ]checked|cross-checked|confirmed|fully tested|sanity[- ]checked)\b",
@@ -46,25 +47,6 @@ _PROMISED = re.compile(
     r"^[^\n]{0,200}\b(?:verif\w{1,7}|check)\b[^\n]{0,80}\b(?:files?|outputs?|masks?|shapes?|json|csv|affine|dtype|rows?|schema|format)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-WEIGHT = re.compile(r"([\w.-]{1,60})\.(?:pt|pth|onnx|ckpt|safetensors|h5)\b")
-_DIVISOR = re.compile(
-    r"\b(?:HU|intensit\w{1,4}|values?|pixels?|input|x|RGB|grey|gray)\s{0,2}/\s{0,2}(\d{2,5})\b", re.IGNORECASE
-)
-_WINDOW = re.compile(
-    r"\b(?:clip\w{0,4}|window\w{0,3})\b[^|\n]{0,30}\[\s{0,2}(-?\d{2,5})\s{0,2},\s{0,2}(-?\d{2,5})\s{0,2}\]",
-    re.IGNORECASE,
-)
-_UNIT = re.compile(
-    r"\b(?:RGB|grey|gray|image|input|pixel\w{0,8})\b[^|;\n]{0,40}\bin \[0(?:\.0)?,\s{0,2}1(?:\.0)?\]|\bRGB \[0,\s{0,2}1\]",
-    re.I,
-)
-_SCALES = re.compile(
-    r"255|/=?\s{0,2}(?:\d+\.|[a-z_.]{1,20}max)|ToTensor|to_tensor|img_as_float|rescale|normali[sz]e|1/255|0\.0039|\.max\(",
-    re.I,
-)
-_CLASS_DOC = re.compile(r"class (\w{2,40})\([^)]{0,60}\):\s{1,12}(?:r?\"\"\"|#)([^\n]{1,300})")
-_ORDER = re.compile(r"\border:?\s{1,3}((?:[\w-]{1,20},\s?){1,12}[\w-]{1,20})", re.IGNORECASE)
-QUOTED_LIST = re.compile(r"[\[(]((?:\s{0,8}['\"][\w -]{1,30}['\"]\s{0,4},?){2,13})\s{0,8}[\])]")
 MAX_ROWS = 2_000
 """Lines of one output that are read."""
 _IDS = re.compile(
@@ -218,48 +200,6 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
 
 
-@detector("input_convention_missed", code="E3", stage="S3", independence="from_trace")
-def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
-    """The card of the model states how its input is scaled, and the code that made the outputs does not do so."""
-    final = ctx.final_write
-    code = ctx.pipeline_code
-    if final is None or not code.strip():
-        return
-    for turn in ctx.run.turns[:final]:
-        if turn.output and (missed := _missed(turn.output, code)):
-            turns = [t for t in ctx.model_turns if ctx.stage(t) in ("S3", "S4")] or [final]
-            yield Finding(
-                tuple(sorted({*turns, *ctx.checks})),
-                f"The card asks for {missed}, the pipeline never does it, and no check of the outputs caught it.",
-                0.8,
-            )
-            return
-
-
-@detector("label_order_missed", code="E3", stage="S3", independence="from_trace")
-def label_order_missed(ctx: CodeContext) -> Iterable[Finding]:
-    """The card states the order of the model's labels, and the code maps the outputs in another order."""
-    final, code = ctx.final_write, ctx.pipeline_code
-    if final is None:
-        return
-    lists = [tuple(re.findall(r"['\"]([\w -]{1,30})['\"]", inner)) for inner in QUOTED_LIST.findall(code)]
-    for turn in ctx.run.turns[:final]:
-        for line in turn.output[:200_000].splitlines():
-            match = _ORDER.search(line[:600])
-            if match is None or not any(names_weights(code, stem) for stem in WEIGHT.findall(line[:600])):
-                continue
-            stated = tuple(name.strip() for name in match[1].split(","))
-            used = [names for names in lists if sorted(map(str.lower, names)) == sorted(map(str.lower, stated))]
-            if used and all(tuple(map(str.lower, names)) != tuple(map(str.lower, stated)) for names in used):
-                order = ", ".join(used[0])
-                yield Finding(
-                    (final, *ctx.checks),
-                    f"The card orders the labels {', '.join(stated)}, the code reads them as {order}.",
-                    0.8,
-                )
-                return
-
-
 @detector("orientation_ignored", code="E3", stage="S3", independence="from_trace")
 def orientation_ignored(ctx: CodeContext) -> Iterable[Finding]:
     """The headers printed show cases in different orientations, and the pipeline treats all alike."""
@@ -321,28 +261,3 @@ def admits(ctx: CodeContext) -> bool:
 def disowns(ctx: CodeContext) -> bool:
     """Whether the closing words themselves say that what was handed in is no answer of a model and falls short of the brief."""
     return _DISOWNED.search(ctx.closing) is not None
-
-
-def _missed(output: str, code: str) -> str:
-    """The input convention of a model that the code uses and does not follow; empty when all are followed."""
-    lines = [line[:600] for line in output[:200_000].splitlines()]
-    notes = [line for line in lines if any(names_weights(code, stem) for stem in WEIGHT.findall(line))]
-    notes += [doc for name, doc in _CLASS_DOC.findall(output[:200_000]) if re.search(rf"\b{name}\b", code)]
-    for note in notes:
-        for number in _DIVISOR.findall(note):
-            if not _has_number(code, number):
-                return f"input / {number}"
-        for low, high in _WINDOW.findall(note):
-            if not (_has_number(code, low) and _has_number(code, high)):
-                return f"clipping to [{low}, {high}]"
-        if _UNIT.search(note) and not _SCALES.search(code):
-            return "input in [0, 1]"
-    return ""
-
-
-def _has_number(code: str, number: str) -> bool:
-    value = number.lstrip("-")
-    forms = [re.escape(value), f"{int(value):_}"]
-    if value.strip("0") == "1":
-        forms += [rf"1e\+?0?{len(value) - 1}", "0?\\." + "0" * (len(value) - 2) + "1"]
-    return re.search(rf"(?<![\w.])(?:{'|'.join(forms)})(?:\.0*)?(?!\d)", code) is not None
