@@ -3,6 +3,7 @@
     kidney                     the word stands in id, agent, model, task, track or tier
     track:vqa  agent:gpt       the field holds the text, ignoring case; several of one field: any of them
     code:E3  code:none         that code fired; no code fired
+    text:monai  text:"no space left"    the agent wrote, ran or saw these words (looked up in the runs' files)
     S3<0.5  overall>=60        numbers: S1-S5, stage (the lowest), agentic, taskscore, overall, turns, failed, codes, cost
     unscored  contradictions   also: scored, waiting, error, marked, disqualified, unverified
     -tier:lite  -marked        a minus turns any of them round
@@ -21,6 +22,8 @@ from ..errors import AmbjudgeError
 from .rows import RunRow
 
 Predicate = Callable[[RunRow], bool]
+Holding = Callable[[str], Container[int]]
+"""From words to the numbers of the runs that hold them."""
 
 _TERM = re.compile(r'-?(?:[A-Za-z]\w*(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)')
 _COMPARISON = re.compile(r"^([A-Za-z]\w*)(<=|>=|<|>|=)(.*)$")
@@ -50,13 +53,13 @@ class QueryError(AmbjudgeError):
     """A filter that names something unknown or is not complete."""
 
 
-def compile_query(text: str, marked: Container[int] = ()) -> Predicate:
+def compile_query(text: str, marked: Container[int] = (), holding: Holding = lambda words: ()) -> Predicate:
     """The predicate of a filter; `marked` holds the numbers of marked rows. QueryError says what is wrong."""
     all_of: list[Predicate] = []
     any_of: dict[str, list[Predicate]] = {}
     for term in _TERM.findall(text):
         negative = term.startswith("-") and len(term) > 1
-        name, predicate = _term(term[1:] if negative else term, marked)
+        name, predicate = _term(term[1:] if negative else term, marked, holding)
         if negative:
             all_of.append(_not(predicate))
         elif name:
@@ -72,7 +75,14 @@ def compile_query(text: str, marked: Container[int] = ()) -> Predicate:
     return lambda row: all(test(row) for test in tests)
 
 
-def _term(term: str, marked: Container[int]) -> tuple[str, Predicate]:
+def words_sought(text: str) -> list[str]:
+    """What the `text:` terms of a filter look for, in order; those without a value left out."""
+    found = (_FACET.match(term.removeprefix("-")) for term in _TERM.findall(text))
+    words = (match.group(2).strip('"') for match in found if match and match.group(1).lower() == "text")
+    return [word for word in words if word]
+
+
+def _term(term: str, marked: Container[int], holding: Holding) -> tuple[str, Predicate]:
     """A facet's name ("" for what does not group) and its predicate."""
     if term.startswith('"'):
         return "", _word(term.strip('"'))
@@ -84,11 +94,13 @@ def _term(term: str, marked: Container[int]) -> tuple[str, Predicate]:
             raise QueryError(f"{name}: needs a value", f"e.g. {name}:{'E3' if name == 'code' else 'x'}")
         if name == "code":
             return name, _code(value)
+        if name == "text":
+            return name, _numbered(holding(value))
         if name not in TEXTS:
-            raise QueryError(f"no facet {name}:", _suggest(name, [*TEXTS, "code"]))
+            raise QueryError(f"no facet {name}:", _suggest(name, [*TEXTS, "code", "text"]))
         return name, _holds(TEXTS[name], value)
     if term.lower() == "marked":
-        return "", lambda row: row.number in marked
+        return "", _numbered(marked)
     return "", FLAGS.get(term.lower()) or _word(term)
 
 
@@ -130,6 +142,10 @@ def _comparison(name: str, sign: str, text: str) -> Predicate:
     }  # fmt: skip
     test = tests[sign]
     return lambda row: (value := field(row)) is not None and test(value)
+
+
+def _numbered(numbers: Container[int]) -> Predicate:
+    return lambda row: row.number in numbers
 
 
 def _not(predicate: Predicate) -> Predicate:

@@ -129,6 +129,8 @@ class RunScreen(Screen[None]):
         self.transcript.show(layout)
         if opened.run is not None and opened.run.turns:
             self.transcript.go_turn(1)
+            for words in self.app.runs_screen.sought[:1]:
+                self.transcript.search(words)
         self._rubric()
         self._headline()
         self._fill()

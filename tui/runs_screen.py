@@ -16,9 +16,10 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
+from .contents import Contents
 from .entry import Entry
 from .paint import safe, safe_line
-from .query import Predicate, compile_query
+from .query import Predicate, compile_query, words_sought
 from .rows import RunRow
 from .source import Collection
 from .table import COLUMNS, RunsTable, decimals
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from .panels import Line
 
 _FLUSH_S = 0.4
-"""Seconds between updates of the table while runs are scored."""
+"""Seconds between updates of the table while runs are scored or searched."""
+_TYPING_S = 0.15
+"""Seconds to wait for the next letter before runs are searched."""
 
 
 class RunsScreen(Screen[None]):
@@ -52,11 +55,13 @@ class RunsScreen(Screen[None]):
     def __init__(self, collection: Collection, views: Views, *, score: bool = True, query: str = "") -> None:
         super().__init__()
         self.collection, self.views, self._score, self._query = collection, views, score, query
+        self.contents = Contents(collection)
         self.rows: list[RunRow] = []
         self._predicate: Predicate = lambda row: True
         self.listed = False
         self._problem = ""
         self._message = ""
+        self._looking = ""
 
     def compose(self) -> ComposeResult:
         yield Static(safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title")
@@ -64,7 +69,7 @@ class RunsScreen(Screen[None]):
             yield Static("Filter /")
             yield Entry(
                 self._query,
-                placeholder="track:vqa code:E3 S3<0.5 -tier:lite unscored contradictions words",
+                placeholder='track:vqa code:E3 S3<0.5 -tier:lite unscored text:"out of memory" words',
                 id="filter",
                 compact=True,
             )
@@ -132,6 +137,7 @@ class RunsScreen(Screen[None]):
 
     def _all_listed(self) -> None:
         self.listed = True
+        self._look_up()
         if self.collection.skipped:
             self.notify(
                 f"{self.collection.skipped} scorecards could not be read and are left out",
@@ -165,12 +171,47 @@ class RunsScreen(Screen[None]):
 
     def _filter(self, text: str) -> None:
         try:
-            self._predicate = compile_query(text, self.table.marked)
+            self._predicate = compile_query(text, self.table.marked, self.contents.holding)
             self._problem = ""
         except AmbjudgeError as error:
             self._problem = str(error)
         else:
             self._apply()
+            self._look_up()
+        self._status()
+
+    @property
+    def sought(self) -> list[str]:
+        """The words that the filter looks for in the runs."""
+        return words_sought(self.query_one("#filter", Input).value)
+
+    def _look_up(self) -> None:
+        """Search the runs for the words of the filter, once all are listed; typing on begins anew."""
+        self.workers.cancel_group(self, "contents")
+        if self.sought and self.listed:
+            self.search_contents(list(self.rows), self.sought)
+        elif self._looking:
+            self._looking = ""
+            self._status()
+
+    @work(thread=True, group="contents", exclusive=True)
+    def search_contents(self, rows: list[RunRow], words: list[str]) -> None:
+        """The rows that hold the words appear as they are found."""
+        worker = get_current_worker()
+        time.sleep(_TYPING_S)
+        shown = time.monotonic()
+        for done, _ in enumerate(self.contents.search(rows, words), 1):
+            if worker.is_cancelled:
+                return
+            if time.monotonic() - shown > _FLUSH_S:
+                self.app.call_from_thread(self._found, f"searching {done:,} of {len(rows):,}")
+                shown = time.monotonic()
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._found, "")
+
+    def _found(self, looking: str) -> None:
+        self._looking = looking
+        self._apply()
         self._status()
 
     def _apply(self) -> None:
@@ -232,6 +273,8 @@ class RunsScreen(Screen[None]):
             bits.append(f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard")
         if self.table.sorted_by:
             bits.append(f"by {self.table.sorted_by}")
+        if self._looking:
+            bits.insert(0, self._looking)
         if self._message:
             bits.insert(0, self._message)
         if self._problem:

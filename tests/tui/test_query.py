@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.tui.query import QueryError, compile_query
+from ambjudge.tui.query import QueryError, compile_query, words_sought
 from ambjudge.tui.rows import RunRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,3 +89,34 @@ def test_any_text_is_a_filter_or_a_named_mistake(text: str) -> None:
     except QueryError:
         return
     assert all(predicate(row) in (True, False) for row in ROWS)
+
+
+def test_words_in_runs_are_asked_of_whoever_knows() -> None:
+    asked: list[str] = []
+
+    def holding(words: str) -> set[int]:
+        asked.append(words)
+        return {1, 4} if words == "out of memory" else {2}
+
+    def numbers(query: str) -> list[int]:
+        predicate = compile_query(query, (), holding)
+        return [row.number for row in ROWS if predicate(row)]
+
+    assert numbers('text:"Out of memory"') == [1, 4]
+    assert numbers('text:"out of memory" tier:lite') == [4]
+    assert numbers('-text:"out of memory" -error') == [0, 2]
+    assert numbers('text:"out of memory" text:other') == [1, 2, 4]
+    assert set(asked) == {"out of memory", "other"}
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ('text:monai -text:"no space" text: code:E3 text', ["monai", "no space"]),
+        ("", []),
+        ('"text:quoted"', []),
+    ],
+    ids=["several", "none", "quoted"],
+)
+def test_words_sought(query: str, words: list[str]) -> None:
+    assert words_sought(query) == words
