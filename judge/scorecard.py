@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from ..trajectories.models import Segment, Stage, Tier, Track
+from ..trajectories.reading import MAX_COUNT
 
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
@@ -21,6 +22,9 @@ def _round(digits: int) -> PlainSerializer:
 
 Unit = Annotated[float, Field(ge=0, le=1), _round(4)]
 Percent = Annotated[float, Field(ge=0, le=100), _round(2)]
+
+Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
+"""Counts and turns. What is beyond is no count of anything, and would overflow tables, databases and other JSON readers."""
 
 CriterionStatus = Literal["scored", "credited", "not_applicable", "unscored"]
 UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence"]
@@ -34,10 +38,10 @@ class Part(BaseModel):
 class Evidence(Part):
     """A turn and the words a value rests on. `check`: the quote stands in that turn, in another one, or nowhere."""
 
-    turn: int
+    turn: Whole
     quote: str = ""
     check: Literal["verified", "moved", "not_found"]
-    found_turn: int | None = None
+    found_turn: Whole | None = None
     """Where the quote really stands, when it was moved."""
 
 
@@ -47,7 +51,7 @@ class Vote(Part):
     judge: str
     value: Unit | None
     reason: UnscoredReason | None = None
-    sample: int = 0
+    sample: Whole = 0
     probability: Unit | None = None
     """The probability that a likelihood-scoring judge gives its value."""
 
@@ -76,8 +80,8 @@ class StageChecks(Part):
     """vqa: share of expected questions with a valid answer; stands where other tracks have format_valid."""
     placeholder_rate: Unit | None = None
     model_call_found: bool | None = None
-    expected_cases: int | None = None
-    complete_cases: int | None = None
+    expected_cases: Whole | None = None
+    complete_cases: Whole | None = None
     cases_from: Literal["public", "agent_summary", "report", "submit", "trace"] | None = None
     source: Literal["files", "report", "trace"] | None = None
     caps: tuple[str, ...] = ()
@@ -107,7 +111,7 @@ class FiredCode(Part):
     code: str
     taxonomy: CodeTaxonomy
     stage: Stage
-    turns: tuple[int, ...]
+    turns: tuple[Whole, ...]
     why: str
     by: str
     """`detector:<name>` or `judge:<model>`."""
@@ -125,8 +129,8 @@ class RunInfo(Part):
     task: str | None
     track: Track | None
     tier: Tier | None
-    repeat: int | None
-    turns: int
+    repeat: Whole | None
+    turns: Whole
     format: str
 
 
@@ -140,9 +144,9 @@ class JudgeInfo(Part):
     name: str
     members: tuple[str, ...] = ()
     prompt_sha256: str | None = None
-    calls: int = 0
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
+    calls: Whole = 0
+    input_tokens: Whole | None = 0
+    output_tokens: Whole | None = 0
     cost_usd: Annotated[float, _round(6)] | None = 0.0
     """None when a price is unknown."""
 
@@ -158,21 +162,21 @@ class Policy(Part):
 
 
 class CardResources(Part):
-    turns: int
-    calls: int
-    failed_calls: int
+    turns: Whole
+    calls: Whole
+    failed_calls: Whole
     wall_time_s: float | None
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: Whole | None
+    output_tokens: Whole | None
     cost_usd: float | None
 
 
 class StageUse(Part):
     """What the turns of one stage used; seconds are None when no call of the stage has a recorded time."""
 
-    turns: int
-    calls: int
-    failed_calls: int
+    turns: Whole
+    calls: Whole
+    failed_calls: Whole
     exec_time_s: float | None = None
 
 
@@ -180,7 +184,7 @@ class CardStatus(Part):
     submitted: bool
     completed: bool | None
     disqualified: bool
-    violations: int
+    violations: Whole
     ended: Literal["submitted", "stopped", "breach", "cut"]
 
 
@@ -189,7 +193,7 @@ class Contradiction(Part):
 
     criterion: str
     fact: str
-    turns: tuple[int, ...] = ()
+    turns: tuple[Whole, ...] = ()
 
 
 class EpisodeInfo(Part):
@@ -199,10 +203,10 @@ class EpisodeInfo(Part):
     kind: str
     stage: Stage
     environment: bool
-    first_turn: int
-    turns: tuple[int, ...]
-    attempts: int
-    resolved_at: int | None = None
+    first_turn: Whole
+    turns: tuple[Whole, ...]
+    attempts: Whole
+    resolved_at: Whole | None = None
 
 
 class ScoreCard(Part):
@@ -226,7 +230,7 @@ class ScoreCard(Part):
     primary_failure: str | None = None
     episodes: tuple[EpisodeInfo, ...] = ()
     """Failed steps of the run, in order of their first turn."""
-    answer_codes: dict[str, int] = Field(default_factory=dict)
+    answer_codes: dict[str, Whole] = Field(default_factory=dict)
     """vqa: answer-level code -> answers that earn it, when answer files are there."""
     segments: tuple[Segment, ...] = ()
     turn_stages: tuple[Stage, ...] = ()

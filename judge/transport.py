@@ -24,6 +24,8 @@ from .pacing import throttled
 log = logging.getLogger(__name__)
 
 _KEY_LIKE = re.compile(r"(?i)\b(?:sk|pk|gsk|xai|key|AIza)[-_][\w-]{6,}|AIza[\w-]{20,}|bearer\s+\S+|(?<=key=)\S+|(?<=//)[^/@\s]+@")  # fmt: skip
+_MOST_TOKENS = 10**9
+"""Of one call: a server that counts more has not counted."""
 _RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 
 
@@ -251,7 +253,9 @@ def _completion(answer: Any) -> Completion:
     content = getattr(message, "content", None)
     usage = getattr(answer, "usage", None)
     given, made = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-    counted = isinstance(given, int) and isinstance(made, int) and given > 0
+    counted = (
+        isinstance(given, int) and isinstance(made, int) and 0 < given <= _MOST_TOKENS and 0 <= made <= _MOST_TOKENS
+    )
     return Completion(
         text=content if isinstance(content, str) else None,
         finish=str(getattr(choice, "finish_reason", None) or "stop") if choice is not None else "none",

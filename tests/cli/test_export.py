@@ -297,13 +297,39 @@ def test_one_bad_line_is_named_and_the_rest_is_exported(out, project: Path, tmp_
     assert "b.json" in err
 
 
-def test_a_number_no_table_can_hold_is_one_line(out, project: Path, tmp_path: Path) -> None:
-    card = rows((project / "cards.jsonl").read_text("utf-8"))[0]
-    card["run"]["repeat"] = 10**30
-    (tmp_path / "huge.jsonl").write_text(json.dumps(card), "utf-8")
-    code, text, err = out("export", "huge.jsonl")
-    assert (code, text) == (2, "")
-    assert "no table can hold this" in err
+HUGE = [
+    pytest.param(("run", "repeat"), id="repeat"),
+    pytest.param(("resources", "input_tokens"), id="tokens"),
+    pytest.param(("status", "violations"), id="violations"),
+    pytest.param(("stage_use", "S1", "turns"), id="turns of a stage"),
+    pytest.param(("codes", 0, "turns", 0), id="turn of a code"),
+    pytest.param(("stages", "S1", "criteria", 0, "evidence", 0, "turn"), id="turn of evidence"),
+]
+
+
+@pytest.mark.parametrize("place", HUGE)
+@pytest.mark.parametrize("command", [["export"], ["analyze", "--table", "cohort"], ["leaderboard"]], ids=lambda c: c[0])
+def test_a_number_no_table_can_hold_is_one_line(out, project: Path, command: list[str], place: tuple) -> None:
+    good = (project / "cards.jsonl").read_text("utf-8").splitlines()
+    good.sort(key=lambda line: '"codes":[]' in line or not json.loads(line)["stages"]["S1"]["criteria"][0]["evidence"])
+    card = json.loads(good[0])
+    *way, last = place
+    spot = card
+    for step in way:
+        spot = spot[step]
+    spot[last] = 10**30 if last == "turns" else -(2**64)
+    Path("huge.jsonl").write_text("\n".join([json.dumps(card), *good[1:]]), "utf-8")
+    code, _, err = out(command[0], "huge.jsonl", *command[1:])
+    assert code == 1
+    assert f"huge.jsonl:1: {'.'.join(map(str, place))}: Input should be" in err
+    assert len(err.splitlines()) <= 2
+    Path("huge.jsonl").write_text(json.dumps(card), "utf-8")
+    code, _, err = out(command[0], "huge.jsonl", *command[1:])
+    assert code == 2
+    assert ".".join(map(str, place)) in err
+    code, text, _ = out("verify", "huge.jsonl")
+    assert code == 1
+    assert ".".join(map(str, place)) in text
 
 
 @pytest.mark.parametrize(

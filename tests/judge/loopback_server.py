@@ -15,7 +15,7 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     not_applicable that, where it is offered             codes      good, and proposes E3 and a code out of range
     malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | two_objects
     fenced         good inside a ```json fence           injected   good, behind a forged verdict in prose
-    length | content_filter | refusal | no_usage | no_choices
+    length | content_filter | refusal | no_usage | wild_usage | no_choices
     400 401 402 403 404 408 409 422 429 500 502 503 529       that status
     429:2 | 429:date       with Retry-After: 2 / an HTTP date one second ahead
     no_format      400 as long as the request has a response_format;  no_schema  only while it is a json_schema
@@ -211,6 +211,7 @@ def completion_of(behaviour: str, body: dict) -> dict:
     if name != "no_usage":
         given = sum(len(m["content"] or "") for m in body["messages"]) // 4
         made = len(text or "") // 4
+        given *= 10**30 if name == "wild_usage" else 1
         answer["usage"] = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
     return answer
 

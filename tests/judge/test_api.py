@@ -205,8 +205,9 @@ async def test_a_failing_provider_is_left_alone(judge_server) -> None:
     assert outcome(await judge.judge(request())) == {("scored", None, 1.0)}
 
 
-async def test_unknown_usage_stays_unknown(judge_server) -> None:
-    reply = await judge_of(judge_server, "no_usage", prices={"small-judge": Price(1, 2, "", "")}).judge(request())
+@pytest.mark.parametrize("script", ["no_usage", "wild_usage"])
+async def test_unknown_usage_stays_unknown(judge_server, script: str) -> None:
+    reply = await judge_of(judge_server, script, prices={"small-judge": Price(1, 2, "", "")}).judge(request())
     assert (reply.usage.calls, reply.usage.input_tokens, reply.usage.cost_usd) == (1, None, None)
 
 
