@@ -1,4 +1,5 @@
-"""Rows of `ambjudge export`: criteria, codes, verdicts and labels as flat tables, and tables as JSON Lines or CSV text.
+"""Rows of `ambjudge export`: criteria, codes, verdicts and labels as flat tables, and tables as JSON Lines
+text (CSV: `spreadsheets`).
 
 Pure: what comes in are scorecards, stored verdicts and label objects, what goes out are rows, frames and text. The table
 of runs is the analysis frame itself (`frames.cohort`). A column keeps its type and unit in all formats; what is not known
@@ -7,9 +8,8 @@ is null (JSON Lines, Parquet) or an empty cell (CSV), never 0.
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -145,24 +145,3 @@ def finite(table: pl.DataFrame) -> pl.DataFrame:
 def to_jsonl(table: pl.DataFrame) -> str:
     """One JSON object a line, every column in each, null where nothing is known."""
     return str(table.write_ndjson())
-
-
-FORMULA = r"^(?:['\s\p{C}]*[=+\-@＝＋－＠]|'*[\t\r\n])"
-"""Texts that a spreadsheet may take for a formula: they begin with = + - @ (or their full-width forms), be it after
-blanks, invisible characters or apostrophes, or with a tab or line break."""
-
-
-def to_csv(table: pl.DataFrame, *, header: bool = True) -> str:
-    """CSV as spreadsheets read it: comma, doubled quotes, UTF-8; null is an empty cell, an empty text is "".
-
-    Run ids, quotes and reasons come from strangers, and a spreadsheet would execute a text like `=HYPERLINK(...)`: texts
-    that match FORMULA get an apostrophe in front, which makes them text. Taking one apostrophe off texts that begin with
-    one and match FORMULA gives back what was there. Lists are joined by "; ".
-    """
-    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-    joined = table.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join("; ") for name in lists)
-    texts: Sequence[str] = [name for name, kind in table.schema.items() if kind == pl.String]
-    safe = joined.with_columns(pl.col(name).str.replace(f"({FORMULA})", "'$1") for name in texts)
-    buffer = io.StringIO()
-    safe.write_csv(buffer, include_header=header)
-    return buffer.getvalue()

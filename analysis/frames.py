@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from ..errors import InputError
 from ..judge.scorecard import ScoreCard
 from ..trajectories.models import STAGES
+from .spreadsheets import from_csv, to_csv
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +230,7 @@ def conform(table: pl.DataFrame) -> pl.DataFrame:
 def read_frame(path: Path) -> pl.DataFrame:
     """A frame from Parquet or CSV."""
     try:
-        table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+        table = pl.read_parquet(path) if path.suffix == ".parquet" else from_csv(_csv(path))
     except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
         raise InputError(f"not a readable table: {str(error).splitlines()[0]}", "export it again", path) from error
     try:
@@ -238,13 +239,19 @@ def read_frame(path: Path) -> pl.DataFrame:
         raise InputError(error.message, error.hint, path) from error
 
 
+def _csv(path: Path) -> pl.DataFrame:
+    """A CSV file, texts as they stand: a run called 007 or true is no number."""
+    texts = {name: pl.String for name, kind in RUN_SCHEMA.items() if kind == _TEXT}
+    names = pl.read_csv(path, n_rows=0).columns
+    return pl.read_csv(path, infer_schema_length=None, schema_overrides={n: texts[n] for n in names if n in texts})
+
+
 def write_frame(table: pl.DataFrame, path: Path) -> None:
-    """The frame as Parquet or CSV, by the suffix; lists become text in CSV. Raises InputError on another suffix."""
+    """The frame as Parquet or CSV, by the suffix; CSV as `to_csv` says. Raises InputError on another suffix."""
     if path.suffix == ".parquet":
         table.write_parquet(path)
     elif path.suffix == ".csv":
-        lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-        table.with_columns(pl.col(name).list.join("; ") for name in lists).write_csv(path)
+        path.write_text(to_csv(table), "utf-8", "backslashreplace", newline="")
     else:
         raise InputError("unknown kind of table", "use .parquet or .csv", path)
 

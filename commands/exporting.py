@@ -253,7 +253,8 @@ class _Reading:
 
 
 def _texts(tables: Iterable[pl.DataFrame], kind: str) -> Iterator[str]:
-    from ..analysis.export import to_csv, to_jsonl
+    from ..analysis.export import to_jsonl
+    from ..analysis.spreadsheets import to_csv
 
     for number, table in enumerate(tables):
         yield to_csv(table, header=number == 0) if kind == "csv" else to_jsonl(table)

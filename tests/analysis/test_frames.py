@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -72,6 +73,18 @@ def test_frames_survive_files(sim, tmp_path, suffix):
     again = read_frame(path)
     assert_frame_equal(again.select(list(RUN_SCHEMA)), table.select(list(RUN_SCHEMA)), check_exact=False)
     assert frame(path).height == table.height
+
+
+@pytest.mark.parametrize(
+    "text", ["007", "1.50", "true", "1e5", "=1+1", "'=1", " ", "a\r\nb", '"', "2026-01-01", "NaN", "\ufeffx"]
+)
+def test_texts_survive_csv_as_they_are(sim, tmp_path, text):
+    table = sim.frame().head(2).with_columns(run_id=pl.lit(text), agent=pl.lit(text), model=None)
+    write_frame(table, tmp_path / "runs.csv")
+    again = read_frame(tmp_path / "runs.csv")
+    assert again.select("run_id", "agent", "model").rows() == [(text, text, None)] * 2
+    cell = next(csv.DictReader((tmp_path / "runs.csv").open(encoding="utf-8", newline="")))["run_id"]
+    assert not cell.startswith(("=", "+", "-", "@"))
 
 
 def test_criteria_and_codes_stand_beside_the_runs(sim):
