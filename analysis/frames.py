@@ -6,20 +6,21 @@ that memory grows with the columns kept and not with the text of the cards. `fra
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from pydantic import ValidationError
 
 from ..errors import InputError
 from ..judge.scorecard import ScoreCard
 from ..trajectories.models import STAGES
 from .spreadsheets import from_csv, to_csv
+
+if TYPE_CHECKING:
+    from .sources import Scoring
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +59,6 @@ CODES_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT, "judge": _TEXT, "taxonomy": _TEXT, "code": _TEXT, "stage": pl.Enum(STAGES), "by": _TEXT,
     "independence": _TEXT, "confidence": _REAL,
 }  # fmt: skip
-_FRAME_SUFFIXES = (".parquet", ".csv")
-_CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -152,17 +151,19 @@ def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
     return out.with_columns(missing).with_columns(zeroed).select(*runs.columns, *FREE)
 
 
-def cohort(source: Any) -> Cohort:
-    """Reads scorecards into frames.
+def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
+    """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see `sources`).
 
     `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of these, a folder of runs
     (scored first), a list of any of them, or an iterable of ScoreCards or their dicts. A card that cannot be read is named
     in `problems` and left out. Raises InputError when nothing can be read at all.
     """
+    from .sources import Scoring, read_cards
+
     frames: list[pl.DataFrame] = []
     builders = _Builder(RUN_SCHEMA), _Builder(CRITERIA_SCHEMA), _Builder(CODES_SCHEMA)
     problems: list[str] = []
-    for card in _cards(source, frames, problems):
+    for card in read_cards(source, frames, problems, scoring or Scoring()):
         builders[0].add(_run_row(card))
         for stage, result in card.stages.items():
             for item in result.criteria:
@@ -254,130 +255,3 @@ def write_frame(table: pl.DataFrame, path: Path) -> None:
         path.write_text(to_csv(table), "utf-8", "backslashreplace", newline="")
     else:
         raise InputError("unknown kind of table", "use .parquet or .csv", path)
-
-
-def _cards(source: Any, frames: list[pl.DataFrame], problems: list[str]) -> Iterator[ScoreCard]:
-    if isinstance(source, pl.DataFrame):
-        frames.append(_exact(conform(source)))
-    elif isinstance(source, ScoreCard):
-        yield source
-    elif isinstance(source, Mapping):
-        yield from _checked(source, "scorecard", problems)
-    elif isinstance(source, str | Path):
-        if is_store(source):
-            from ..judge.store import open_store
-
-            with open_store(source, create=False) as store:
-                yield from store.iter_cards()
-            return
-        yield from _from_path(Path(source), frames, problems)
-    elif hasattr(source, "iter_cards"):  # an open Store, whose module is not imported for those who have none
-        yield from source.iter_cards()
-    elif isinstance(source, Iterable):
-        for item in source:
-            yield from _cards(item, frames, problems)
-    else:
-        raise InputError(f"cannot read scorecards from {type(source).__name__}", "give a path or scorecards")
-
-
-def is_store(source: str | Path) -> bool:
-    """Whether a path or URL names a verdict store: a .db file or a PostgreSQL address."""
-    return "://" in str(source) or Path(source).suffix == ".db"
-
-
-def _exact(table: pl.DataFrame) -> pl.DataFrame:
-    return table.select(*RUN_SCHEMA, *FREE)
-
-
-def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str]) -> Iterator[ScoreCard]:
-    if not path.exists():
-        raise InputError("no such file or folder", "give scorecards, a frame or a folder of runs", path)
-    if path.is_file():
-        if path.suffix in _FRAME_SUFFIXES:
-            frames.append(_exact(read_frame(path)))
-        elif path.name in ("conversation.json", "messages.json"):
-            yield from _scored([path], problems)
-        else:
-            yield from _from_json(path, problems)
-        return
-    conversations = sorted(p for name in ("conversation.json", "messages.json") for p in path.rglob(name))
-    if conversations:
-        yield from _scored([path], problems)
-        return
-    files = sorted(p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file())
-    if not files:
-        raise InputError("no scorecards and no runs found here", "score the runs first, or name their folder", path)
-    for file in files:
-        try:
-            yield from _from_path(file, frames, problems)
-        except InputError as error:
-            problems.append(str(error))
-
-
-def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
-    """Cards of a JSON Lines file, or of a .json file with one card or a list of cards."""
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(64).lstrip()
-            stream.seek(0)
-            if path.suffix == ".json" or start.startswith(b"["):
-                text = stream.read()
-                try:
-                    data = json.loads(text)
-                except (ValueError, RecursionError):
-                    data = None
-                if data is not None:
-                    for index, item in enumerate(data if isinstance(data, list) else [data], 1):
-                        yield from _checked(item, f"{path}: card {index}", problems)
-                    return
-                stream.seek(0)
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield from _checked(line, f"{path}:{number}", problems)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", "check its permissions", path) from error
-
-
-def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
-    if isinstance(item, ScoreCard):
-        yield item
-        return
-    try:
-        yield (
-            ScoreCard.model_validate_json(item)
-            if isinstance(item, bytes)
-            else ScoreCard.model_validate_json(json.dumps(item))
-        )
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        problems.append(f"{where}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)")
-    except (TypeError, ValueError, RecursionError):
-        problems.append(f"{where}: not JSON (score the run again)")
-
-
-def _scored(paths: list[Path], problems: list[str]) -> Iterator[ScoreCard]:
-    """Runs found at or below the paths, scored by the heuristic judge. A run that cannot be read is a problem."""
-    from ..errors import AmbjudgeError
-    from ..judge.engine import score
-    from ..trajectories.load import iter_runs
-
-    for root in paths:
-        for run in iter_runs(root):
-            if isinstance(run, InputError):
-                problems.append(str(run))
-                continue
-            try:
-                yield score(run)
-            except AmbjudgeError as error:
-                problems.append(str(error))
-
-
-def each_card(source: Any, problems: list[str]) -> Iterator[ScoreCard | pl.DataFrame]:
-    """The cards of a source one at a time, then its ready-made frames; what cannot be read is named in `problems`.
-
-    For readers that need the words of the cards, which `cohort` does not keep: what comes out may be given to `cohort`.
-    """
-    frames: list[pl.DataFrame] = []
-    yield from _cards(source, frames, problems)
-    yield from frames

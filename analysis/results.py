@@ -14,8 +14,9 @@ import polars as pl
 from ..errors import InputError
 from ..judge.scorecard import ScoreCard
 from .clusters import FailureTexts
-from .frames import Cohort, cohort, each_card, write_frame
+from .frames import Cohort, cohort, write_frame
 from .report_tables import TABLES, Table, all_tables
+from .sources import Scoring, each_card
 
 if TYPE_CHECKING:
     from .labels import Labels
@@ -42,7 +43,12 @@ class Analysis:
         return self.cohort.runs
 
 
-def read(source: Any, texts: FailureTexts | None = None, seen: Callable[[], None] | None = None) -> Cohort:
+def read(
+    source: Any,
+    texts: FailureTexts | None = None,
+    seen: Callable[[], None] | None = None,
+    scoring: Scoring | None = None,
+) -> Cohort:
     """The cohort of a source (see `frames.cohort`), its words collected on the way; `seen` is called for every card.
 
     Raises InputError when nothing can be read, or when there is not a single run.
@@ -50,7 +56,7 @@ def read(source: Any, texts: FailureTexts | None = None, seen: Callable[[], None
     problems: list[str] = []
 
     def watched() -> Iterator[Any]:
-        for item in each_card(source, problems):
+        for item in each_card(source, problems, scoring):
             if seen is not None:
                 seen()
             if texts is not None and isinstance(item, ScoreCard):
@@ -74,15 +80,16 @@ def analyse(
     code_source: str = "any",
     budget: int = 300,
     seen: Callable[[], None] | None = None,
+    scoring: Scoring | None = None,
 ) -> Analysis:
     """Reads a source once and computes its tables; `only` limits them by name. See `all_tables` for the options.
 
-    `seen` is called for every card that was read.
+    `seen` is called for every card that was read; `scoring` says how runs without a scorecard are scored.
     """
     chosen = None if only is None else list(only)
     wants_words = chosen is None or "clusters" in chosen
     texts = FailureTexts() if wants_words else None
-    found = read(source, texts, seen)
+    found = read(source, texts, seen, scoring)
     names = None if chosen is None else [name for name in chosen if name != "clusters"]
     tables = all_tables(found, labels=labels, only=names, outcome=outcome, code_source=code_source, budget=budget)
     if texts is not None:

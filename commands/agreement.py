@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .analyze import PATHS
+from .options import policy_options, run_options
 
 
 @click.command(
@@ -19,6 +20,8 @@ from .analyze import PATHS
 @click.option("--judge", metavar="NAME", help="Which judge's scorecards.  [all]")
 @click.option("--against", metavar="NAME", help="A second annotator: compares the two annotators instead of the judge.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@run_options
+@policy_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """How far a judge agrees with people, item by item: raw agreement, kappa, AC1, alpha, sensitivity, specificity.

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from .options import policy_options, run_options
+
 PATHS = click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
 OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5")
 OUTCOME = click.option(
@@ -36,12 +38,15 @@ OUTCOME = click.option(
     help="any, judge, detector, score or independent: which tags count (independent: all but those read off the score).  [any]",
 )
 @click.option("--title", default="Analysis of runs", help="Title of the report.")
+@run_options
+@policy_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Stages, codes, cliff, recovery, tiers, cost, effects of codes: every number with its interval.
 
     PATH: scorecards (.jsonl, .json), frames (.parquet, .csv), folders of these, or a folder of runs, which the
-    heuristic judge scores first. Default: the current folder. Without --out: a summary.
+    heuristic judge scores first (--rubric and what follows it are for that). Default: the current folder. Without --out:
+    a summary.
     """
     from .analyzing import analyze
 

@@ -26,8 +26,7 @@ def analyze(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
     if flags["out"] and Path(flags["out"]).exists() and not Path(flags["out"]).is_dir():
         raise InputError("cannot be written: not a folder", "choose another --out", flags["out"])
     found = _analysis(
-        obj, paths, only=flags["tables"] or None, labels=flags["labels"], outcome=flags["outcome"],
-        code_source=flags["codes_from"],
+        obj, paths, flags, only=flags["tables"] or None, outcome=flags["outcome"], code_source=flags["codes_from"]
     )  # fmt: skip
     if flags["out"]:
         from ..analysis.report import write_report
@@ -48,7 +47,7 @@ def leaderboard(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     from ..analysis.ranking import leaderboard as board
     from ..analysis.results import rows
 
-    found = _read(obj, paths)
+    found = _read(obj, paths, flags)
     scopes = flags["scopes"] or ("overall", "track")
     table = board(found.runs, flags["outcome"], scopes=tuple(scopes))
     if flags["as_json"]:
@@ -102,7 +101,7 @@ def agreement(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
         name = flags["annotator"] or _gold(labels.annotators)
         if name not in labels.annotators:
             raise InputError(f"no labels of annotator {name!r}", f"there are {', '.join(labels.annotators) or 'none'}")
-        found = _read(obj, paths)
+        found = _read(obj, paths, flags)
         problems = found.problems
         judges = found.runs["judge"].drop_nulls().unique().sort().to_list()
         if flags["judge"] and flags["judge"] not in judges:
@@ -112,7 +111,7 @@ def agreement(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
     else:
         from ..analysis.between_judges import judge_pairs
 
-        found = _read(obj, paths)
+        found = _read(obj, paths, flags)
         problems = found.problems
         table = judge_pairs(found)
         title = "Judge against judge"
@@ -193,32 +192,36 @@ def _sources(paths: tuple[str, ...]) -> list[str]:
     return list(paths) or ["."]
 
 
-def _read(obj: dict[str, Any], paths: tuple[str, ...]) -> Any:
+def _read(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> Any:
     from ..analysis.results import read
+    from .unscored import scoring_of, tell
 
-    progress = _Counter(obj["quiet"])
+    scoring, progress = scoring_of(obj, paths, flags), _Counter(obj["quiet"])
     try:
-        found = read(_sources(paths), seen=progress)
+        found = read(_sources(paths), seen=progress, scoring=scoring)
     finally:
         progress.clear()
     complain(found.problems)
+    tell(scoring, paths, flags, obj["quiet"])
     return found
 
 
-def _analysis(obj: dict[str, Any], paths: tuple[str, ...], *, labels: str | None, **options: Any) -> Analysis:
+def _analysis(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], **options: Any) -> Analysis:
     from ..analysis.results import analyse
+    from .unscored import scoring_of, tell
 
     human = None
-    if labels:
+    if flags["labels"]:
         from ..analysis.labels import read_labels
 
-        human = read_labels(_labels_path(labels))
-    progress = _Counter(obj["quiet"])
+        human = read_labels(_labels_path(flags["labels"]))
+    scoring, progress = scoring_of(obj, paths, flags), _Counter(obj["quiet"])
     try:
-        found = analyse(_sources(paths), labels=human, seen=progress, **options)
+        found = analyse(_sources(paths), labels=human, seen=progress, scoring=scoring, **options)
     finally:
         progress.clear()
     complain(found.cohort.problems)
+    tell(scoring, paths, flags, obj["quiet"])
     return found
 
 

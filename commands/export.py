@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .analyze import PATHS
+from .options import policy_options, run_options
 
 KINDS = ("scorecards", "runs", "criteria", "codes", "verdicts", "labels")
 FORMATS = ("jsonl", "csv", "parquet")
@@ -34,6 +35,8 @@ FORMATS = ("jsonl", "csv", "parquet")
     help="jsonl, csv or parquet.  [by the suffix of --out; else jsonl]",
 )
 @click.option("--out", metavar="FILE", type=click.Path(), help="Write a file, whole or not at all.  [stdout]")
+@run_options
+@policy_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Scorecards as they are (jsonl), or one row a run, criterion, fired code, stored verdict or human label.

@@ -20,6 +20,7 @@ from ..sanitize import sanitize
 if TYPE_CHECKING:
     import polars as pl
 
+    from ..analysis.sources import Scoring
     from ..judge.scorecard import ScoreCard
     from ..judge.store import Store
 
@@ -31,6 +32,9 @@ _SQLITE = b"SQLite format 3\0"
 
 def export(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
+    from .analyzing import complain
+    from .unscored import scoring_of, tell
+
     what = flags["what"]
     out = None if flags["out"] in (None, "-") else Path(flags["out"])
     kind = flags["kind"] or _format_of(out)
@@ -40,7 +44,7 @@ def export(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -
         raise InputError("parquet cannot go to stdout", "name a file with --out")
     if out is not None:
         out = _target(out, paths)
-    reading = _Reading(obj, paths)
+    reading = _Reading(obj, paths, scoring_of(obj, paths, flags))
     try:
         if what == "scorecards":
             _write_text(out, (card.to_json() + "\n" for card in reading.cards()))
@@ -50,9 +54,8 @@ def export(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -
             _write_text(out, _texts(reading.tables(what), kind))
     finally:
         reading.progress.clear()
-    from .analyzing import complain
-
     complain(reading.problems)
+    tell(reading.scoring, paths, flags, obj["quiet"])
     if out is not None:
         rows = reading.done if what == "scorecards" else reading.rows
         console.note(f"wrote {rows} {'scorecards' if what == 'scorecards' else 'rows'} to {out}", obj["quiet"])
@@ -85,6 +88,7 @@ class _Reading:
 
     obj: dict[str, Any]
     paths: tuple[str, ...]
+    scoring: Scoring
     problems: list[str] = field(default_factory=list)
     done: int = 0
     rows: int = 0
@@ -138,7 +142,7 @@ class _Reading:
 
     def _items(self) -> Iterator[Any]:
         """Scorecards, and frames where a path is one. InputError when all that was found is broken."""
-        from ..analysis.frames import each_card
+        from ..analysis.sources import each_card
 
         for path in self.paths or (".",):
             place, before = self._place(path), self.done
@@ -148,7 +152,7 @@ class _Reading:
                 if self.done > before or place.below is None:
                     continue
             # No store, or one that knows nothing of this folder.
-            yield from map(self._seen, each_card(path, self.problems))
+            yield from map(self._seen, each_card(path, self.problems, self.scoring))
         if self.problems and not self.done:
             raise InputError(f"no scorecard could be read; first: {self.problems[0]}", "check what the files hold")
 
@@ -220,7 +224,7 @@ class _Reading:
 
         `own`: only a store that lies in the folder itself counts as the folder's.
         """
-        from ..analysis.frames import is_store
+        from ..analysis.sources import is_store
         from ..judge.session import default_store
         from ..judge.store import DEFAULT_STORE
 

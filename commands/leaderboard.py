@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .analyze import OUTCOME, PATHS
+from .options import policy_options, run_options
 
 
 @click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
@@ -20,6 +21,8 @@ from .analyze import OUTCOME, PATHS
 )
 @OUTCOME
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, both populations of each interval.")
+@run_options
+@policy_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Rank agents overall, by track and by task.

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = None) -> Iterator[Run | InputError]:
-    """Every run at or below the paths, one at a time; what cannot be read comes as its error, and the rest goes on."""
+    """Every run at or below the paths, one at a time; what cannot be read comes as its error, and the rest goes on.
+
+    `track` and `tier` stand where a run's files do not say.
+    """
     from ..trajectories.load import iter_runs
 
     for path in paths:
@@ -22,6 +25,6 @@ def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = 
                 if isinstance(item, InputError) or not (track or tier):
                     yield item
                 else:
-                    yield item.model_copy(update={k: v for k, v in (("track", track), ("tier", tier)) if v})
+                    yield item.model_copy(update={"track": item.track or track, "tier": item.tier or tier})
         except InputError as error:
             yield error

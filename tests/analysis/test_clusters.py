@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.analysis.clusters import KINDS, MOST_PATTERNS, SCHEMA, FailureTexts, failure_clusters, pattern
-from ambjudge.analysis.frames import each_card
+from ambjudge.analysis.sources import each_card
 from ambjudge.judge.scorecard import FiredCode, ScoreCard
 from hypothesis import given
 from hypothesis import strategies as st

@@ -168,6 +168,72 @@ def test_analyze_errors_are_one_line_with_a_hint(out, cards, args: list[str], me
     assert len(err.splitlines()) == 2
 
 
+RUN_OPTIONS = [
+    pytest.param(["--missing", "zero"], {"missing_policy": {"zero"}}, id="missing"),
+    pytest.param(["--breach", "from-stage"], {"breach_policy": {"from-stage"}}, id="breach"),
+    pytest.param(["--rubric", "segmentation"], {"rubric": {"segmentation"}}, id="rubric"),
+    pytest.param(["--track", "vqa", "--tier", "pro"], {"track": {"vqa"}, "tier": {"pro"}}, id="track and tier"),
+]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two runs: one with and one without a track and a tier of its own."""
+    shutil.copytree(RECORDED / "runs" / "kidney-lite-04", tmp_path / "runs" / "kidney-lite-04")
+    place = tmp_path / "runs" / "bare" / "process"
+    place.mkdir(parents=True)
+    (place / "conversation.json").write_text('[{"role": "assistant", "content": "done"}]', "utf-8")
+    return tmp_path / "runs"
+
+
+@pytest.mark.parametrize(("options", "expected"), RUN_OPTIONS)
+def test_runs_are_scored_as_the_options_say(out, runs: Path, options: list, expected: dict) -> None:
+    code, _, err = out("analyze", runs, "--table", "cohort", "--out", "report", *options)
+    assert (code, err.splitlines()[0]) == (0, "2 runs scored by the heuristic judge")
+    found = pl.read_parquet("report/tables/runs.parquet")
+    own = found.filter(pl.col("run_id") == "kidney-lite-04")
+    assert own.select("track", "tier").row(0) == ("segmentation", "lite")
+    for column, values in expected.items():
+        rest = found if column.endswith("policy") or column == "rubric" else found.filter(pl.col("run_id") == "bare")
+        assert set(rest[column]) == values
+    assert out("leaderboard", runs, *options)[0] == 0
+
+
+def test_public_inputs_reach_the_checks(out, runs: Path) -> None:
+    card = json.loads(out("export", runs, "--what", "scorecards", "--public", RECORDED / "public")[1].splitlines()[1])
+    assert card["stages"]["S4"]["checks"]["cases_from"] == "public"
+
+
+@pytest.mark.parametrize("command", ["analyze", "leaderboard", "export"])
+def test_options_for_scoring_say_when_nothing_was_scored(out, cards, command: str) -> None:
+    code, text, err = out(command, cards, "--missing", "zero", "--tier", "lite")
+    assert code == 0
+    assert text
+    assert err == "--tier, --missing: no effect, scorecards keep what they were scored with\n"
+    assert out("-q", command, cards, "--missing", "zero")[2] == ""
+
+
+def test_a_store_nearby_is_named_when_runs_are_scored_anew(out, runs: Path) -> None:
+    assert out("-q", "score", runs, "--store", runs / ".ambjudge" / "ambjudge.db")[0] in (0, 1)
+    err = out("leaderboard", runs)[2]
+    assert f"for stored scorecards give {runs / '.ambjudge' / 'ambjudge.db'}" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(["--public", "nowhere"], "nowhere: no such folder", id="public"),
+        pytest.param(["--rubric", "nowhere"], "nowhere", id="rubric"),
+        pytest.param(["--track", "nonsense"], "no track 'nonsense'", id="track"),
+    ],
+)
+def test_wrong_options_for_scoring_are_one_line(out, runs: Path, options: list[str], message: str) -> None:
+    code, text, err = out("analyze", runs, *options)
+    assert (code, text) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 2
+
+
 # leaderboard
 
 
