@@ -90,7 +90,10 @@ def brief_demand_broken(ctx: CodeContext) -> Iterable[Finding]:
         return
     asked = _output_part(ctx.run.brief)
     broken = tuple(
-        f for f in ctx.facts.facts if not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked)
+        f
+        for f in ctx.facts.facts
+        if f.kind == "demand"
+        or (not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked))
     )
     if broken:
         yield Finding(_turns(ctx), f"Delivered files break a demand of the brief: {_describe(broken)}.", 0.85)
@@ -160,7 +163,7 @@ def strange_labels(ctx: CodeContext) -> Iterable[Finding]:
 def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
     """The harness's own answer or report says that deliverables are missing or invalid (where no files were opened)."""
     if not ctx.last or (ctx.facts is not None and ctx.facts.source == "files"):
-        return
+        return  # where files were opened, `called_invalid` weighs the report's word
     submitted = next((t.index for t in ctx.run.turns for a in t.actions if a.kind == "submit"), ctx.last)
     lacking = _lacking(ctx.run.submit_result)
     if ctx.run.submit_result is not None and (lacking or ctx.run.status.completed is False):
@@ -172,6 +175,23 @@ def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
         yield Finding((ctx.last,), f"Only {report.completion_rate:.0%} of the required outputs were delivered.", 0.9)
     elif report is not None and report.submission_format_valid is False:
         yield Finding((ctx.last,), "The report calls the format of the submission invalid.", 0.85)
+
+
+@detector("called_invalid", code="E5", stage="S5", independence="from_files")
+def called_invalid(ctx: CodeContext) -> Iterable[Finding]:
+    """The report calls the delivered files incomplete or invalid, and what was opened cannot show it (no public inputs)."""
+    report, facts = ctx.run.report, ctx.facts
+    if report is None or facts is None or facts.source != "files" or not ctx.last or ctx.run.status.disqualified:
+        return
+    if facts.defects or facts.missing or facts.of("skipped", "placeholder"):
+        return  # seen in the files themselves, or honestly left open
+    if report.completion_rate is not None and report.completion_rate < 1:
+        what = f"only {report.completion_rate:.0%} of the required outputs were delivered"
+    elif report.output_format_valid is False or report.submission_format_valid is False:
+        what = "the format of the delivered files is not valid"
+    else:
+        return
+    yield Finding(_turns(ctx), f"By the report, {what}.", 0.85)
 
 
 @detector("ended_without_deliverable", code="E5", stage="S5", independence="from_trace")

@@ -49,7 +49,7 @@ class OutputFacts(Frozen):
     @property
     def defects(self) -> tuple[OutputFact, ...]:
         """Everything that makes the deliverables wrong: missing, misnamed, malformed. Not placeholders, not quality."""
-        return tuple(f for f in self.facts if f.fatal and f.kind not in QUALITY)
+        return tuple(f for f in self.facts if f.fatal and (f.kind == "empty" or f.kind not in QUALITY))
 
 
 QUALITY: frozenset[str] = frozenset({"placeholder", "skipped", "constant", "empty", "identical", "unchanged", "extra"})

@@ -74,7 +74,8 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("device", re.compile(
         r"no kernel image is available|not compiled with cuda|cuda error|no nvidia driver|no cuda gpus|cudnn error"
         r"|CUBLAS_STATUS|CUDNN_STATUS|cuda driver version|device-side assert|Attempting to deserialize object on a cuda"
-        r"|invalid device ordinal|nvidia-smi has failed|no gpu (?:is )?(?:available|found)", re.I)),
+        r"|invalid device ordinal|nvidia-smi has failed|no gpu (?:is )?(?:available|found)|nvidia driver on your system|cuda (?:is )?(?:not available|unavailable)"
+        r"|insufficient (?:gpu|driver)|mps backend out", re.I)),
     ("disk", re.compile(r"no space left on device|disk quota exceeded", re.I)),
     ("model", re.compile(
         r"error\(s\) in loading state_dict|size mismatch for |unexpected key\(s\) in state_dict|missing key\(s\) in state_dict"
@@ -82,7 +83,8 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|does not appear to have a file named|can't load (?:the (?:model|config)|(?:\w{1,12} )?(?:tokenizer|config|feature|processor))|SafetensorError"
         r"|does not recognize this architecture|unrecognized (?:model|configuration class|processing class) |tokenizer class \S{1,60} does not exist"
         r"|couldn't instantiate the backend tokenizer|unable to load (?:weights|vocabulary|tokenizer)"
-        r"|INVALID_PROTOBUF|Protobuf parsing failed|load model .{0,200} failed|unsupported model IR version|No Op registered for"
+        r"|INVALID_PROTOBUF|INVALID_GRAPH|\[ONNXRuntimeError\] : \d{1,2} : NOT_IMPLEMENTED|Protobuf parsing failed|unknown (?:layer|builtin op)\b|invalid magic number"
+        r"|kMaxSupportedFileFormatVersion|require users to upgrade torch|git[ -]?lfs pointer|is (?:only )?a(?:n lfs)? pointer\b|load model .{0,200} failed|unsupported model IR version|No Op registered for"
         r"|file signature not found|HeaderTooLarge|InvalidHeaderDeserialization|MetadataIncompleteBuffer|deserializing header"
         r"|failed finding central directory|pickle data was truncated|Ran out of input|file might be corrupted|not in gzip format"
         r"|does not look like a tar archive|End-of-central-directory signature|unknown (?:model|architecture)\b|git-lfs\.github\.com/spec"
@@ -96,7 +98,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|failed to establish a new connection|unable to resolve host|HTTP Error \d|HTTPError|client error|server error"
         r"|(?:status|error|http)[ :]+(?:code )?(?:401|403|404|407|429|500|502|503|504)\b|too many requests|rate ?limit"
         r"|\b(?:401 Unauthorized|403 Forbidden|404 Not Found)|api[ _-]?key|AuthenticationError|unauthorized"
-        r"|licen[cs]e (?:key|file|server|check|required|expired|not found)|gated repo|you must (?:be authenticated|have access)"
+        r"|licen[cs]e (?:key|file|server|check|required|expired|not found)|\bLicen[cs]eError|valid licen[cs]e|activation key|PermissionDenied: 403|quota (?:exceeded|exhausted)|insufficient_quota|gated repo|you must (?:be authenticated|have access)"
         r"|couldn't connect to '?https?://|outgoing traffic has been disabled"
         r"|OfflineModeIsEnabled|LocalEntryNotFound|URLError|WebFetch|unable to access 'http", re.I)),
     ("package", re.compile(
@@ -106,7 +108,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|failed building wheel|failed to build|could not build wheels|could not install packages|PackagesNotFoundError"
         r"|ResolvePackageNotFound|UnsatisfiableError|LibMambaUnsatisfiable|no solution found|unable to locate package"
         r"|no installation candidate|ensurepip is not available|no such file or directory: '[^']{0,80}\.so"
-        r"|is not a (?:supported|valid) wheel|requires a different Python|invalid ELF header|wrong ELF class|undefined symbol: "
+        r"|module compiled against API version|exec format error|Microsoft Visual C\+\+|command '(?:gcc|g\+\+|cc|nvcc|cmake|x86_64-[\w-]{1,40})'|docker daemon|is not a (?:supported|valid) wheel|requires a different Python|invalid ELF header|wrong ELF class|undefined symbol: "
         r"|cannot open shared object file|numpy\.dtype size changed|compiled using NumPy 1|_ARRAY_API not found"
         r"|there is no package called|\bloadNamespace\(|Error in library\(|GLIBC\w*_[\d.]+' not found|fatal error: \S+\.h(?:pp)?: no such file"
         r"|module '[\w.]{1,60}' has no attribute|requires? (?:the )?[\w.-]{1,40} (?:library|package)", re.I)),
@@ -129,6 +131,9 @@ _NO_COMMAND = re.compile(r"No such file or directory: '[\w+-]{1,40}'$")
 _INSTALLER = re.compile(
     r"subprocess-exited-with-error|originates from a subprocess|Failed to build|failed-wheel-build|metadata-generation-failed"
 )
+_NO_MODULE = re.compile(r"No module named '?([A-Za-z_]\w{0,60})'?\s*$")
+_MODULE_FILE = re.compile(r"(?:>{1,2}|tee|open\(|Path\(|/workspace)[^\n]{0,120}?\b([A-Za-z_]\w{0,60})\.py\b")
+"""A Python file that the run writes or keeps in its own folder."""
 _LOCALHOST = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0")
 
 _HEADER = "Traceback (most recent call last)"
@@ -150,6 +155,11 @@ _CATCHES = re.compile(r"\bexcept\b|\|\||2>&1|\.py\b|tryCatch")
 _UNREADABLE = frozenset({
     "JSONDecodeError", "BadZipFile", "BadGzipFile", "EOFError", "UnicodeDecodeError", "UnpicklingError", "ParseError", "ReadError",
 })  # fmt: skip
+_UNREAD = re.compile(
+    r"Can't get attribute|unsupported pickle protocol|cannot work out file type|corrupt|can(?:not|'t) (?:open|read|decode|parse) |unknown file format|version mismatch",
+    re.IGNORECASE,
+)
+"""Words of an error that means a file cannot be read; of a model's own file that is a matter of access."""
 _READS_ASSET = re.compile(
     r"(?=[^\n]{0,400}(?:load|open|read|extract|parse))[^\n]{0,400}(?:models?/|weights?/|checkpoints?/|tokenizer|vocab|\.(?:pth?|onnx|ckpt|safetensors|h5|whl)\b)",
     re.IGNORECASE,
@@ -219,12 +229,21 @@ _TRIGGER = re.compile(
 @once_a_run
 def failures(run: Run) -> tuple[Failure, ...]:
     """Every failed action of the run, in order; at most one an action. Hints (confidence < 0.6) are among them."""
-    return tuple(
-        failure
-        for turn in run.turns
-        for slot, action in enumerate(turn.actions)
-        if (failure := action_failure(turn.index, slot, action)) is not None
-    )
+    own: set[str] = set()
+    found: list[Failure] = []
+    for turn in run.turns:
+        for slot, action in enumerate(turn.actions):
+            written = f"> {action.path}\n" if action.kind in ("write", "edit") else ""
+            own.update(_MODULE_FILE.findall(written + action.code[:200_000]))
+            failure = action_failure(turn.index, slot, action)
+            if failure is None:
+                continue
+            missing = _NO_MODULE.search(failure.message)
+            if failure.family == "package" and missing is not None and missing[1] in own:
+                # A module of the run's own that is not where it is looked for is no missing package.
+                failure = failure.model_copy(update={"environment": False, "family": "code"})
+            found.append(failure)
+    return tuple(found)
 
 
 def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
@@ -254,7 +273,8 @@ def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
         found = Finding(0, f"exit {code}", "killed", _last_line(observation.text), 1.0)
     elif code == 124:
         found = Finding(0, "timeout", "timeout", _last_line(observation.text), 1.0)
-    if found is not None and found.kind in _UNREADABLE and found.family == "code" and _reads_asset(action):
+    unread = found is not None and (found.kind in _UNREADABLE or _UNREAD.search(found.message) is not None)
+    if found is not None and unread and found.family == "code" and _reads_asset(action):
         found = found._replace(family="model")
     if found is None:
         if not failed:

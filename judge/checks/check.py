@@ -27,6 +27,7 @@ from ..scoring import (
     vqa_stage_caps,
 )
 from . import classification, detection, enhancement, report_generation, segmentation, synthesis, vqa
+from .demands import files as demanded_files
 from .expected import Expected, expected_cases, missing_cases
 from .facts import CaseCheck, Fact, OutputCheck, TrackCheck
 from .metrics import accuracy, scored_above_zero
@@ -48,6 +49,10 @@ _COUNTS_VALID: frozenset[Track] = frozenset({"enhancement", "report_generation"}
 _VALID_IS_RESULT: frozenset[Track] = frozenset({"vqa", "report_generation"})
 """Tracks where one valid output is a valid result; elsewhere a metric must be above zero."""
 _DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
+_TRACK_FILES = frozenset({
+    "organ.nii.gz", "lesion.nii.gz", "dseg.nii.gz", "agents_decision.csv", detection.NAME, enhancement.NAME, vqa.NAME,
+    report_generation.NAME, synthesis.NAME, classification.NAME, "plan.md", "plan.png",
+})  # fmt: skip
 _MAX_PROBLEMS = 40
 _ARTEFACT = re.compile(
     r"\b((?:calibration|postprocess\w*|post_process\w*|normali[sz]ation_map)\.(?:json|csv|yaml|md|txt))\b"
@@ -103,18 +108,19 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
     expected = expected_cases(run, _delivered(run, track, root), public, track in _COUNTS_VALID)
     if expected.source is None:
         # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.
-        checked = _CHECKERS[track](Submission(run, root, tuple(sorted(_delivered(run, track, root))), public))
+        delivered = _delivered(run, track, root) or set(run.outputs.cases)
+        checked = _CHECKERS[track](Submission(run, root, tuple(sorted(delivered)), public))
         broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
         return _Found(
             source="files", output_valid=False if broken else None, submission_valid=False if broken and track != "vqa" else None,
             results=_results(run, track, checked.valid, checked), complete_cases=checked.delivered,
-            cases=checked.cases, facts=checked.facts,
+            cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)),
         )  # fmt: skip
     checked = _CHECKERS[track](Submission(run, root, expected.cases, public))
     if expected.source in ("submit", "trace", "report"):
         checked = _soften_extras(checked)
     total = max(expected.count or 0, 1)
-    facts = checked.facts
+    facts = (*checked.facts, *_also_demanded(run))
     if len(expected.cases) < total:
         unnamed = total - len(expected.cases)
         facts = (
@@ -138,6 +144,16 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
         expected=expected,
         cases=checked.cases,
         facts=facts,
+    )
+
+
+def _also_demanded(run: Run) -> tuple[Fact, ...]:
+    """Files beside the track's own that the brief wants and nobody delivered."""
+    have = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
+    return tuple(
+        Fact("demand", f"{name} is missing", None, name, fatal=False)
+        for _, name in demanded_files(run.brief)
+        if name not in have and name not in _TRACK_FILES
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from .demands import class_names, foreign_label
 from .facts import CaseCheck, Fact, TrackCheck
 from .files import Refused, read_text
 from .submission import Submission, identical
@@ -80,4 +81,9 @@ def check(submission: Submission) -> TrackCheck:
     known = set(submission.cases)
     facts += [Fact("extra", "is no expected case", case, NAME) for case in times if case not in known]
     labels = {case: text for case, text in label.items() if case in known}
+    names = class_names(submission.run.brief)
+    foreign = [case for case, text in labels.items() if text and foreign_label(text, names, submission.run.brief)]
+    if foreign:
+        text = f"{len(foreign)} rows have a label that the brief does not list, e.g. {labels[foreign[0]][:30]}"
+        facts.append(Fact("demand", text, foreign[0], NAME, fatal=False))
     return TrackCheck(tuple(cases), (*facts, *identical(labels, "label")))

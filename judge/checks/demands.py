@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ...error_codes.class_signs import classes
+
 _DTYPE = re.compile(r"\b(float(?:16|32|64)|u?int(?:8|16|32|64))\b", re.IGNORECASE)
 _RANGE = re.compile(r"\bin \[\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?,\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?\]")
 _SENTENCE = re.compile(r"\.\s|\n")
@@ -25,6 +27,94 @@ class Demand(NamedTuple):
             return False
         slack = SLACK * (self.high - self.low)
         return low < self.low - slack or high > self.high + slack
+
+
+_SECTIONS = re.compile(r"\bfindings\b[^.\n]{0,60}\b(?:and|,|/|&)[^.\n]{0,30}\bimpression\b", re.IGNORECASE)
+_ONLY = re.compile(r"\bonly\b|\boptional|\bno impression|\bwithout\b", re.IGNORECASE)
+_PIXELS = re.compile(r"\bpixels?\b|\bpx\b", re.IGNORECASE)
+_RELATIVE = re.compile(r"\bnormali[sz]ed\b|\brelative\b|\bfractions?\b", re.IGNORECASE)
+_SIZE = re.compile(
+    r"\b(?:images?|films?|slices?|frames?|radiographs?|scans?|smears?)\b[^.\n]{0,30}?(?<![\w.])(\d{2,4})\s?[x×]\s?(\d{2,4})(?![\w.]| ?[x×]| box)"
+    r"|(?<![\w.])(\d{2,4})\s?[x×]\s?(\d{2,4})(?:[- ](?:pixels?|px|grey|RGB|PNG|CT|MR|X-ray)){0,2} (?:images?|films?|slices?|frames?|radiographs?|scans?|smears?)\b",
+    re.IGNORECASE,
+)
+_OUTPUT_FILE = re.compile(
+    r"agents?_outputs/((?:[<{\[][^>}\]\n/]{1,40}[>}\]]/|case_?id/|\*/)?)([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv|yaml))\b"
+)
+_SIMILAR = re.compile(r"(?:,|\band\b|\bplus\b|\bwith\b) (?:a |an |also )?([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv))\b")
+_VOLUNTARY = re.compile(r"\boptional|\bmay\b|\bif you (?:like|want)\b|\bnot required\b", re.IGNORECASE)
+_TWO = re.compile(r"[Cc]lassify [^.\n]{1,120}? (?:as|into|for) ([A-Za-z][\w-]{1,29}) (?:or|and|versus|vs\.?) ([A-Za-z][\w-]{1,29})\b")
+
+
+def sections(brief: str, name: str = "report.txt") -> tuple[str, ...]:
+    """Sections that the sentence on the report names; empty where it names none or asks for one of them only."""
+    place = brief.find(name)
+    text = brief[place : place + 400].split("\n\n", 1)[0] if place >= 0 else ""
+    match = _SECTIONS.search(text)
+    return () if match is None or _ONLY.search(text[: match.end() + 40]) else ("findings", "impression")
+
+
+def wants_pixels(brief: str) -> bool:
+    """Whether boxes are to be in pixels."""
+    place = brief.find("prediction.json")
+    text = brief[place : place + 500] if place >= 0 else ""
+    return _PIXELS.search(text) is not None and not _RELATIVE.search(text)
+
+
+def image_size(brief: str) -> tuple[int, int] | None:
+    """(width, height) where the brief names one size only, and a square one: which of two comes first is not known."""
+    sizes = {(int(a or c), int(b or d)) for a, b, c, d in _SIZE.findall(brief)}
+    only = sizes.pop() if len(sizes) == 1 else None
+    return only if only is not None and only[0] == only[1] else None
+
+
+def wants_score(brief: str) -> bool:
+    """Whether the shown schema of a box has a score that is not called optional."""
+    place = brief.find('"score"')
+    return place >= 0 and "x1" in brief[max(0, place - 200) : place] and not _VOLUNTARY.search(brief[place : place + 120])
+
+
+def files(brief: str) -> tuple[tuple[bool, str], ...]:
+    """(one a case?, name) of every file that the brief wants below the output folder, optional ones left out."""
+    found: dict[tuple[bool, str], None] = {}
+    for match in _OUTPUT_FILE.finditer(brief):
+        sentence = _SENTENCE.split(brief[match.end() : match.end() + 400], maxsplit=1)[0]
+        if not _VOLUNTARY.search(sentence) and not _VOLUNTARY.search(brief[max(0, match.start() - 60) : match.start()]):
+            found[bool(match[1]), match[2]] = None
+            for other in _SIMILAR.finditer(sentence):
+                if "agents_outputs" not in sentence:
+                    found[bool(match[1]), other[1]] = None
+    return tuple(found)
+
+
+def class_names(brief: str) -> tuple[str, ...]:
+    """Class names that a classification brief lists; empty when it lists none."""
+    match = _TWO.search(brief)
+    return classes(brief) or ((match[1], match[2]) if match else ())
+
+
+def foreign_label(label: str, names: tuple[str, ...], brief: str) -> bool:
+    """Whether a label is none of the listed classes. One that the brief spells somewhere is left alone: a name of two words."""
+    if not names or label in names:
+        return False
+    if label.lstrip("-").isdigit():
+        return not re.search(rf"(?<![\w.]){label}\b\s{{0,2}}(?:[=:(-]|is\b|for\b)?\s{{0,2}}\(?(?:{'|'.join(map(re.escape, names))})", brief)
+    return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", brief) is None
+
+
+def wrong_unit(brief: str, name: str, low: float, high: float) -> str:
+    """What is wrong with values from `low` to `high` by the unit that the file's sentence names; empty when nothing is."""
+    place = brief.find(f"/{name}")
+    sentence = _SENTENCE.split(brief[place : place + 400], maxsplit=1)[0] if place >= 0 else ""
+    shown = f"{name} runs from {low:.4g} to {high:.4g}"
+    if re.search(r"\bHU\b|Hounsfield", sentence):
+        if high - low <= 10:
+            return f"{shown}: no Hounsfield units"
+        if name == "sct.nii.gz" and low >= 0:
+            return f"{shown}: no air, so no Hounsfield units"
+    if re.search(r"\bnon-?negative\b", sentence, re.IGNORECASE) and low < -SLACK * max(abs(high), 1e-9):
+        return f"{shown}, not non-negative"
+    return ""
 
 
 def demanded(brief: str, name: str) -> Demand:

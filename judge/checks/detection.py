@@ -6,15 +6,19 @@ legal answer. A class that neither the report nor the brief knows is a fact with
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from ...trajectories.reading import number
+from .demands import image_size, wants_pixels, wants_score
 from .facts import Fact, FactKind, TrackCheck
 from .files import read_json
 from .submission import Submission
 
 NAME = "prediction.json"
+_CODES = re.compile(r"\bclass(?:es)?\W{1,3}\d|(?<![\w.])\d{1,2}\s{0,2}[=:(]\s{0,2}[a-z]|\binteger class|class (?:id|index|number)", re.IGNORECASE)
+"""How a brief says that classes are numbers."""
 
 
 def known_classes(submission: Submission) -> frozenset[str] | None:
@@ -30,6 +34,8 @@ def check(submission: Submission) -> TrackCheck:
     """Boxes of every case; inside the image only when the public inputs give its size, else at least not negative."""
     classes = known_classes(submission)
     brief = submission.run.brief.lower()
+    corners: list[float] = []
+    inner = image_size(submission.run.brief)
 
     def known(name: str) -> bool:
         if classes is not None:
@@ -46,15 +52,28 @@ def check(submission: Submission) -> TrackCheck:
             return [Fact("empty", f"{NAME} has no boxes", case, NAME, fatal=False)]
         wrong: dict[FactKind, list[str]] = {}
         strange: set[str] = set()
+        unscored = 0
         for index, box in enumerate(boxes):
             for kind, text in _box(box, size):
                 wrong.setdefault(kind, []).append(f"box {index} {text}")
-            if isinstance(box, dict) and isinstance(box.get("class"), str) and not known(box["class"]):
-                strange.add(box["class"])
+            if isinstance(box, dict):
+                if isinstance(box.get("class"), str) and not known(box["class"]):
+                    strange.add(box["class"])
+                elif isinstance(box.get("class"), int) and not _CODES.search(work.run.brief):
+                    strange.add(str(box["class"]))
+                unscored += wants_score(work.run.brief) and box.get("score") is None
+                ends = [number(box.get(key)) for key in ("x2", "y2")]
+                corners.extend(end for end in ends if end is not None)
         facts = [
             Fact(kind, texts[0] + (f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""), case, NAME)
             for kind, texts in wrong.items()
         ]
+        reach = [number(box.get(key)) for box in boxes if isinstance(box, dict) for key in ("x2", "y2")]
+        if size is None and inner is not None and any(end is not None and end > inner[0] for end in reach):
+            text = f"boxes leave the {inner[0]}x{inner[1]} image that the brief names"
+            facts.append(Fact("demand", text, case, NAME, fatal=False))
+        if unscored:
+            facts.append(Fact("demand", f"{unscored} boxes have no score, which the brief names", case, NAME, fatal=False))
         if strange:
             shown = ", ".join(sorted(strange)[:5])[:80]
             facts.append(
@@ -62,7 +81,11 @@ def check(submission: Submission) -> TrackCheck:
             )
         return facts
 
-    return submission.per_case((NAME,), inspect)
+    found = submission.per_case((NAME,), inspect)
+    if len(corners) >= 6 and max(corners) <= 1.5 and wants_pixels(submission.run.brief):
+        text = f"no box reaches beyond {max(corners):g}: fractions of the image, not pixels"
+        return TrackCheck(found.cases, (*found.facts, Fact("demand", text, None, NAME, fatal=False)))
+    return found
 
 
 def _box(box: Any, size: tuple[int, int] | None) -> list[tuple[FactKind, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .demands import demanded
+from .demands import demanded, wrong_unit
 from .facts import Fact, TrackCheck
 from .files import Refused, npy_array
 from .submission import Submission
@@ -51,6 +51,10 @@ def check(submission: Submission) -> TrackCheck:
         ):
             text = f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in [{demand.low:g}, {demand.high:g}]"
             facts.append(Fact("values", text, case, NAME, fatal=False))
+        elif array.dtype.kind == "f" and (
+            wrong := wrong_unit(work.run.brief, NAME, float(array.min()), float(array.max()))
+        ):
+            facts.append(Fact("demand", wrong, case, NAME, fatal=False))
         elif source is not None and array.shape == expected and array.dtype.kind == "f":
             try:
                 if bool(np.array_equal(array, npy_array(source, source.parent))):

@@ -36,6 +36,7 @@ FactKind = Literal[
     "unchanged",  # the output is the input
     "duplicate",
     "extra",  # a case that nobody asked for
+    "demand",  # the brief asks for it in so many words, the track's format does not
 ]
 
 

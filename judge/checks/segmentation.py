@@ -88,6 +88,8 @@ def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, n
 def _values(work: Submission, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None) -> list[Fact]:
     stats = volume_stats(path, work.root, head)
     facts = []
+    if len(head.shape) != 3:
+        facts.append(Fact("demand", f"{path.name} has {len(head.shape)} axes", case, path.name, fatal=False))
     if head.dtype.kind == "f":
         facts.append(Fact("dtype", f"{path.name} has type {head.dtype}, not an integer", case, path.name, fatal=False))
     if not stats.finite:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .demands import demanded
+from .demands import demanded, wrong_unit
 from .facts import Fact, TrackCheck
 from .nifti import affine_differs, volume_head, volume_stats
 from .submission import Submission
@@ -28,11 +28,15 @@ def check(submission: Submission) -> TrackCheck:
             facts.append(
                 Fact("dtype", f"{NAME} has type {head.dtype.name}, not {demand.dtype}", case, NAME, fatal=False)
             )
+        if len(head.shape) != 3:
+            facts.append(Fact("demand", f"{NAME} has {len(head.shape)} axes", case, NAME, fatal=False))
         stats = volume_stats(path, work.root, head)
         if not stats.finite:
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif stats.low == stats.high:
             facts.append(Fact("constant", f"{NAME} is {stats.low:g} everywhere", case, NAME, fatal=False))
+        elif wrong := wrong_unit(work.run.brief, NAME, float(stats.low), float(stats.high)):
+            facts.append(Fact("demand", wrong, case, NAME, fatal=False))
         return facts
 
     return submission.per_case((NAME,), inspect)

@@ -18,6 +18,7 @@ from .submission import Submission, identical
 
 NAME = "answer.json"
 _PREFIX = re.compile(r"\s*(heuristic|fallback|placeholder|mock|dummy|stub)\s*:", re.IGNORECASE)
+_TEXTS = ("predicted_label", "predicted_answer", "raw_model_output")
 _NOTHING = {"unknown", "n/a", "none", "null"}
 
 
@@ -37,8 +38,12 @@ def check(submission: Submission) -> TrackCheck:
             return [Fact("schema", f"{NAME} is no object", case, NAME)]
         question = work.public.question(case) if work.public is not None else None
         label, text, raw = (
-            _text(value.get(key)) for key in ("predicted_label", "predicted_answer", "raw_model_output")
+            _text(value.get(key)) for key in _TEXTS
         )
+        wrong_type = [key for key in _TEXTS if value.get(key) is not None and not isinstance(value[key], str)]
+        if wrong_type or not any(key in value for key in _TEXTS):
+            what = f"{wrong_type[0]} is no text" if wrong_type else f"has none of the fields {', '.join(_TEXTS)}"
+            return [Fact("schema", f"{NAME}: {what}", case, NAME)]
         if not (label or text or raw):
             return [Fact("skipped", "left unanswered: answer and raw output are empty", case, NAME)]
         answers[case] = label or text
