@@ -18,7 +18,7 @@ MAX_UNIT = 700
 _OUTCOME = (
     r"\b(?:ground[- ]truth|gold[- ]standard|reference (?:standard|annotation|labels?|masks?|list|text|boxes|does|do|leaves?|contains?|excludes?|omits?|ignores?|only|which|that)"
     r"|(?:the|benchmark's|dataset's|and|in|of|task's) references?(?= (?:set|standard|annot|label|mask|list|text|box|does|do|leav|contain|exclud|omit|ignor|only|follow|count|is|are|was|were|will|has|have|not|never|drawn|start|list)|[ ,.;:)]*$|[,.;:)])"
-    r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|evaluat(?:ion|or)s?|metrics?|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker|(?:data ?set|collection|corpus)(?:'s)? (?:rules?|definition|convention|counts?|lists?|labels?|treats?|contains?|leaves?|excludes?|is|does|has)|(?:definition|rules|convention) of the (?:data ?set|collection|corpus|task))\b"
+    r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|evaluat(?:ion|or)s?|metrics?|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker|(?:data ?set|collection|corpus)(?:'s)? (?:rules?|definition|convention|counts?|lists?|labels?|treats?|contains?|leaves?|excludes?|is|does|has)|(?:definition|rules|convention) of the (?:data ?set|collection|corpus|task)|(?:the |task )(?:brief|instructions|task statement|task description|rules?) (?:says?|states?|asks?|requires?|wants?|demands?|limits?|caps?|allows?|expects?|forbids?|prescribes?|excludes?)|(?:model )?card (?:says|states|requires|demands|prescribes|asks)|according to the (?:brief|card|rules|instructions)|per the (?:brief|rules|instructions))\b"
 )
 _AUTHORITY = (
     r"\b(?:protocols?|reading rules?|lexicon|textbook|regulat\w+|guidelines?|manuals?|criteri(?:a|on)|consensus|recommendations?|reporting (?:threshold|range|standard|rule|practice|limit)|conventions?|polic(?:y|ies)|clinical (?:rule|standard|practice|definition)"
@@ -312,3 +312,82 @@ def option_without_effect(ctx: CodeContext) -> Iterable[Finding]:
             if unknown:
                 yield Finding((final,), f"The method rests on {', '.join(unknown)}, which {name} does not have.", 0.7)
                 return
+
+
+_IGNORED = re.compile(
+    r"(?:unknown|unrecogni[sz]ed|unused|unexpected|unsupported|ignored|ignoring|no such) (?:\w+ ){0,2}?(?:options?|arguments?|keys?|kwargs?|keywords?|parameters?|flags?|settings?|fields?)\b[^\n]{0,160}"
+    r"|(?:options?|arguments?|keys?|kwargs?|keywords?|parameters?|flags?|settings?)\b[^\n]{0,80}?\b(?:(?:is|are|was|were|will be) (?:\w+ )?(?:ignored|unused|unknown)|has no effect|have no effect|not (?:recogni[sz]ed|supported|used|known))\b[^\n]{0,80}",
+    re.IGNORECASE,
+)
+_OPTION_NAME = re.compile(r"(?<![\w.])(?:--)?([a-z][a-z0-9]{1,20}(?:[_-][a-z0-9]{1,20}){0,4})(?![\w(.])", re.IGNORECASE)
+
+
+@detector("ignored_option", code="E1", stage="S2", independence="from_trace")
+def ignored_option(ctx: CodeContext) -> Iterable[Finding]:
+    """The environment said that an option is not known and was ignored, and the run goes on as if it worked."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over:
+        return
+    code = "\n".join(line.split(" #", 1)[0] for line in ctx.turn(final).code[:MAX_TEXT].splitlines())
+    told = re.sub(r"[_-]", " ", "\n".join((ctx.run.plan.text or "", ctx.text_from(1)))).lower()
+    for turn in ctx.run.turns[:final]:
+        if turn.index in ctx.failed_turns and turn.index != final:
+            continue  # an error was raised: the option did not pass in silence
+        for line in turn.output[-20_000:].splitlines():
+            said = _IGNORED.search(line[:1_000])
+            if said is None:
+                continue
+            for name in _OPTION_NAME.findall(said[0]):
+                plain = re.sub(r"[_-]", " ", name).lower()
+                given = re.search(
+                    rf"--{re.escape(name)}\b|\b{re.escape(name)}\s?=(?!=)|['\"]{re.escape(name)}['\"]\s?:", code
+                )
+                if given and plain in told and plain not in _OWN_WORDS:
+                    yield Finding(
+                        tuple(sorted({turn.index, final})),
+                        f"The method rests on {name}, which the tool said that it ignores.",
+                        0.75,
+                    )
+                    return
+
+
+_OWN_WORDS = frozenset(["key", "keys", "option", "options", "the", "and", "are", "is", "model", "input", "output", "was", "were", "device", "dtype"])  # fmt: skip
+
+
+# -- results that nothing measured -------------------------------------------------------------------------------------
+
+_SCORE_NAME = r"(?:Dice(?: score| coefficient)?|DSC|IoU|mAP(?:@[\d.]+)?|SSIM|PSNR|accuracy|AUROC|AUC|sensitivity|specificity|F1|BLEU|ROUGE-?L|METEOR|recall|precision|kappa)"
+_CLAIMED_SCORE = re.compile(
+    rf"\b{_SCORE_NAME}\b(?! (?:loss|floor|gate))[^\n.;|]{{0,30}}?(?<![\w.])(0\.\d{{2,4}}|[1-9]\d(?:\.\d{{1,2}})?\s?%|[1-9]\d\.\d{{1,2}}(?=\s?dB))|(?<![\w.])(0\.\d{{2,4}}|[1-9]\d(?:\.\d{{1,2}})?\s?%) (?:mean |average |overall )?{_SCORE_NAME}\b",
+    re.IGNORECASE,
+)
+_NO_CLAIM = re.compile(
+    r"\b(?:expect\w*|should|would|might|may|could|estimat\w*|guess\w*|likely|prior|about|around|roughly|target|literature|reported|published|paper|card|if|hope\w*|need\w*|threshold|above|below|over|under|at least|cannot|can't|unknown|not|no|without|against (?:the )?(?:input|noisy|original)|between|agreement|proxy|self)\b|[~≈<>@]",
+    re.IGNORECASE,
+)
+
+
+@detector("invented_score", code="E1", stage="S5", independence="from_trace")
+def invented_score(ctx: CodeContext) -> Iterable[Finding]:
+    """A score is handed over as measured, and neither the brief nor anything that the run printed holds it."""
+    if ctx.final_write is None or not ctx.handed_over:
+        return
+    for turn in ctx.run.turns[max(ctx.final_write - 1, 0) :]:
+        for unit in units_of(turn.text + "\n" + prose_of_code(turn.code)):
+            found = _CLAIMED_SCORE.search(unit)
+            if found is None or _NO_CLAIM.search(unit):
+                continue
+            number = (found[1] or found[2]).rstrip(" %")
+            if not _printed(number, known_before(ctx, turn.index + 1) + ctx.pipeline_code[:MAX_TEXT]):
+                yield Finding((turn.index,), f"A score of {number} is claimed that nothing in the run measured.", 0.7)
+                return
+
+
+def _printed(number: str, known: str) -> bool:
+    """Whether a text holds the number, or one that rounds to it, also as a share or a percentage."""
+    value, places = float(number), len(number.partition(".")[2])
+    for text in set(re.findall(r"(?<![\w.])\d{1,3}(?:\.\d{1,20})?(?![\w.]*\d)", known[-1_000_000:])):
+        for scale in (1.0, 100.0, 0.01):
+            if abs(float(text) * scale - value) <= 0.51 * 10**-places:
+                return True
+    return False

@@ -53,16 +53,22 @@ class Detector:
 MODULES = (
     "understanding",
     "constraints",
+    "by_hand",
+    "targets",
     "invented",
     "execution",
     "verification",
     "conventions",
+    "input_conventions",
     "unchanged",
+    "geometry",
     "case_signs",
     "answer_signs",
     "quality_signs",
     "disagreements",
+    "own_checks",
     "deliverables",
+    "handed_over",
     "harness",
 )
 """Where detectors live; a module registers its own when it is imported."""

@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from .constraints import INFERENCE_ONLY
 from .context import CodeContext, names_weights
 from .registry import Finding, detector
 from .signs import box_corners, case_of
 
-_INFERENCE_ONLY = re.compile(
-    r"inference[ -]only|no (?:model )?(?:training|fine-?tuning)|(?:do not|don't|must not|without|forbidden:?) (?:any )?(?:train|fine-?tun)"
-    r"|training (?:is|and fine-tuning are) (?:not allowed|forbidden|prohibited)", re.IGNORECASE)  # fmt: skip
 _UPDATES = re.compile(
-    r"\.backward\(|\boptim(?:izer)?\.step\(|\bopt\.step\(|torch\.autograd\.grad\(|\.fit_generator\(|\btrainer\.train\("
-    r"|model\.fit\(|\bnet\.fit\(|GradScaler\("
+    r"\.backward\(|(?<![\w.])(?:self\.)?\w{0,12}(?:opt|optim|optimizer|adam|sgd|lbfgs|rmsprop)\w{0,6}\.(?:step|minimize|apply_gradients)\(|\bautograd\.(?:grad|backward)\(|\.fit_generator\(|\.train_on_batch\("
+    r"|\b\w{0,12}trainer\w{0,4}\.(?:train|fit)\(|\b(?:model|net|network|unet|student|clf_head)\.fit\(|GradScaler\(|GradientTape\(|\b(?:jax|func|functorch)\.(?:value_and_)?grad\(|\blgb\.train\(|\bxgb\.train\("
 )
 _TRAINING_BLOCK = re.compile(r"backward\(|optimizer|\.step\(|\.fit\(|training pattern|train\(", re.IGNORECASE)
 _WEIGHTS = r"[\w.-]{1,80}\.(?:pt|pth|onnx|ckpt|safetensors|h5|pkl|joblib|bin)"
 _PRESCRIBED = re.compile(rf"\bMETHOD\b[^\n]{{0,40}}?\buse ({_WEIGHTS})\b", re.IGNORECASE)
+_PRESCRIBED_FIRST = re.compile(rf"\bMETHOD\b\.?(?: (?:run|apply|slide|take|load))? ({_WEIGHTS})\b", re.IGNORECASE)
+_OWN_IMPORT = re.compile(
+    r"^\s{0,12}(?:from|import) (?!(?:numpy|scipy|torch|torchvision|skimage|sklearn|PIL|cv2|nibabel|SimpleITK|monai|matplotlib|pandas|glob|os|sys|json|csv|re|math|time|pathlib|collections|itertools|functools|random|shutil|pickle|joblib|tqdm|pywt|warnings|argparse|subprocess|copy)\b)\w",
+    re.MULTILINE,
+)
+"""A module that is none of the common libraries: it may load the weights itself."""
 _METHOD = re.compile(r"\bMETHOD\b\.?(?![^\n]{0,30}\b(?:[Cc]hoose|[Pp]ick|[Ss]elect|any)\b)[^\n]{0,600}")
 """The paragraph that fixes the method; one that leaves a choice prescribes nothing."""
 _ABSENT = (
@@ -29,6 +33,9 @@ _ABSENT = (
     re.compile(r"Unknown model \(([\w.-]{2,80})\)"),
     re.compile(r"Cannot find callable ([\w.-]{2,80}) in hubconf"),
     re.compile(r"No pretrained weights exist for (?:model )?\(?([\w.-]{2,80})"),
+    re.compile(r"(?:[Mm]odel|[Aa]rchitecture|[Cc]heckpoint|[Bb]ackbone|[Ee]ntry) '?\"?([\w./-]{3,80})'?\"? (?:is )?(?:not found|unknown|not known|does not exist|not registered|not available)\b(?! in the cache)"),
+    re.compile(r"(?:[Uu]nknown|[Nn]o such|[Ii]nvalid) (?:model|architecture|backbone|checkpoint|variant)(?: name)?:? '?\"?([\w./-]{3,80})"),
+    re.compile(r"404[^\n]{0,80}(?:huggingface\.co|hub|api)[^\s/]{0,30}/(?:api/)?(?:models/|datasets/)?([\w.-]{1,60}/[\w.-]{1,80}?)(?:/(?:resolve|tree|raw)\b|[\s'\"?]|$)"),
 )  # fmt: skip
 _REAL_PACKAGES = frozenset({
     "torch", "torchvision", "torchio", "timm", "transformers", "accelerate", "monai", "einops", "open-clip-torch", "open-clip", "safetensors",
@@ -63,7 +70,7 @@ _RANDOM = re.compile(r"\b(?:np\.random|random\.(?:random|uniform|gauss|randint|c
 @detector("forbidden_training", code="E1", stage="S3", independence="from_trace")
 def forbidden_training(ctx: CodeContext) -> Iterable[Finding]:
     """Weights are updated although the brief forbids training; one blocked and dropped attempt does not count."""
-    brief = _INFERENCE_ONLY.search(ctx.run.brief)
+    brief = INFERENCE_ONLY.search(ctx.run.brief)
     tried: list[int] = []
     ran = False
     for turn, action in ctx.run.actions():
@@ -106,6 +113,8 @@ def prescribed_model_not_used(ctx: CodeContext) -> Iterable[Finding]:
     if final is None or not ctx.pipeline_code.strip() or _kept_from_model(ctx):
         return
     named = _PRESCRIBED.search(ctx.run.brief)
+    if named is None and not _OWN_IMPORT.search(ctx.pipeline_code):
+        named = _PRESCRIBED_FIRST.search(ctx.run.brief)
     method = _METHOD.search(ctx.run.brief)
     asked = re.findall(_WEIGHTS, method[0]) if method else []
     if named is None and not asked:

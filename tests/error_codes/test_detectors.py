@@ -9,6 +9,7 @@ import pytest
 from ambjudge.error_codes.registry import MODULES, detectors
 
 sys.path.insert(0, str(Path(__file__).parent))
+from e1_cases import MORE
 from tiny_runs import SUBMIT, facts, say, submit
 
 LOAD = "import torch\nnet = torch.load('/data/public/models/net.pt')\n"
@@ -692,6 +693,9 @@ TABLE = {
         ("invalid-files", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(task_score=0.0, format_valid=False)}),
     ],
 }  # fmt: skip
+
+for _name, _rows in MORE.items():
+    TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
 
 
 @pytest.mark.parametrize(
