@@ -6,6 +6,7 @@ met and fixed in the next turns is work as usual and fires nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..trajectories.failures import ENVIRONMENT, find_errors
@@ -13,11 +14,18 @@ from .context import CodeContext
 from .episodes import Episode
 from .out_of_reach import out_of_reach
 from .registry import Finding, detector
+from .signs import case_of
 
 MAX_LINES = 3_000
 """Lines of one output that are read, from the end."""
 REPEATED = 3
 """Failed executions of one step from which they count, even if the step worked in the end."""
+
+
+_CAUGHT = re.compile(r"\bexcept\b|\|\| |\btryCatch\b")
+"""Code in which the error of one case does not end the batch."""
+_NO_NEWS = re.compile(r"\b(?:fall(?:ing)? ?back|fallback|default|placeholder|empty|zeros?|blank|skip\w*|instead|retry\w*)\b", re.IGNORECASE)
+"""Lines that tell what a failed case got instead."""
 
 
 def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
@@ -35,6 +43,10 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
 def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     lost = lost_outputs(ctx)
     if not lost:
+        cases, message = _filled(ctx, environment)
+        if cases and ctx.final_write is not None:
+            why = f"In the last full run {len(cases)} cases failed ({short(message)}) and were not run again."
+            yield Finding((ctx.final_write,), why, 0.75, "S4")
         return
     for episode in ctx.episodes:
         late = episode.stage in ("S4", "S5") or any(ctx.feature(t).writes_outputs for t in episode.turns)
@@ -59,6 +71,33 @@ def _dropped(ctx: CodeContext, environment: bool) -> dict[int, str]:
             if errors and (errors[-1].family in ENVIRONMENT) == environment:
                 found.setdefault(turn, errors[-1].message)
     return found
+
+
+def _filled(ctx: CodeContext, environment: bool) -> tuple[tuple[str, ...], str]:
+    """Cases whose error the last full run caught, with its message: none of them is seen to work later.
+
+    Only errors printed beside a case id count, and only where the code catches them: what such a case delivers is a
+    filler (an empty mask, a default answer) or what an earlier run left.
+    """
+    final = ctx.final_write
+    if final is None or final in ctx.failed_turns or not _CAUGHT.search(ctx.pipeline_code[:400_000]):
+        return (), ""
+    if any(f.turn > final and (f.forward_pass or f.runs_script) and not f.checks_outputs for f in ctx.features):
+        return (), ""  # run again in part
+    failed: dict[str, str] = {}
+    worked: set[str] = set()
+    for line in ctx.turn(final).output.splitlines()[-MAX_LINES:]:
+        case = case_of(line[:600])
+        if case is None:
+            continue
+        errors = find_errors(line[:600])
+        if errors and (errors[-1].family in ENVIRONMENT) == environment:
+            failed[case] = errors[-1].message
+        elif not errors and not _NO_NEWS.search(line[:600]):
+            worked.add(case)
+            failed.pop(case, None)  # a second attempt on the spot
+    lost = {case: message for case, message in failed.items() if case not in worked}
+    return tuple(lost), next(iter(lost.values()), "")
 
 
 @detector("repeated_code_failure", code="E4", stage="S4", independence="from_trace")
@@ -107,7 +146,8 @@ def lost_outputs(ctx: CodeContext) -> str:
         return f"{count} of {total} cases have no output" if count and total else "outputs are missing"
     if ctx.run.status.completed is False:
         return "outputs are missing"
-    if ctx.run.status.ended == "cut" and not ctx.run.status.submitted and ctx.run.track is not None:
+    left = ctx.run.status.ended in ("cut", "stopped") and not ctx.run.status.submitted
+    if left and ctx.run.track is not None:
         return "the run ended without a submission"
     return ""
 
