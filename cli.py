@@ -116,10 +116,7 @@ def run(args: list[str] | None = None) -> int:
     except AmbjudgeError as error:
         if loud:
             raise
-        _complain(f"ambjudge: error: {error.message}", error.exit_code)
-        if error.hint:
-            _complain(f"  hint: {error.hint}", error.exit_code)
-        return error.exit_code
+        return _complain(f"ambjudge: error: {error}", error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _complain("ambjudge: interrupted; what was finished is kept", 130)
     except BrokenPipeError:
@@ -134,9 +131,10 @@ def run(args: list[str] | None = None) -> int:
 
 
 def _complain(text: str, code: int) -> int:
-    from .sanitize import sanitize
+    """One line on stderr, whatever names and texts it quotes."""
+    from .console import note
 
-    print(sanitize(text), file=sys.stderr)  # noqa: T201
+    note(text)
     return code
 
 

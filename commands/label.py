@@ -35,23 +35,31 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
 
     known = {run.id: run for run in each_run([runs]) if not isinstance(run, InputError)} if runs else {}
     kept = same = bad = 0
+    good = []
+    for path in (
+        p for name in paths for p in (sorted(Path(name).rglob("*.json")) if Path(name).is_dir() else [Path(name)])
+    ):
+        try:
+            labels = read_labels(path)
+        except InputError as error:
+            bad += 1
+            note(f"ambjudge: error: {error}")
+            continue
+        run = known.get(labels.run)
+        found = problems(labels, run, rubric_for(run.track, run.task) if run else None)
+        for line in found:
+            note(f"ambjudge: error: {path}: {line}")
+        if found:
+            bad += 1
+        else:
+            good.append(labels)
+    if not good:
+        if not bad:
+            raise InputError("no label files found", "a label file is a .json", ", ".join(paths))
+        return 2
     with _open(obj, store) as opened:
-        for path in (
-            p for name in paths for p in (sorted(Path(name).rglob("*.json")) if Path(name).is_dir() else [Path(name)])
-        ):
-            try:
-                labels = read_labels(path)
-            except InputError as error:
-                bad += 1
-                note(f"ambjudge: error: {error}")
-                continue
-            run = known.get(labels.run)
-            found = problems(labels, run, rubric_for(run.track, run.task) if run else None)
-            for line in found:
-                note(f"ambjudge: error: {path}: {line}")
-            if found:
-                bad += 1
-            elif import_labels(opened, labels):
+        for labels in good:
+            if import_labels(opened, labels):
                 kept += 1
             else:
                 same += 1

@@ -35,16 +35,16 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     settings = load(Path(paths[0]), obj["config"])
     judge, options, quiet = judge_of(settings, flags), score_options(settings, flags), obj["quiet"]
     with ExitStack() as stack:
-        store = open_session_store(
-            paths[0], settings, {**flags, "store": flags["store"]}, judge, stack, quiet, required=True
-        )
-        assert store is not None
         found = list(conversations(paths))
         for lost in (item for item in found if isinstance(item, Outcome)):
             console.note(f"ambjudge: error: {lost.error}")
         runs = [item for item in found if not isinstance(item, Outcome)]
         if not runs:
             return 2
+        store = open_session_store(
+            paths[0], settings, {**flags, "store": flags["store"]}, judge, stack, quiet, required=True
+        )
+        assert store is not None
         scope = Scope(load_rubric(options.rubric) if options.rubric else None, options.track, options.tier)
         bar = console.Progress("planned", len(runs), quiet)
         made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)

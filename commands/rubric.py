@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -87,12 +88,20 @@ def show(rubric: str, tier: str | None, as_json: bool) -> int:
 @command.command("validate")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 def validate(files: tuple[str, ...]) -> int:
-    """Check rubric files; every problem with its line. Exit 1 when there is one."""
-    from ..console import say
+    """Check rubric files; every problem with its line. Exit 1 when there is one, 2 when a file cannot be read."""
+    from ..console import note, say
+    from ..errors import InputError
     from ..rubrics.load import validate_file
+    from ..trajectories.reading import read_bytes
 
-    bad = 0
+    bad = unreadable = 0
     for name in files:
+        try:
+            read_bytes(Path(name))
+        except InputError as error:
+            unreadable += 1
+            note(f"ambjudge: error: {error}")
+            continue
         problems = validate_file(name)
         bad += bool(problems)
         for problem in problems:
@@ -102,7 +111,7 @@ def validate(files: tuple[str, ...]) -> int:
             )
         if not problems:
             say(f"{name}: valid")
-    return 1 if bad else 0
+    return 2 if unreadable else 1 if bad else 0
 
 
 @command.command(

@@ -28,8 +28,14 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
     with ExitStack() as stack:
-        store = open_session_store(
-            paths[0], settings, flags, judge, stack, obj["quiet"], required=flags.get("batch", False)
+        # Nothing is made where nothing is to be read; what is wrong with the paths is told when they are read.
+        there = next((path for path in paths if _exists(path)), None)
+        store = (
+            None
+            if there is None
+            else open_session_store(
+                there, settings, flags, judge, stack, obj["quiet"], required=flags.get("batch", False)
+            )
         )
         if flags.get("batch") and store is not None:
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
@@ -131,6 +137,13 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
         concurrency=settings.get("concurrency", flags.get("concurrency")) or 8,
         max_cost=settings.get("max_cost", flags.get("max_cost")),
     )
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
 class _Sink:

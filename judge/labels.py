@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -131,14 +132,23 @@ def stored_labels(store: Store, run: str | None = None, annotator: str | None = 
 
 
 def export_labels(labels: Iterable[Labels], folder: Path) -> list[Path]:
-    """Write `FOLDER/<annotator>/<run>.json` for each; returns the files. Names that could leave the folder are changed."""
-    written = []
+    """Write `FOLDER/<annotator>/<run>.json` for each; returns the files.
+
+    Names that could leave the folder are changed, and numbered where two runs come to the same one. InputError when a file
+    cannot be written.
+    """
+    written: dict[Path, None] = {}
     for each in labels:
-        path = folder / _file_name(each.annotator) / f"{_file_name(each.run)}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump_labels(each), encoding="utf-8", newline="\n")
-        written.append(path)
-    return written
+        place, name = folder / _file_name(each.annotator), _file_name(each.run)
+        names = (f"{name}{tail}.json" for tail in chain([""], (f"-{n}" for n in count(2))))
+        path = next(p for p in map(place.joinpath, names) if p not in written)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            path.write_text(dump_labels(each), encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", "choose another folder", path) from error
+        written[path] = None
+    return list(written)
 
 
 def _file_name(name: str) -> str:
