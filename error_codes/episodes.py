@@ -18,6 +18,9 @@ SURE = 0.7
 WINDOW = 8
 """Turns after its last attempt during which a failure of the same step still belongs to the episode."""
 
+SHORT = 10
+"""Different words in two pieces of code below which words in common say nothing: one line that patches, one that runs."""
+
 _WORD = re.compile(r"[A-Za-z_]\w{2,40}")
 _SCRIPT = re.compile(r"[\w./-]{1,120}\.(?:py|sh|R|ipynb|c|cpp)\b")
 _VERSION = re.compile(
@@ -120,6 +123,8 @@ class _Steps:
         """Whether `a` runs the step of `b` again: editing, reading or listing its files is not running it."""
         if self.ran(*a) & self.scripts(*b):
             return True
+        if len(self.words(*a) | self.words(*b)) < SHORT and self.words(*a) != self.words(*b):
+            return False
         return self.similarity(a, b) >= 0.45 and (self.goal(a[0]) is not None or self.goal(b[0]) is None)
 
     def goal(self, turn: int) -> str | None:

@@ -24,6 +24,7 @@ REPEATED = 3
 
 _CAUGHT = re.compile(r"\bexcept\b|\|\| |\btryCatch\b")
 """Code in which the error of one case does not end the batch."""
+_NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,9})?(?![\w.])")
 _NO_NEWS = re.compile(r"\b(?:fall(?:ing)? ?back|fallback|default|placeholder|empty|zeros?|blank|skip\w*|instead|retry\w*)\b", re.IGNORECASE)
 """Lines that tell what a failed case got instead."""
 
@@ -93,11 +94,17 @@ def _filled(ctx: CodeContext, environment: bool) -> tuple[tuple[str, ...], str]:
         errors = find_errors(line[:600])
         if errors and (errors[-1].family in ENVIRONMENT) == environment:
             failed[case] = errors[-1].message
-        elif not errors and not _NO_NEWS.search(line[:600]):
+        elif not errors and not _NO_NEWS.search(line[:600]) and not _all_zero(line[:600], case):
             worked.add(case)
             failed.pop(case, None)  # a second attempt on the spot
     lost = {case: message for case, message in failed.items() if case not in worked}
     return tuple(lost), next(iter(lost.values()), "")
+
+
+def _all_zero(line: str, case: str) -> bool:
+    """Whether every number that a line gives for a case is zero: an empty output is no second attempt that worked."""
+    numbers = _NUMBER.findall(line.replace(case, " "))
+    return bool(numbers) and not any(float(n) for n in numbers)
 
 
 @detector("repeated_code_failure", code="E4", stage="S4", independence="from_trace")
