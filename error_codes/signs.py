@@ -19,6 +19,10 @@ MAX_LINES = 3_000
 """Lines read per turn: from the end, where the results are."""
 
 
+SAME_PIXEL = 1.0
+"""Boxes whose corners differ by no more (pixels) are the same box."""
+
+
 class Sign(NamedTuple):
     """`subject` are case ids (or names) that the sign is about; `words` is what was printed, shortened."""
 
@@ -173,7 +177,12 @@ def _same_box(turn: int, lines: list[str]) -> Iterator[Sign]:
         case, found = case_of(line), box_corners(line)
         if case and found:
             boxes[case] = found
-    if len(boxes) >= 4 and len(set(boxes.values())) == 1:
+    alike = len({len(found) for found in boxes.values()}) == 1 and all(
+        max(axis) - min(axis) <= SAME_PIXEL
+        for place in zip(*boxes.values(), strict=False)
+        for axis in zip(*(map(float, box) for box in place), strict=False)
+    )
+    if len(boxes) >= 4 and alike:
         corners = ", ".join(next(iter(boxes.values()))[0])
         yield Sign("same_box", turn, f"the box {corners} in all {len(boxes)} cases", (), 0.8)
 

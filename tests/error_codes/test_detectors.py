@@ -85,6 +85,32 @@ CARD = "`net.pt`: five logits: index 0 is a reject class, 1 ADI, 2 LYM, 3 STR, 4
 def boxes(corners, log="image_{:04d} [{{'class': 'rbc', 'x1': {}, 'y1': {}, 'x2': {}, 'y2': {}, 'score': 0.9}}]"):
     return "\n".join(log.format(i, *corners(i)) for i in range(1, 9))
 
+HU_CARD = say("Card.", "cat CARD.md", "# DetNet\n`net.pt`: heat maps\n- input: float32, HU / 1000\n- output: logits", language="bash")
+PNG = LOAD + "from PIL import Image\nimport numpy as np\nfor p in sorted(glob.glob('/data/public/patient_*/ct.png')):\n    x = {}\n    y = net(x / 1000)\n    json.dump(boxes(y), open(f'/workspace/agents_outputs/{{pid}}/prediction.json', 'w'))\n"
+RAW = "np.asarray(Image.open(p), dtype='float32')"
+HU_1024 = DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png, 16 bit, pixel value = HU + 1024."}
+SIXTEEN = DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png, 16-bit grey."}
+FILMS = say("Headers.", "head films.csv", "study_1 PA MONOCHROME2\nstudy_2 PA MONOCHROME1", language="bash")
+DENSE = "import glob, numpy as np, torch\nnet = torch.load('/data/public/models/net.pt')\nfor p in sorted(glob.glob('/data/public/*/noisy.npy')):\n    x = np.load(p)\n    h, w = x.shape\n{}\n    np.save('/workspace/agents_outputs/' + p.split('/')[3] + '/enhanced.npy', y)\n"
+CENTRED = "    t, l = (-h % 16) // 2, (-w % 16) // 2\n    p_ = np.pad(x, ((t, -h % 16 - t), (l, -w % 16 - l)), mode='reflect')\n    y = net(p_){}"
+SIZED = DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png (8-bit, 640 x 480)."}
+
+
+def dense(body):
+    return say("Run all.", DENSE.format(body), "\n".join(f"scan_{i} mean 0.4{i} max 3.{i}" for i in range(1, 9)))
+
+
+def versus(sure=0.99, odd=6, log="tile_{:04d} whole {} {:.2f} | field {} {:.2f} | rule ADI"):
+    return "\n".join(log.format(i, "LYM", sure, "STR" if i <= odd else "LYM", sure) for i in range(1, 17))
+
+
+def counted(value, cases=8):
+    return "\n".join(f"image_{i:04d} {value(i)}" for i in range(1, cases + 1))
+
+
+def threshold(value):
+    return f"THR = {value}\n" + BATCH
+
 
 DEMANDS = {
     "extra": "OUTPUT. Write /workspace/agents_outputs/<patient_id>/lesion.nii.gz, uint8, same shape and affine as the CT."
@@ -498,7 +524,87 @@ TABLE = {
         ("floored", [say("Pilot.", LOAD + "y = net(20 * np.log10(a))\n", "nan pixels: 662", err="RuntimeWarning: divide by zero encountered in log10"), say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(np.maximum(x, 1e-3))))", "y"), "done"), SUBMIT], "S3 S4 S5", 0, MR),
         ("no-warning", [say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(x)))", "y"), "nan pixels: 0"), SUBMIT], "S4 S5", 0, MR),
     ],
+    "stored_values_taken_as_they_are": [
+        ("suv-times-a-thousand", [say("Read the notes.", "cat README", "PETNet (`net.pt`) takes SUV, float32.", language="bash"), say("Infer.", LOAD + "for f in files:\n    vol = tifffile.imread(f).astype(np.float32)\n    np.save(f'/workspace/agents_outputs/{f}/enhanced.npy', net(vol))\n", GOOD_LOG), SUBMIT], "S1 S4 S5", 1, MR | {"extra": "INPUTS. /data/public/<id>/pet.tif: uint16, stored = SUV x 5000."}),
+        ("intercept-in-a-json", [HU_CARD, say("Peek.", "cat /data/public/patient_0001/info.json", '{"rows": 96, "intercept": -1024, "slope": 1}', language="bash"), say("Run.", "from skimage import io\n" + LOAD + "for p in paths:\n    a = io.imread(p).astype(float) / 1000.\n    json.dump(net(a), open('/workspace/agents_outputs/x/prediction.json', 'w'))\n", GOOD_LOG), SUBMIT], "S1 S1 S4 S5", 1, DETECTION),
+        ("opencv-eight-bits", [say("Go.", LOAD + "for p in paths:\n    g = cv2.imread(p, cv2.IMREAD_GRAYSCALE)\n    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(net(g))\n", "study_1 ok"), SUBMIT], "S4 S5", 1, REPORTS | {"extra": "INPUTS (read-only). /data/public/<study>/film.png, 12-bit films."}),
+        ("decoded-by-a-helper", [HU_CARD, say("Run.", "from zoo import preprocess\n" + PNG.format("preprocess(p)"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, HU_1024),
+        ("unit-of-another-kind", [say("Card.", "cat c.md", "`net.pt`: RGB 64x64, input in [0, 1]", language="bash"), say("Run.", PNG.format("np.array(Image.open(p).convert('RGB')) / 255."), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png, RGB, 8 bits per channel."}),
+        ("offset-left-in", [HU_CARD, say("Run.", PNG.format(RAW), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, HU_1024),
+        ("offset-taken-off", [HU_CARD, say("Run.", PNG.format(RAW + " - 1024"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, HU_1024),
+        ("slope-and-intercept", [HU_CARD, say("Run.", PNG.format(RAW + " * slope + intercept"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, HU_1024),
+        ("scaled-image-by-image", [HU_CARD, say("Run.", PNG.format(RAW) + "x = (x - x.mean()) / x.std()", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, HU_1024),
+        ("no-unit-asked-for", [say("Run.", PNG.format(RAW), GOOD_LOG), SUBMIT], "S4 S5", 0, HU_1024),
+        ("cut-to-eight-bits", [say("Run.", PNG.format("np.array(Image.open(p).convert('L')) / 255."), GOOD_LOG), SUBMIT], "S4 S5", 1, SIXTEEN),
+        ("depth-kept", [say("Run.", PNG.format("np.array(Image.open(p)) / 65535."), GOOD_LOG), SUBMIT], "S4 S5", 0, SIXTEEN),
+        ("film-not-inverted", [FILMS, say("Run.", PNG.format(RAW), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, DETECTION),
+        ("film-inverted", [FILMS, say("Run.", PNG.format("255 - x if inv else x"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, DETECTION),
+    ],
+    "grid_not_restored": [
+        ("opencv-border", [dense("    dy, dx = (112 - h) // 2, (96 - w) // 2\n    q = cv2.copyMakeBorder(x, dy, 112 - h - dy, dx, 96 - w - dx, cv2.BORDER_REFLECT)\n    y = infer(q)\n    y = y[0:h, 0:w]"), SUBMIT], "S4 S5", 1, MR),
+        ("transposed-functions", [say("Module.", "cat > /workspace/run.py <<'P'\nimport nibabel as nib, numpy as np, torch\nnet = torch.load('/data/public/models/net.pt')\ndef one(path, out):\n    im = nib.load(path)\n    v = np.flip(im.get_fdata(), axis=1).copy()\n    nib.save(nib.Nifti1Image(net(v), im.affine), out)\nfor c in sorted(glob.glob('/data/public/*/ct.nii.gz')):\n    one(c, f'/workspace/agents_outputs/{c.split(\"/\")[3]}/lesion.nii.gz')\nP\npython /workspace/run.py", GOOD_LOG, language="bash"), SUBMIT], "S4 S5", 1, {}),
+        ("pads-in-a-list", [dense("    pw = [((-n) % 32 // 2, (-n) % 32 - (-n) % 32 // 2) for n in x.shape]\n    y = net(np.pad(x, pw, mode='edge'))[:h, :w]"), SUBMIT], "S4 S5", 1, MR),
+        ("list-taken-off", [dense("    pw = [((-n) % 32 // 2, (-n) % 32 - (-n) % 32 // 2) for n in x.shape]\n    y = net(np.pad(x, pw, mode='edge'))\n    y = y[pw[0][0]:pw[0][0] + h, pw[1][0]:pw[1][0] + w]"), SUBMIT], "S4 S5", 0, MR),
+        ("flip-for-each-axis", [dense("    y = sum(np.flip(net(np.flip(x, a)), a) for a in (0, 1)) / 2"), SUBMIT], "S4 S5", 0, MR),
+        ("centred-pad-corner-crop", [dense(CENTRED.format("[:h, :w]")), SUBMIT], "S4 S5", 1, MR),
+        ("centred-pad-centred-crop", [dense(CENTRED.format("[t:t + h, l:l + w]")), SUBMIT], "S4 S5", 0, MR),
+        ("pad-behind-corner-crop", [dense("    y = net(np.pad(x, ((0, -h % 16), (0, -w % 16))))[:h, :w]"), SUBMIT], "S4 S5", 0, MR),
+        ("torch-pad", [dense("    a = (128 - w) // 2; b = (128 - h) // 2\n    z = torch.nn.functional.pad(x, (a, 128 - w - a, b, 128 - h - b))\n    y = net(z)[..., :h, :w]"), SUBMIT], "S4 S5", 1, MR),
+        ("monai-pads-both-sides", [dense("    y = net(DivisiblePad(k=16)(x))[:, :h, :w]"), SUBMIT], "S4 S5", 1, MR),
+        ("pad-behind-middle-crop", [dense("    ph = -h % 16\n    o = ph // 2\n    y = net(np.pad(x, ((0, ph), (0, ph))))[o:o + h, o:o + w]"), SUBMIT], "S4 S5", 1, MR),
+        ("turned-once", [dense("    y = net(np.rot90(x))"), SUBMIT], "S4 S5", 1, MR),
+        ("turned-back", [dense("    y = np.rot90(net(np.rot90(x)), -1)"), SUBMIT], "S4 S5", 0, MR),
+        ("mirrored-average", [dense("    y = (net(x) + net(x[:, ::-1])) / 2"), SUBMIT], "S4 S5", 1, MR),
+        ("mirrored-back", [dense("    y = (net(x) + net(x[:, ::-1])[:, ::-1]) / 2"), SUBMIT], "S4 S5", 0, MR),
+        ("boxes-of-the-small-image", [say("Run.", PNG.format("np.array(Image.open(p).resize((256, 256)))"), GOOD_LOG), SUBMIT], "S4 S5", 1, SIZED),
+        ("boxes-scaled", [say("Run.", PNG.format("np.array(Image.open(p).resize((256, 256)))") + "b = b * (640 / 256)", GOOD_LOG), SUBMIT], "S4 S5", 0, SIZED),
+        ("same-size", [say("Run.", PNG.format("np.array(Image.open(p).resize((256, 256)))"), GOOD_LOG), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png (256 x 256)."}),
+    ],
+    "own_check_failed": [
+        ("assert-caught", [GOOD, say("Schema.", CHECK, "patient_0003: valid=False (values outside {0, 1})\npatient_0004: valid=True"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("flag-at-the-row", [GOOD, say("QC.", CHECK, "case patient_0001 vol 31.2 ml\ncase patient_0005 vol 0.2 ml SUSPICIOUS\ncase patient_0006 vol 29.9 ml"), submit("Small livers exist, all files are there.")], "S4 S5 S5", 1, {}),
+        ("list-of-names", [GOOD, say("Verify.", CHECK, "checked 8 masks; mismatches: ['patient_0002', 'patient_0007']"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("zero-issues", [GOOD, say("Verify.", CHECK, "checked 8 masks; mismatches: [] issues: 0 warnings=0 ALL VALID"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("passing-table", [GOOD, say("QC.", CHECK, "[PASS] shapes\n[PASS] finite (no invalid values)\nempty_masks False"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("fails", [GOOD, say("Check.", CHECK, "patient_0001 PASS\npatient_0002 FAIL range\n"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("not-ok", [GOOD, say("Check.", CHECK, "patient_0001 shape_ok True affine_ok False\n"), submit("The affine check is too strict.")], "S4 S5 S5", 1, {}),
+        ("counted", [GOOD, say("Check.", CHECK, "8 files, 2 bad"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("nan-inside", [GOOD, say("Check.", CHECK, "patient_0004 has_nan: True"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("none-bad", [GOOD, say("Check.", CHECK, "films 8 bad []\n8 files, 0 bad, failed: 0"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("no-nan", [GOOD, say("Check.", CHECK, "patient_0004 has_nan: False cuda False"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("repaired", [GOOD, say("Check.", CHECK, "8 files, 2 bad"), GOOD, say("Check.", CHECK, "8 files, 0 bad"), SUBMIT], "S4 S5 S4 S5 S5", 0, {}),
+        ("named-as-a-limitation", [GOOD, say("Check.", CHECK, "8 files, 2 bad"), submit("A limitation: two masks are unreliable.")], "S4 S5 S5", 0, {}),
+    ],
+    "mark_moved": [
+        ("probability-cut", [say("Run.", BATCH + "m = prob > 0.5", counted(lambda i: "voxels 0")), say("Nothing at all. Cut lower.", BATCH + "m = prob > 0.05", counted(lambda i: f"voxels {i}00")), SUBMIT], "S4 S4 S5", 1, {}),
+        ("sed-on-the-script", [say("Run.", "conf_thres = 0.25\n" + BATCH, counted(lambda i: "-> 0 boxes")), say("Relax.", "sed -i 's/conf_thres = 0.25/conf_thres = 0.001/' run.py && python run.py > /workspace/agents_outputs/log", counted(lambda i: f"-> {i} boxes"), language="bash"), SUBMIT], "S4 S4 S5", 1, DETECTION),
+        ("min-score-as-option", [say("Run.", "boxes = decode(y, min_score=0.4)\n" + BATCH, "detections per case: 0\n" + counted(lambda i: "0")), say("Again.", "boxes = decode(y, min_score=2e-3)\n" + BATCH, counted(lambda i: "4")), SUBMIT], "S4 S4 S5", 1, DETECTION),
+        ("one-pilot", [say("Pilot.", threshold(0.5), "image_0001 0"), say("Lower as the card says.", threshold(0.1), counted(lambda i: i)), SUBMIT], "S3 S4 S5", 0, DETECTION),
+        ("scale-mended", [say("Run.", threshold(0.5), counted(lambda i: 0)), say("The scale was off.", "x = load(p) / 1000\nprint(np.percentile(x, 99))\n" + threshold(0.1), counted(lambda i: i)), SUBMIT], "S4 S4 S5", 0, DETECTION),
+        ("until-something-came", [say("Run.", threshold(0.5), counted(lambda i: 0)), say("Too strict, lower.", threshold(0.01), counted(lambda i: i)), SUBMIT], "S4 S4 S5", 1, DETECTION),
+        ("by-command-line", [say("Run.", "THR = float(sys.argv[1]) if len(sys.argv) > 1 else 0.5\n" + BATCH, counted(lambda i: 0) + "\ntotal 0"), say("Sweep.", "for t in 0.1 0.02 0.004; do python run.py $t; done; cp -r out /workspace/agents_outputs/", "total 0\ntotal 3\ntotal 80", language="bash"), SUBMIT], "S4 S4 S5", 1, DETECTION),
+        ("fine-tuning", [say("Run.", threshold(0.5), counted(lambda i: 0)), say("Lower.", threshold(0.3), counted(lambda i: i)), SUBMIT], "S4 S4 S5", 0, DETECTION),
+        ("found-the-cause", [say("Run.", threshold(0.5), counted(lambda i: 0)), say("Look at the input.", "x = load(p); print(x.min(), x.max())", "-1024 3071"), say("Run.", threshold(0.05), counted(lambda i: i)), SUBMIT], "S4 S3 S4 S5", 0, DETECTION),
+        ("some-were-found", [say("Run.", threshold(0.5), counted(lambda i: i % 2)), say("Lower.", threshold(0.05), counted(lambda i: i)), SUBMIT], "S4 S4 S5", 0, DETECTION),
+    ],
+    "scores_near_zero": [
+        ("faint", [say("Run.", BATCH, counted(lambda i: f"boxes 3 top score 0.0{i}")), SUBMIT], "S4 S5", 1, DETECTION),
+        ("fair", [say("Run.", BATCH, counted(lambda i: f"boxes 3 top score 0.{i}1")), SUBMIT], "S4 S5", 0, DETECTION),
+        ("another-track", [say("Run.", BATCH, counted(lambda i: f"score 0.0{i}")), SUBMIT], "S4 S5", 0, {}),
+    ],
     "disagreement_ignored": [
+        ("options-in-another-order", [ANSWER, say("Repeat with shuffled options.", CHECK, "same answer 7/20 after shuffling the choices"), submit("Some answers depend on the order, as usual.")], "S4 S5 S5", 1, VQA),
+        ("tables-with-commas", [say("Two nets.", LOAD + CASES, versus(log="tile_{:04d}, {}, {:.3f}, {}, {:.3f}")), say("Net A is newer, I take it.", BATCH, tiles(lambda i: "STR")), SUBMIT], "S3 S4 S5", 1, CLASSES),
+        ("second-seed", [GOOD, say("Again with seed 2.", CHECK, "seed 2: 12 of 30 cases differ"), SUBMIT], "S4 S5 S5", 1, {}),
+        ("cross-check-fine", [GOOD, say("Again with seed 2.", CHECK, "seed 2: 1 of 30 cases differ; agreement 0.97"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("truth-beside-the-guess", [say("Pilot.", LOAD + CASES, counted(lambda i: "LYM 0.97 STR 0.02", 16)), say("All.", BATCH, tiles(lambda i: "STR")), SUBMIT], "S3 S4 S5", 0, CLASSES),
+        ("both-sure", [say("Compare.", LOAD + CASES, versus()), say("The field net only sees the middle, so it differs, as expected. All tiles.", BATCH, tiles(lambda i: "LYM")), SUBMIT], "S3 S4 S5", 1, CLASSES),
+        ("unsure", [say("Compare.", LOAD + CASES, versus(sure=0.6)), say("All tiles.", BATCH, tiles(lambda i: "LYM")), SUBMIT], "S3 S4 S5", 0, CLASSES),
+        ("few", [say("Compare.", LOAD + CASES, versus(odd=3)), say("All tiles.", BATCH, tiles(lambda i: "LYM")), SUBMIT], "S3 S4 S5", 0, CLASSES),
+        ("settled-by-the-brief", [say("Compare.", LOAD + CASES, versus()), say("They differ on six tiles; the brief asks for the whole tile, which the field net was not trained on.", BATCH, tiles(lambda i: "LYM")), SUBMIT], "S3 S4 S5", 0, CLASSES),
+        ("looked-at", [say("Compare.", LOAD + CASES, versus()), say("Look.", "for t in ['tile_0001', 'tile_0002']: print(t, net(load(t)), load(t).mean())", "0.3 0.2"), say("All.", BATCH, tiles(lambda i: "LYM")), SUBMIT], "S3 S3 S4 S5", 0, CLASSES),
+        ("averaged", [say("Compare.", LOAD + CASES, versus()), say("I average the two.", BATCH, tiles(lambda i: "LYM")), SUBMIT], "S3 S4 S5", 0, CLASSES),
+        ("wavers-and-is-explained", [GOOD, say("Mirror test.", CHECK, "labels changed in 11/24 after a flip"), submit("A flip changes labels, so differing answers are normal.")], "S4 S5 S5", 1, CLASSES),
         ("second-model", [GOOD, say("Second look.", CHECK, "CNN and atlas agree on 9 of 24 cases"), SUBMIT], "S4 S5 S5", 1, {}),
         ("flips", [GOOD, say("Mirror.", CHECK, "labels flipped: 11/24 after mirroring"), SUBMIT], "S4 S5 S5", 1, CLASSES),
         ("a-share", [GOOD, say("Both.", CHECK, "agreement with the second net 0.42"), SUBMIT], "S4 S5 S5", 1, {}),
@@ -630,6 +736,11 @@ TABLE = {
         ("one-empty-case", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(kinds=[("empty", "no voxel", "patient_0003")])}),
     ],
     "input_convention_missed": [
+        ("bgr", [say("Docs.", "cat zoo.txt", "net.pt | detector | input: BGR, 0..255, NCHW", language="bash"), say("Run.", "import imageio\n" + BATCH, GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
+        ("z-scores-in-a-section", [say("Docs.", "cat README.md", "## net.pt\n3D U-Net.\n\n* input: z-scored per volume inside the body\n## other.pt\n* input / 255", language="bash"), say("Run.", BATCH.replace("load(p)", "sitk_read(p).astype('float32')"), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
+        ("another-spacing", [say("Docs.", "cat zoo.md; head meta.csv", "net.pt: trained at 1.5 mm, float32\npatient_0001 spacing (0.78, 0.78, 5.0)", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 1, {}),
+        ("spacing-kept", [say("Docs.", "cat zoo.md", "net.pt: trained at 1.5 mm, float32\npatient_0001 spacing (1.50, 1.50, 1.5)", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
+        ("section-of-the-other-model", [say("Docs.", "cat README.md", "## net.pt\n3D U-Net.\n## other.pt\n* input: BGR, z-scored per volume", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
         ("scaling-left-out", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: `DnCNN()`; input HU / 1000, output in the same units", language="bash"), GOOD, LOOK, SUBMIT], "S1 S4 S5 S5", 1, {}),
         ("scaled", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: `DnCNN()`; input HU / 1000, output in the same units", language="bash"), say("Run.", BATCH.replace("load(p)", "load(p) / 1000.0"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
         ("scaled-by-a-power", [say("Card.", "cat MODEL_CARDS.md", "`net.pt`: input HU / 1000", language="bash"), say("Run.", BATCH.replace("load(p)", "load(p) * 1e-3 / 1e3"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
