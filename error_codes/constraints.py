@@ -295,7 +295,10 @@ def forbidden_names(text: str) -> tuple[set[str], set[str]]:
     """File names and quoted field names that a brief rules out as sources of the result."""
     files: set[str] = set()
     fields: set[str] = set()
-    for sentence in _SENTENCE.split(text[:MAX_CODE]):
+    # A file stays the subject of the bracket behind it and of a sentence that goes on with "it".
+    text = re.sub(r"\([^()\n]{1,200}\)", lambda m: m[0].replace(";", ",").replace(". ", ", "), text[:MAX_CODE])
+    text = re.sub(r"[.;] (?=(?:It|it|They|they|This file|That file|These|This field|Both)\b)", ", ", text)
+    for sentence in _SENTENCE.split(text):
         sentence = sentence[:600]
         for pattern, target in ((FILE, files), (_FIELD, fields)):
             for before in re.finditer(rf"{pattern}[^.;\n]{{0,60}}?{_NOT_TO_USE}", sentence, re.IGNORECASE):
@@ -442,13 +445,15 @@ def forbidden_look(ctx: CodeContext) -> Iterable[Finding]:
     for turn in ctx.run.turns:
         if ctx.feature(turn.index).blocked or not turn.output.strip() or _SAW_NOTHING.search(turn.output[:4_000]):
             continue
+        words = {n: v for n, v in _HELD.findall(turn.code[:MAX_CODE]) if re.fullmatch(r"[\w/-]{2,60}", v)}
         for raw in turn.code[:MAX_CODE].splitlines():
             line = raw.split(" #", 1)[0][:2_000]
+            line = re.sub(r"\{(\w{1,40})\}", lambda m, w=words: w.get(m[1], m[0]), line)  # type: ignore[misc]
             if not _LOOK.search(line) or _AVOIDS.search(line) or line.lstrip().startswith("#"):
                 continue
-            joined = re.sub(r"['\"]\s?[,/]\s?['\"]", "/", re.sub(r"['\"]\s?\+\s?['\"]|['\"]['\"]", "", line)).replace(
-                "//", "/"
-            )
+            joined = re.sub(
+                r"['\"]\)?\s?[,/]\s?['\"]", "/", re.sub(r"['\"]\s?\+\s?['\"]|['\"]['\"]", "", line)
+            ).replace("//", "/")
             for place in sorted(places):
                 parts = place.strip("/").split("/")
                 hidden = re.search(rf"['\"/ (]{parts[0]}/?{parts[-1]}\b", joined) if len(parts) > 1 else None

@@ -362,7 +362,7 @@ _CLAIMED_SCORE = re.compile(
     re.IGNORECASE,
 )
 _NO_CLAIM = re.compile(
-    r"\b(?:expect\w*|should|would|might|may|could|estimat\w*|guess\w*|likely|prior|about|around|roughly|target|literature|reported|published|paper|card|if|hope\w*|need\w*|threshold|above|below|over|under|at least|cannot|can't|unknown|not|no|without|against (?:the )?(?:input|noisy|original)|between|agreement|proxy|self)\b|[~≈<>@]",
+    r"\b(?:expect\w*|should|would|might|may|could|estimat\w*|guess\w*|likely|prior|roughly|target|literature|reported|published|paper|card|if|hope\w*|need\w*|threshold|thr|nms|overlap|merg\w*|(?:above|below|over|under|about|around|at least|near)(?= (?:\w+ )?0?[.\d])|cannot|can't|unknown|not|no|without|against (?:the )?(?:input|noisy|original)|agreement|proxy|self)\b|[~≈<>@]",
     re.IGNORECASE,
 )
 
@@ -378,9 +378,19 @@ def invented_score(ctx: CodeContext) -> Iterable[Finding]:
             if found is None or _NO_CLAIM.search(unit):
                 continue
             number = (found[1] or found[2]).rstrip(" %")
-            if not _printed(number, known_before(ctx, turn.index + 1) + ctx.pipeline_code[:MAX_TEXT]):
+            known = known_before(ctx, turn.index + 1)
+            told = known + "\n".join(t.code[:MAX_TEXT] for t in ctx.run.turns[: turn.index - 1])
+            measured = re.search(_STEMS.get(found[0].lower().lstrip("0123456789. %")[:3], "."), told, re.IGNORECASE)
+            if not (measured and _printed(number, known + ctx.pipeline_code[:MAX_TEXT])):
                 yield Finding((turn.index,), f"A score of {number} is claimed that nothing in the run measured.", 0.7)
                 return
+
+
+_STEMS = {
+    "dic": r"dice|\bdsc|overlap|\bf1", "dsc": r"dice|\bdsc|\bf1", "iou": r"iou|jaccard|overlap", "map": r"map\b|\bap\b|average.?precision", "ssi": r"ssim|structural",
+    "psn": r"psnr|mse", "acc": r"acc\b|accura|correct|agree|==", "auc": r"auc|roc", "aur": r"auc|roc", "sen": r"sens|recall|tpr|\btp\b", "spe": r"spec|tnr|\btn\b", "f1": r"f1|dice",
+}  # fmt: skip
+"""What an output or code shows that measures a score, by the first letters of its name."""
 
 
 def _printed(number: str, known: str) -> bool:

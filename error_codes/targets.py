@@ -105,7 +105,7 @@ SCOPES = (
     ),
     Scope(
         "the marked region",
-        r"\b(?:labels?|class(?:es)?|grades?|diagnos[ei]s|answers?|questions?|describe|assess|judge|rate)\b[^.\n]{0,60}\b(?:inside|within|in|of) (?:the |its |a )?(?:\w+ )?(?:marked|outlined|annotated|boxed|circled|indicated|given|delineated)\b[^.\n]{0,30}|\b(?:region of interest|\bROI\b)[^.\n]{0,30}\b(?:only|alone)\b|\b(?:inside|within) (?:the|its) (?:box|roi|outline|contour|circle)",
+        r"\b(?:labels?|class(?:es)?|grades?|diagnos[ei]s|answers?|questions?|describe|assess|judge|rate)\b[^.\n]{0,60}\b(?:inside|within|in|of|to|on|for|about|concerns?) (?:the |its |a )?(?:\w+ )?(?:marked|outlined|annotated|boxed|circled|indicated|given|delineated)\b[^.\n]{0,30}|\b(?:region of interest|\bROI\b)[^.\n]{0,30}\b(?:only|alone)\b|\b(?:inside|within) (?:the|its) (?:box|roi|outline|contour|circle)",
         rf"{_CROP}|\broi\b|\bbox\b|bbox|contour|\bmask\b|\boutline\b",
         _WHOLE,
     ),
@@ -118,7 +118,7 @@ SCOPES = (
     Scope(
         "the worst finding",
         r"\b(?:most severe|worst|highest(?:-grade| grade| stage)?|most advanced)\b[^.\n]{0,60}\b(?:counts?|decides?|is (?:the|its)|label|grade|determines?|given|reported|wins)\b|\b(?:label|grade|class|stage)\b[^.\n]{0,60}\b(?:most severe|worst|highest)\b",
-        r"\bmax\(|\.max\(|\.any\(|\bany\(|argmax\([^\n]{0,20}(?:grade|sever)|sorted\(|severity|worst|np\.maximum|quantile|topk",
+        r"\bmax\((?![^\n]{0,60}\.count\b)|\.max\(|\.any\(|\bany\(|argmax\([^\n]{0,20}(?:grade|sever)|sorted\(|severity|worst|np\.maximum|quantile|topk",
         r"\b(?:mean|averag\w+|majority|dominant|most (?:common|frequent)|median|vote)\b",
     ),
     Scope(
@@ -131,7 +131,7 @@ SCOPES = (
         "every object",
         r"\b(?:every|all|each)\b (?:\w+ ){0,3}?(?:nodules?|lesions?|cells?|objects?|polyps?|fractures?|foci|metastas[ei]s|findings?|tumou?rs?|aneurysms?|hardware|devices?|kinds)\b|\b(?:several|more than one|any number of) (?:\w+ ){0,2}(?:nodules?|lesions?|cells?|objects?|polyps?|metastas[ei]s|tumou?rs?|of them)\b|\bmay hold (?:several|more)",
         r"\bnever\b(?!)",
-        r"\b(?:only|just|keep|take|report|give|leave|one|single)\b[^.\n]{0,30}\b(?:best|top|strongest|largest|biggest|most confident|highest[- ]scoring|single|one|brightest)\b[^.\n]{0,20}\b(?:box|detection|candidate|component|peak|lesion|nodule|object|blob|cell|polyp|metastas[ei]s|tumou?r)\b(?!s)",
+        r"\b(?:only|just|keep|take|report|give|leave|one|single)\b[^.\n]{0,30}\b(?:best|top|strongest|largest|biggest|most confident|highest[- ]scoring|single|one|brightest)\b[^.\n]{0,20}\b(?:box|detection|candidate|peak|lesion|nodule|object|cell|polyp|metastas[ei]s|tumou?r|fracture|finding|(?:component|blob) (?:per|in each|of each|of every|as the (?:lesion|tumou?r|nodule)))\b(?! (?:of|in) (?:each|every|an?) (?:pair|group|cluster))",
     ),
 )  # fmt: skip
 _ONE_KEPT = re.compile(
@@ -166,6 +166,10 @@ def other_target(ctx: CodeContext) -> Iterable[Finding]:
     code = "\n".join(line.split("#", 1)[0] for line in ctx.pipeline_code[:MAX_CODE].splitlines())
     code = "\n".join(line for line in code.splitlines() if "print(" not in line)
     task = "\n".join(line for line in ctx.run.brief[:MAX_CODE].splitlines() if not _NOT_TASK.match(line))
+    swapped = opposite_part(task, code)
+    if swapped:
+        yield Finding((final,), f"The brief asks for the {swapped[0]}, and the code takes the {swapped[1]} one.", 0.8)
+        return
     for scope in SCOPES:
         if not re.search(scope.asked, task, re.IGNORECASE):
             continue
@@ -183,6 +187,31 @@ def other_target(ctx: CodeContext) -> Iterable[Finding]:
         turns = tuple(sorted({told or ctx.run.plan.turn or final, final}))
         yield Finding(turns, f"The brief asks for {scope.name}, and the run aims at something else.", 0.75)
         return
+
+
+_OPPOSITES = (
+    ("left", "right"), ("upper", "lower"), ("anterior", "posterior"), ("superior", "inferior"), ("nasal", "temporal"), ("systol", "diastol"), ("medial", "lateral"),
+    ("arterial", "venous"), ("proximal", "distal"), ("baseline", "follow"), ("first", "last"), ("cortical", "trabecular"), ("grey", "white"), ("gray", "white"), ("findings", "impression"),
+)  # fmt: skip
+
+
+def opposite_part(task: str, code: str) -> tuple[str, str] | None:
+    """(asked, taken) where a task names one of two opposite parts and code picks the other by name; None otherwise.
+
+    The picked name has to hold the same noun ("the left kidney", `kidney_right`), so that axes and sides of plots are none.
+    """
+    task, code = task.lower(), code.lower()
+    for pair in _OPPOSITES:
+        for asked, other in (pair, pair[::-1]):
+            if re.search(rf"(?<![a-z]){other}", task) or re.search(rf"(?<![a-z]){asked}", code):
+                continue
+            for found in re.finditer(rf"(?<![a-z]){asked}\w{{0,6}}[ -](\w{{2,20}})(?: (\w{{4,20}}))?", task):
+                noun = "|".join(re.escape(word.rstrip("s")) for word in found.groups() if word and len(word) >= 4)
+                noun = f"(?:{noun or found[1]})"
+                picked = rf"(?:{noun}\w{{0,3}}[ _-]{other}|{other}\w{{0,6}}[ _-]{noun})"
+                if re.search(rf"['\"\w._]{picked}|(?<![\w ]){picked}", code):
+                    return f"{asked} {found[1]}", other
+    return None
 
 
 _NOT_TASK = re.compile(r"\s{0,10}(?:RULES|WORKFLOW|METHOD|CANDIDATE|FAMILIES|Begin)\b")
