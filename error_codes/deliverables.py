@@ -92,8 +92,7 @@ def brief_demand_broken(ctx: CodeContext) -> Iterable[Finding]:
     broken = tuple(
         f
         for f in ctx.facts.facts
-        if f.kind == "demand"
-        or (not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked))
+        if f.kind == "demand" or (not f.fatal and f.kind in _DEMANDS and f.case and _DEMANDS[f.kind].search(asked))
     )
     if broken:
         yield Finding(_turns(ctx), f"Delivered files break a demand of the brief: {_describe(broken)}.", 0.85)

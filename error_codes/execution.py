@@ -25,7 +25,10 @@ REPEATED = 3
 _CAUGHT = re.compile(r"\bexcept\b|\|\| |\btryCatch\b")
 """Code in which the error of one case does not end the batch."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,9})?(?![\w.])")
-_NO_NEWS = re.compile(r"\b(?:fall(?:ing)? ?back|fallback|default|placeholder|empty|zeros?|blank|skip\w*|instead|retry\w*)\b", re.IGNORECASE)
+_NO_NEWS = re.compile(
+    r"\b(?:fall(?:ing)? ?back|fallback|default|placeholder|empty|zeros?|blank|skip\w*|instead|retry\w*)\b",
+    re.IGNORECASE,
+)
 """Lines that tell what a failed case got instead."""
 
 

@@ -22,15 +22,23 @@ _HEADER = re.compile(
 _SCHEMA = re.compile(r"\{[^}\n]{0,400}")
 _KEY = re.compile(r"['\"]([A-Za-z]\w{1,40})['\"]")
 _OPTIONAL = re.compile(r"\boptional|\bmay\b", re.IGNORECASE)
-_GIVEN_TOOL = re.compile(r"(?:python3?|bash|sh|Rscript|\./?)\s[^\n;|]{0,80}/data/public/\S{1,120}|/data/public/\S{1,120}\.(?:sh|bin)\b")
+_GIVEN_TOOL = re.compile(
+    r"(?:python3?|bash|sh|Rscript|\./?)\s[^\n;|]{0,80}/data/public/\S{1,120}|/data/public/\S{1,120}\.(?:sh|bin)\b"
+)
 _SAVES = re.compile(
     r"\bsave\w*\(|\bto_csv\(|\bdump\(|\bwrite\w*\(|\bwriterows?\(|\bimwrite\(|\bsavetxt\(|\bWriteImage\(|open\([^)\n]{1,200}['\"][wa]b?['\"]|>>? ?\S"
 )
-_EYE = re.compile(r"Nifti1Image\([^\n]{1,200}?,\s{0,3}(?:affine\s?=\s?)?(?:np\.|numpy\.)?(?:eye\(\s?4|identity\(\s?4|diag\(\[1|None\s?[,)])")
+_EYE = re.compile(
+    r"Nifti1Image\([^\n]{1,200}?,\s{0,3}(?:affine\s?=\s?)?(?:np\.|numpy\.)?(?:eye\(\s?4|identity\(\s?4|diag\(\[1|None\s?[,)])"
+)
 _FROM_ARRAY = re.compile(r"GetImageFromArray\(")
-_CARRIES = re.compile(r"CopyInformation|SetSpacing|SetOrigin|SetDirection|\.affine\b|get_best_affine|get_sform|\.header\b")
+_CARRIES = re.compile(
+    r"CopyInformation|SetSpacing|SetOrigin|SetDirection|\.affine\b|get_best_affine|get_sform|\.header\b"
+)
 _GEOMETRY = re.compile(r"\b(?:affine|spacing|geometry|header|orientation|origin)\b", re.IGNORECASE)
-_INSIDE = re.compile(r"\b(?:inside|within) the (?:image|film|slice|frame|scan|picture)|inside the|clipped to", re.IGNORECASE)
+_INSIDE = re.compile(
+    r"\b(?:inside|within) the (?:image|film|slice|frame|scan|picture)|inside the|clipped to", re.IGNORECASE
+)
 _SPREAD = re.compile(r"['\"]?x1['\"]?\s{0,2}[:=]\s{0,2}(?:float|int|round)?\(?[\w.\[\]]{1,30} ?- ?[\w.\[\]/ *]{1,30}")
 _CLIPS = re.compile(r"\bclip\w*\(|\bclamp\w*\(|\bmax\(|\bmin\(|\bmaximum\(|\bminimum\(|clip_boxes|if [^\n]{0,60}<=? ?0")
 _PARTIAL = re.compile(
@@ -147,7 +155,9 @@ def shortage_shown(ctx: CodeContext) -> Iterable[Finding]:
     for feature in reversed(ctx.features):
         if feature.turn < final or not (feature.checks_outputs or feature.writes_outputs or feature.reads_outputs):
             continue
-        short = next((line for line in ctx.turn(feature.turn).output.splitlines()[-MAX_LINES:] if _short(ctx, line)), "")
+        short = next(
+            (line for line in ctx.turn(feature.turn).output.splitlines()[-MAX_LINES:] if _short(ctx, line)), ""
+        )
         if short:
             why = f"The last look at the outputs shows that some are missing ({' '.join(short.split())[:80]})."
             yield Finding(tuple(sorted({feature.turn, ctx.last})), why, 0.8)
@@ -160,7 +170,10 @@ def _short(ctx: CodeContext, line: str) -> bool:
         return True
     total = ctx.facts.expected_cases if ctx.facts is not None else None
     for have, all_ in _OF.findall(text) if _COUNTED.search(text) else ():
-        known = total == int(all_) or re.search(rf"\b{all_} (?:\w{{1,20}} ){{0,3}}(?:cases|patients|images|scans|studies|slices|subjects|volumes|tiles)\b", ctx.run.brief)
+        known = total == int(all_) or re.search(
+            rf"\b{all_} (?:\w{{1,20}} ){{0,3}}(?:cases|patients|images|scans|studies|slices|subjects|volumes|tiles)\b",
+            ctx.run.brief,
+        )
         if int(have) < int(all_) and known:
             return True
     return False

@@ -24,6 +24,9 @@ _HUB = re.compile(
     r"[(\s]{0,3}[^\n'\"]{0,60}?['\"]?(?:https?://[\w.-]{1,80}/)?([\w.-]{1,60}/[\w.-]{2,80})",
     re.IGNORECASE,
 )
+_PULL = re.compile(
+    r"\b(?:ollama|docker|podman|modelscope|kaggle models|bentoml models) (?:pull|run|download|get)(?: -{1,2}[\w-]{1,20})* ([A-Za-z][\w.-]{1,60})"
+)
 _PACKAGE = re.compile(
     r"No module named '?([A-Za-z]\w{1,40})|(?:requirement|found for) '?([A-Za-z][\w-]{1,40})\b|cannot import name .{1,80} from '([A-Za-z]\w{1,40})|\b([A-Za-z]\w{1,40})-\d[\w.]{0,20}-\w{2,12}-\w{2,20}-[\w.]{2,60}\.whl"
 )
@@ -178,6 +181,7 @@ def _names_of(ctx: CodeContext, failure: Failure) -> tuple[frozenset[str], froze
     code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
     packages = {"".join(groups) for groups in _PACKAGE.findall(said)}
     models = {*_WEIGHTS.findall(code), *_SIDE_FILE.findall(code), *_WEIGHTS.findall(said)}
+    models |= {*_PULL.findall(code)}
     models |= {hub.rpartition("/")[2] for hub in _HUB.findall(code)}
     models = {m for m in models if not m.startswith(tuple(f"{p}-" for p in packages))}
     return frozenset(n for n in models if len(n) > 2), frozenset(p for p in packages if len(p) > 2)

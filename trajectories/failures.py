@@ -93,7 +93,7 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|RevisionNotFound|EntryNotFound|DatasetNotFound|couldn't find .{0,80} on the (?:hugging ?face )?hub", re.I)),
     ("network", re.compile(
         r"max retries exceeded|connection (?:refused|reset|aborted|timed out|error)|ConnectionError|ConnectTimeout|ReadTimeout"
-        r"|name resolution|could not resolve host|name or service not known|network is unreachable|SSLError|SSL: "
+        r"|name resolution|could not resolve host|name or service not known|no such host|dial tcp\b|i/o timeout|network is unreachable|SSLError|SSL: "
         r"|certificate verify failed|ProxyError|NewConnectionError|RemoteDisconnected|IncompleteRead|cas service error"
         r"|failed to establish a new connection|unable to resolve host|HTTP Error \d|HTTPError|client error|server error"
         r"|(?:status|error|http)[ :]+(?:code )?(?:401|403|404|407|429|500|502|503|504)\b|too many requests|rate ?limit"

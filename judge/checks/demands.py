@@ -10,6 +10,7 @@ from ...error_codes.class_signs import classes
 _DTYPE = re.compile(r"\b(float(?:16|32|64)|u?int(?:8|16|32|64))\b", re.IGNORECASE)
 _RANGE = re.compile(r"\bin \[\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?,\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?\]")
 _SENTENCE = re.compile(r"\.\s|\n")
+_CLAUSE = re.compile(r"[.;]\s|\n|agents?_outputs/")
 SLACK = 1e-3
 """Share of the range by which rounding may leave it."""
 
@@ -41,9 +42,13 @@ _SIZE = re.compile(
 _OUTPUT_FILE = re.compile(
     r"agents?_outputs/((?:[<{\[][^>}\]\n/]{1,40}[>}\]]/|case_?id/|\*/)?)([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv|yaml))\b"
 )
-_SIMILAR = re.compile(r"(?:,|\band\b|\bplus\b|\bwith\b) (?:a |an |also )?([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv))\b")
+_SIMILAR = re.compile(
+    r"(?:,|\band\b|\bplus\b|\bwith\b) (?:a |an |also )?([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv))\b"
+)
 _VOLUNTARY = re.compile(r"\boptional|\bmay\b|\bif you (?:like|want)\b|\bnot required\b", re.IGNORECASE)
-_TWO = re.compile(r"[Cc]lassify [^.\n]{1,120}? (?:as|into|for) ([A-Za-z][\w-]{1,29}) (?:or|and|versus|vs\.?) ([A-Za-z][\w-]{1,29})\b")
+_TWO = re.compile(
+    r"[Cc]lassify [^.\n]{1,120}? (?:as|into|for) ([A-Za-z][\w-]{1,29}) (?:or|and|versus|vs\.?) ([A-Za-z][\w-]{1,29})\b"
+)
 
 
 def sections(brief: str, name: str = "report.txt") -> tuple[str, ...]:
@@ -71,19 +76,21 @@ def image_size(brief: str) -> tuple[int, int] | None:
 def wants_score(brief: str) -> bool:
     """Whether the shown schema of a box has a score that is not called optional."""
     place = brief.find('"score"')
-    return place >= 0 and "x1" in brief[max(0, place - 200) : place] and not _VOLUNTARY.search(brief[place : place + 120])
+    return (
+        place >= 0 and "x1" in brief[max(0, place - 200) : place] and not _VOLUNTARY.search(brief[place : place + 120])
+    )
 
 
 def files(brief: str) -> tuple[tuple[bool, str], ...]:
     """(one a case?, name) of every file that the brief wants below the output folder, optional ones left out."""
     found: dict[tuple[bool, str], None] = {}
     for match in _OUTPUT_FILE.finditer(brief):
-        sentence = _SENTENCE.split(brief[match.end() : match.end() + 400], maxsplit=1)[0]
-        if not _VOLUNTARY.search(sentence) and not _VOLUNTARY.search(brief[max(0, match.start() - 60) : match.start()]):
+        sentence = _CLAUSE.split(brief[match.end() : match.end() + 400], maxsplit=1)[0]
+        before = _CLAUSE.split(brief[max(0, match.start() - 60) : match.start()])[-1]
+        if not _VOLUNTARY.search(sentence) and not _VOLUNTARY.search(before):
             found[bool(match[1]), match[2]] = None
             for other in _SIMILAR.finditer(sentence):
-                if "agents_outputs" not in sentence:
-                    found[bool(match[1]), other[1]] = None
+                found[bool(match[1]), other[1]] = None
     return tuple(found)
 
 
@@ -98,7 +105,10 @@ def foreign_label(label: str, names: tuple[str, ...], brief: str) -> bool:
     if not names or label in names:
         return False
     if label.lstrip("-").isdigit():
-        return not re.search(rf"(?<![\w.]){label}\b\s{{0,2}}(?:[=:(-]|is\b|for\b)?\s{{0,2}}\(?(?:{'|'.join(map(re.escape, names))})", brief)
+        return not re.search(
+            rf"(?<![\w.]){label}\b\s{{0,2}}(?:[=:(-]|is\b|for\b)?\s{{0,2}}\(?(?:{'|'.join(map(re.escape, names))})",
+            brief,
+        )
     return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", brief) is None
 
 

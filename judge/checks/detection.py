@@ -17,7 +17,10 @@ from .files import read_json
 from .submission import Submission
 
 NAME = "prediction.json"
-_CODES = re.compile(r"\bclass(?:es)?\W{1,3}\d|(?<![\w.])\d{1,2}\s{0,2}[=:(]\s{0,2}[a-z]|\binteger class|class (?:id|index|number)", re.IGNORECASE)
+_CODES = re.compile(
+    r"\bclass(?:es)?\W{1,3}\d|(?<![\w.])\d{1,2}\s{0,2}[=:(]\s{0,2}[a-z]|\binteger class|class (?:id|index|number)",
+    re.IGNORECASE,
+)
 """How a brief says that classes are numbers."""
 
 
@@ -73,7 +76,9 @@ def check(submission: Submission) -> TrackCheck:
             text = f"boxes leave the {inner[0]}x{inner[1]} image that the brief names"
             facts.append(Fact("demand", text, case, NAME, fatal=False))
         if unscored:
-            facts.append(Fact("demand", f"{unscored} boxes have no score, which the brief names", case, NAME, fatal=False))
+            facts.append(
+                Fact("demand", f"{unscored} boxes have no score, which the brief names", case, NAME, fatal=False)
+            )
         if strange:
             shown = ", ".join(sorted(strange)[:5])[:80]
             facts.append(

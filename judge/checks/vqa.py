@@ -37,9 +37,7 @@ def check(submission: Submission) -> TrackCheck:
         if not isinstance(value, dict):
             return [Fact("schema", f"{NAME} is no object", case, NAME)]
         question = work.public.question(case) if work.public is not None else None
-        label, text, raw = (
-            _text(value.get(key)) for key in _TEXTS
-        )
+        label, text, raw = (_text(value.get(key)) for key in _TEXTS)
         wrong_type = [key for key in _TEXTS if value.get(key) is not None and not isinstance(value[key], str)]
         if wrong_type or not any(key in value for key in _TEXTS):
             what = f"{wrong_type[0]} is no text" if wrong_type else f"has none of the fields {', '.join(_TEXTS)}"

@@ -10,6 +10,7 @@ from ambjudge.error_codes.registry import MODULES, detectors
 
 sys.path.insert(0, str(Path(__file__).parent))
 from e1_cases import MORE
+from e1_tried import TRIED
 from tiny_runs import SUBMIT, facts, say, submit
 
 LOAD = "import torch\nnet = torch.load('/data/public/models/net.pt')\n"
@@ -302,6 +303,38 @@ TABLE = {
         ("answer-complete", [GOOD, SUBMIT], "S4 S5", 0, {}),
         ("files-speak-for-themselves", [GOOD, submit(complete=False)], "S4 S5", 0, {"known": facts()}),
     ],
+    "called_invalid": [
+        ("report-says-no", [GOOD, SUBMIT], "S4 S5", 1, {"known": facts(), "report": {"format": {"output_format_valid": False, "completion_rate": 1.0}}}),
+        ("seen-in-the-files", [GOOD, SUBMIT], "S4 S5", 0, {"known": BROKEN, "report": {"format": {"output_format_valid": False}}}),
+        ("report-says-yes", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(), "report": {"format": {"output_format_valid": True, "completion_rate": 1.0}}}),
+    ],
+    "other_names_written": [
+        ("other-folder", [say("All.", BATCH.replace("agents_outputs", "results"), GOOD_LOG), say("Done.")], "S4 S5", 1, DEMANDS),
+        ("other-name", [say("All.", BATCH.replace("lesion.nii.gz", "mask.nii.gz"), GOOD_LOG), say("Done.")], "S4 S5", 1, DEMANDS),
+        ("confirmed", [say("All.", BATCH.replace("lesion.nii.gz", "mask.nii.gz"), GOOD_LOG), SUBMIT], "S4 S5", 0, DEMANDS),
+        ("as-prescribed", [GOOD, say("Done.")], "S4 S5", 0, DEMANDS),
+        ("by-a-given-tool", [say("All.", "python /data/public/tools/run.py --out /workspace/agents_outputs", "ok", language="bash"), say("Done.")], "S4 S5", 0, DEMANDS),
+    ],
+    "unfinished_batch": [
+        ("timed-out-and-left", [say("All.", BATCH, "TIMEOUT: code ran longer than 60 s", exit_code=-1), say("I stop here.")], "S4 S5", 1, {}),
+        ("rest-is-missing", [GOOD, say("The remaining three could not be processed.")], "S4 S5", 1, {}),
+        ("all-written", [GOOD, say("All eight masks are written.")], "S4 S5", 0, {}),
+    ],
+    "shortage_shown": [
+        ("listed", [GOOD, say("Check.", CHECK, "missing: ['patient_0007', 'patient_0008']"), say("Done.")], "S4 S5 S5", 1, {}),
+        ("counted", [GOOD, say("Check.", CHECK, "6 of 8 files written"), say("Done.")], "S4 S5 S5", 1, {}),
+        ("none-missing", [GOOD, say("Check.", CHECK, "8 of 8 files written, missing: []"), say("Done.")], "S4 S5 S5", 0, {}),
+        ("repaired", [GOOD, say("Check.", CHECK, "missing: ['patient_0007']"), GOOD, say("Check.", CHECK, "missing: []"), say("Done.")], "S4 S5 S4 S5 S5", 0, {}),
+    ],
+    "boxes_never_clipped": [
+        ("spread", [say("Boxes.", LOAD + CASES + "    b = {'x1': cx - r, 'y1': cy - r, 'x2': cx + r, 'y2': cy + r}\n    json.dump({'boxes': [b]}, open(f'/workspace/agents_outputs/{pid}/prediction.json', 'w'))\n", "ok"), SUBMIT], "S4 S5", 1, DETECTION | {"extra": "OUTPUT. /workspace/agents_outputs/<id>/prediction.json, pixels inside the image."}),
+        ("clipped", [say("Boxes.", LOAD + CASES + "    b = {'x1': max(0, cx - r), 'y1': max(0, cy - r), 'x2': min(w, cx + r), 'y2': min(h, cy + r)}\n    json.dump({'boxes': [b]}, open(f'/workspace/agents_outputs/{pid}/prediction.json', 'w'))\n", "ok"), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "OUTPUT. /workspace/agents_outputs/<id>/prediction.json, pixels inside the image."}),
+    ],
+    "geometry_not_carried": [
+        ("identity", [say("All.", LOAD + CASES + "    nib.save(nib.Nifti1Image(y.astype('uint8'), np.eye(4)), f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n", GOOD_LOG), SUBMIT], "S4 S5", 1, DEMANDS),
+        ("carried", [say("All.", LOAD + CASES + "    nib.save(nib.Nifti1Image(y.astype('uint8'), ct.affine), f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n", GOOD_LOG), SUBMIT], "S4 S5", 0, DEMANDS),
+        ("not-demanded", [say("All.", LOAD + CASES + "    nib.save(nib.Nifti1Image(y, np.eye(4)), f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n", GOOD_LOG), SUBMIT], "S4 S5", 0, {}),
+    ],
     "ended_without_deliverable": [
         ("gave-up", [fail(), say("Sorry, need more steps to process this request.")], "S4 S5", 1, {}),
         ("wrote-outputs", [GOOD, say("Done.")], "S4 S5", 0, {}),
@@ -502,6 +535,8 @@ TABLE = {
         ("few-and-small", [say("Run.", BATCH, "\n".join(f"mr_{i} boxes {1 if i == 3 else 4} scores {1 if i == 3 else 4}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, DETECTION),
     ],
     "worse_than_input": [
+        ("under-a-header", [say("Run.", NOISY.format("y = net(x)", "y"), "scan noise_in noise_out\n" + "\n".join(f"scan_{i} 0.1{i} 0.3{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR),
+        ("better-under-a-header", [say("Run.", NOISY.format("y = net(x)", "y"), "scan noise_in noise_out\n" + "\n".join(f"scan_{i} 0.3{i} 0.1{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR),
         ("noise-up", [say("Run.", NOISY.format("y = net(x)", "y"), scans("p_{} noise {} -> 431.0", {})), SUBMIT], "S4 S5", 1, MR),
         ("names-with-ends", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p_{i} sigma_in 0.0{i} sigma_out 0.1{i}" for i in range(1, 7))), SUBMIT], "S4 S5", 1, MR),
         ("words-around", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p_{i} psnr before 30.{i} after 27.{i}" for i in range(1, 7))), SUBMIT], "S4 S5", 1, MR),
@@ -523,6 +558,27 @@ TABLE = {
         ("filtered", [say("Pilot.", LOAD + "y = net(np.log(a))\n", "3 nan", err="RuntimeWarning: divide by zero encountered in log"), say("Run.", "import warnings; warnings.filterwarnings('ignore')\n" + NOISY.format("y = net(np.log(x)); y[np.isnan(y)] = 0", "y"), "done"), SUBMIT], "S3 S4 S5", 1, MR),
         ("floored", [say("Pilot.", LOAD + "y = net(20 * np.log10(a))\n", "nan pixels: 662", err="RuntimeWarning: divide by zero encountered in log10"), say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(np.maximum(x, 1e-3))))", "y"), "done"), SUBMIT], "S3 S4 S5", 0, MR),
         ("no-warning", [say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(x)))", "y"), "nan pixels: 0"), SUBMIT], "S4 S5", 0, MR),
+    ],
+    "stated_count_missed": [
+        ("others-than-stated", [say("Run.", BATCH, counted(lambda i: f"boxes {i % 4}")), SUBMIT], "S4 S5", 1, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
+        ("per-image-in-words", [say("Run.", BATCH, counted(lambda i: f"-> {3 if i < 6 else 1}")), SUBMIT], "S4 S5", 1, DETECTION | {"extra": "TASK. There are exactly three leads in every film."}),
+        ("as-stated", [say("Run.", BATCH, counted(lambda i: "boxes 2")), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
+        ("one-is-off", [say("Run.", BATCH, counted(lambda i: f"boxes {1 if i == 3 else 2}")), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
+        ("nothing-stated", [say("Run.", BATCH, counted(lambda i: f"boxes {i % 4}")), SUBMIT], "S4 S5", 0, DETECTION),
+        ("gone-into", [say("Run.", BATCH, counted(lambda i: f"boxes {i % 4}")), say("Look.", "show('image_0001')", "peak 0.4"), SUBMIT], "S4 S5 S5", 0, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
+    ],
+    "stated_shares_missed": [
+        ("one-class-swallows", [say("Run.", BATCH, "ADI 31\nLYM 3\nSTR 4\nTUM 2"), SUBMIT], "S4 S5", 1, EVEN),
+        ("in-a-counter", [say("Run.", BATCH, "Counter({'TUM': 22, 'ADI': 16, 'LYM': 1, 'STR': 1})"), SUBMIT], "S4 S5", 1, EVEN),
+        ("about-even", [say("Run.", BATCH, "Counter({'TUM': 12, 'ADI': 9, 'LYM': 11, 'STR': 8})"), SUBMIT], "S4 S5", 0, EVEN),
+        ("nothing-stated", [say("Run.", BATCH, "Counter({'TUM': 22, 'ADI': 16, 'LYM': 1, 'STR': 1})"), SUBMIT], "S4 S5", 0, CLASSES),
+        ("run-again", [say("Run.", BATCH, "ADI 31\nLYM 3\nSTR 4\nTUM 2"), say("Order mended.", BATCH, "ADI 10\nLYM 9\nSTR 11\nTUM 10"), SUBMIT], "S4 S4 S5", 0, EVEN),
+    ],
+    "stated_range_missed": [
+        ("eight-bit-values", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min 0.0 max 25{i % 5}.0" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR | {"extra": "OUTPUT. enhanced.npy, float32, values in [0, 1]."}),
+        ("negative", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} range [-3.{i}, 9.1]" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR | {"extra": "OUTPUT. enhanced.npy, float32, SUV, non-negative."}),
+        ("inside", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min 0.0 max 0.9{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR | {"extra": "OUTPUT. enhanced.npy, float32, values in [0, 1]."}),
+        ("clipped-in-a-second-run", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} range [-3.{i}, 9.1]" for i in range(1, 9))), say("Clip.", NOISY.format("y = net(x).clip(0)", "y"), "\n".join(f"scan_{i} range [0.0, 9.1]" for i in range(1, 9))), SUBMIT], "S4 S4 S5", 0, MR | {"extra": "OUTPUT. enhanced.npy, float32, SUV, non-negative."}),
     ],
     "stored_values_taken_as_they_are": [
         ("suv-times-a-thousand", [say("Read the notes.", "cat README", "PETNet (`net.pt`) takes SUV, float32.", language="bash"), say("Infer.", LOAD + "for f in files:\n    vol = tifffile.imread(f).astype(np.float32)\n    np.save(f'/workspace/agents_outputs/{f}/enhanced.npy', net(vol))\n", GOOD_LOG), SUBMIT], "S1 S4 S5", 1, MR | {"extra": "INPUTS. /data/public/<id>/pet.tif: uint16, stored = SUV x 5000."}),
@@ -627,6 +683,7 @@ TABLE = {
         ("run-again", [say("Run.", ASK, asked(lambda i: "yes")), say("Run.", ASK, asked(lambda i: "no" if i % 3 else "yes")), SUBMIT], "S4 S4 S5", 0, VQA),
     ],
     "blank_answers": [
+        ("none-of-it", [say("Run.", ASK, asked(lambda i: "None" if i % 2 else "left", "q_{:04d} answer: {} #{}")), SUBMIT], "S4 S5", 1, VQA),
         ("raw-is-empty", [say("Run.", ASK, asked(lambda i: "''" if i % 3 else "'left'", "q_{:04d} raw: {} #{}")), SUBMIT], "S4 S5", 1, VQA),
         ("full", [say("Run.", ASK, asked(lambda i: "'left'", "q_{:04d} raw: {} #{}")), SUBMIT], "S4 S5", 0, VQA),
     ],
@@ -692,6 +749,9 @@ TABLE = {
         ("not-promised", [GOOD, SUBMIT], "S4 S5", 0, {"plan": "- Run all cases.\n"}),
     ],
     "sign_ignored": [
+        ("flat-slices-explained", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min {0 if i < 4 else -9}.0 max {0 if i < 4 else i}.0" for i in range(1, 9))), submit("The zero slices lie outside the head.")], "S4 S5", 1, MR),
+        ("flat-slices-gone", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min 0.0 max 0.{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR),
+        ("all-alike-explained-in-general", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} organ {i}21 mean 41.25" for i in range(1, 9))), submit("A constant mean is what one hopes for after normalising.")], "S4 S5", 1, {}),
         ("same-box-everywhere", [say("Run.", BATCH, boxes(lambda i: (10, 10, 60, 60))), SUBMIT], "S4 S5", 1, DETECTION),
         ("boxes-differ", [say("Run.", BATCH, boxes(lambda i: (10, 10, 60, 60 + i))), SUBMIT], "S4 S5", 0, DETECTION),
         ("pilot-one-class", [say("Pilot.", BATCH, tiles(lambda i: "TUM")), say("All.", BATCH, "done"), LOOK, SUBMIT], "S3 S4 S5 S5", 1, CLASSES),
@@ -805,7 +865,7 @@ TABLE = {
     ],
 }  # fmt: skip
 
-for _name, _rows in MORE.items():
+for _name, _rows in (*MORE.items(), *TRIED.items()):
     TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
 
 

@@ -47,7 +47,7 @@ def messages_of(turns):
     return out
 
 
-def write_run(folder, turns, *, track="segmentation", task="kidney-seg-task", extra="", plan=None, brief=None):
+def write_run(folder, turns, *, track="segmentation", task="kidney-seg-task", extra="", plan=None, brief=None, report=None):
     process = Path(folder) / "process"
     process.mkdir(parents=True)
     prompt = brief if brief is not None else BRIEF.format(track=track, cases=8, extra=extra)
@@ -56,6 +56,8 @@ def write_run(folder, turns, *, track="segmentation", task="kidney-seg-task", ex
         "messages": [{"role": "user", "content": "Begin."}, *messages_of(turns)], "code_executions": [], "trace_events": [],
     }  # fmt: skip
     (process / "conversation.json").write_text(json.dumps(data), encoding="utf-8")
+    if report is not None:
+        (Path(folder) / "detail_report.json").write_text(json.dumps(report), encoding="utf-8")
     if plan is not None:
         (Path(folder) / "outputs" / "plan").mkdir(parents=True)
         (Path(folder) / "outputs" / "plan" / "plan.md").write_text(plan, encoding="utf-8")
