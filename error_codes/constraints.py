@@ -280,6 +280,7 @@ def code_that_ran(ctx: CodeContext) -> Iterator[tuple[int, list[str]]]:
 
 FILE = r"[\w-]{1,60}\.(?:npy|npz|nii(?:\.gz)?|png|jpe?g|json|csv|tsv|txt|dcm|mha|nrrd|tiff?|h5|pt|pth|onnx|ckpt|safetensors|joblib|pkl)"
 _FIELD = r"[`'\"]([A-Za-z]\w{1,40})[`'\"]"
+_PIXELS = re.compile(r"\.(?:npy|npz|nii(?:\.gz)?|png|jpe?g|dcm|mha|nrrd|tiff?|h5)$", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.;:])\s+|\n")
 _NOT_TO_USE = (
     r"(?:must not|may not|shall not|should not|cannot|can't|is not to|are not to|not to be|never|is not allowed|are not allowed|is forbidden|not be)\b[^.;\n]{0,50}?"
@@ -307,6 +308,19 @@ def forbidden_names(text: str) -> tuple[set[str], set[str]]:
                 found = re.search(rf"{pattern}$", after["rest"], re.IGNORECASE)
                 if found:
                     target.add(found[0].strip("`'\""))
+        alone = re.search(
+            rf"(?:from|on|using) [^.;\n]{{0,40}}?({FILE}) (?:alone|only)\b|\bonly (?:from |on |using )?({FILE})",
+            sentence,
+            re.IGNORECASE,
+        )
+        if alone:
+            kept = (alone[1] or alone[2]).lower()
+            inputs = "\n".join(line for line in text.splitlines() if line.startswith("INPUT"))
+            files |= {
+                f
+                for f in re.findall(rf"(?<![\w-]){FILE}", inputs, re.IGNORECASE)
+                if f.lower() != kept and _PIXELS.search(f)
+            }
         for look in re.finditer(rf"({FILE})[^.;\n]{{0,80}}?(?:{_LOOK_ONLY})", sentence, re.IGNORECASE):
             files.add(look[1])
     return files, fields
@@ -384,6 +398,8 @@ APPROACHES = (
     Approach("an ensemble", r"ensembl\w+|(?:averaging|combining) (?:of )?(?:several|more than one|two) (?:models|networks)", r"\bensembl\w*\s?[=(]|for \w+ in (?:nets|models|members)\b|sum\(\w+\(x\) for \w+ in (?:nets|models)"),
     Approach("a look-up of reports or answers", r"(?:retriev\w+|look-?ups?|copying) (?:of |from )?(?:\w+ ){0,3}(?:reports?|bank|answers?|archive|texts?)", r"bank\[|retriev\w*\(|nearest\w*\(|\bbank\."),
     Approach("downloads", r"\b(?:downloads?|downloading|external (?:data|weights|models)|internet access)\b", r"\bwget |\bcurl |urlretrieve\(|requests\.get\(|hf_hub_download\(|snapshot_download\("),
+    Approach("information from other cases", r"(?:other|several|pooled|all|across) (?:the )?(?:cases|patients|images|slices|scans|subjects|studies)(?: of the set)?", r"(?:np\.(?:mean|median|stack|concatenate|percentile)|torch\.(?:cat|stack))\(\s?[\[(][^\n]{0,80}\bfor \w+ in (?:ids|cases|subjects|patients|studies|scans|files|paths|all_?\w*|sorted)\b"),
+    Approach("a hosted service", r"(?:external|hosted|commercial|online|remote|web) (?:\w+ )?(?:APIs?|services?|LLMs?|models?|endpoints?)", r"\bopenai\b|\banthropic\b|chat\.completions|generativeai|requests\.post\(|api_key"),
     Approach("resampling", r"\b(?:resampling|regridding|reslicing)\b", r"ndi?(?:image)?\.zoom\(|ResampleImageFilter|Spacingd?\(|resample_(?:to|from)\w*\("),
     Approach("thresholds on intensity", r"\b(?:pure|plain|simple|intensity|global) threshold\w*", r"threshold_otsu\(|[<>]=? ?-?\d+\b"),
 )  # fmt: skip

@@ -270,3 +270,85 @@ def classes_left_out(ctx: CodeContext) -> Iterable[Finding]:
     ):
         return
     yield Finding((final,), f"The brief asks for {', '.join(names)}; the code can give {', '.join(quoted)} only.", 0.75)
+
+
+# -- which image of a case -------------------------------------------------------------------------------------------------
+
+_IMAGE_FILE = re.compile(
+    r"(?<![\w*-])([\w-]{1,40}\.(?:npy|npz|nii(?:\.gz)?|png|jpe?g|dcm|mha|nrrd|tiff?))(?![\w-])", re.IGNORECASE
+)
+_SUBJECT = r"(?:\b(?:of|on|in|from|for|like|is|as) (?:the |its |their |each |every )?(?:case's |patient's |subject's )?{file}|\b{file} (?:is|are|shows?|holds?) (?:the |what )?(?:image|scan|series|volume|one)? ?(?:to be|that|which)|\b(?:segment|denoise|classify|restore|enhance|read|describe) (?:the )?{file})(?!\w|[.-]\w)"
+_ANY_IMAGE = re.compile(
+    r"glob\([^\n]{0,120}\*\.|listdir|iterdir|os\.walk|scandir|\{\w{1,20}\}\.(?:nii|npy|png|jpe?g)|['\"]\.(?:nii|npy|png|jpe?g)|manifest|\+ ?['\"]\."
+)
+
+
+@detector("other_image", code="E1", stage="S1", independence="from_trace")
+def other_image(ctx: CodeContext) -> Iterable[Finding]:
+    """A case holds several images; the one that the brief's task or output is about was never opened, another was."""
+    final = ctx.final_write
+    inputs = re.search(r"INPUTS?\b[^\n]{0,2000}", ctx.run.brief[:MAX_CODE])
+    if final is None or inputs is None or not ctx.handed_over:
+        return
+    listed = list(dict.fromkeys(f.lower() for f in _IMAGE_FILE.findall(inputs[0])))
+    if len(listed) < 2:
+        return
+    everything = "\n".join("\n".join(lines) for _, lines in code_that_ran(ctx)).lower()
+    if _ANY_IMAGE.search(everything):
+        return
+    rest = "\n".join(
+        line for line in ctx.run.brief[:MAX_CODE].splitlines() if line.startswith(("TASK", "OUTPUT", "METHOD"))
+    )
+    for name in listed:
+        stem = re.escape(name.split(".", 1)[0])
+        opened = re.search(rf"(?<![a-z0-9]){stem}(?![a-z0-9])", everything)
+        if opened or not re.search(_SUBJECT.format(file=re.escape(name)), rest, re.IGNORECASE):
+            continue
+        others = [o for o in listed if o != name and re.search(rf"(?<![a-z0-9]){re.escape(o)}", everything)]
+        if others:
+            yield Finding((final,), f"The task is about {name}, and the run opened {others[0]} only.", 0.8)
+            return
+
+
+# -- empty results ------------------------------------------------------------------------------------------------------
+
+_MAY_BE_EMPTY = re.compile(
+    r"\bempty (?:list|mask|file|boxes)\b|\bor none\b|\b(?:may|can|might) (?:have|hold|contain|show) (?:no|none|zero)\b|\b(?:mask|list) (?:is|may be|stays?) (?:then )?empty\b|\bno \w+ at all\b|\bwithout (?:any )?(?:lesions?|findings?|nodules?|objects?)\b",
+    re.IGNORECASE,
+)
+_NEVER_EMPTY = re.compile(
+    r"\b(?:at least one|never (?:be |an )?empty|not (?:be |an )?(?:left )?empty|no empty|non-?empty|always (?:one|give|return|write|has|have)|every (?:image|case|slice|scan|film|patient) (?:has|holds|contains|shows|must|needs)|(?:cannot|can't|must not|may not) be empty|forbids? empty|empty \w+ (?:is|are|counts? as|would be|will be) (?:\w+ )?(?:invalid|missing|rejected|wrong|not|an error|penali[sz]ed))\b",
+    re.IGNORECASE,
+)
+_IF_EMPTY = re.compile(
+    r"\bif (?:not (?:len\()?\w{1,20}\)?(?:\.any\(\)|\.sum\(\))?\s?:|len\(\w{1,20}\) ?(?:==|<) ?[01]\b|\w{1,20}\.(?:sum|any|max)\(\) ?(?:==|<) ?[01]\b|\w{1,20} ?== ?\[\])"
+)
+_FILLS = re.compile(
+    r"\.append\(|=\s?\[\s?[{(\w]|argmax|\bmax\(|topk|\[:1\]|\[\w+ ?: ?\w+, ?\w+ ?: ?\w+\]\s?=\s?1|quantile|percentile|>=?\s?[\w.]*(?:max|thr|low)|sorted\("
+)
+
+
+@detector("empty_filled", code="E1", stage="S4", independence="from_trace")
+def empty_filled(ctx: CodeContext) -> Iterable[Finding]:
+    """The brief allows empty results, the run says that none may be empty, and its code puts something in."""
+    final = ctx.final_write
+    if final is None or not ctx.handed_over or not _MAY_BE_EMPTY.search(ctx.run.brief[:MAX_CODE]):
+        return
+    lines = [line.split(" #", 1)[0][:1_000] for line in ctx.pipeline_code[:MAX_CODE].splitlines()]
+    filled = any(
+        _IF_EMPTY.search(line)
+        and any(
+            _FILLS.search(part) and "print(" not in part for part in (line.split(":", 1)[-1], *lines[n + 1 : n + 3])
+        )
+        for n, line in enumerate(lines)
+    )
+    if not filled:
+        return
+    for turn in ctx.run.turns[:final]:
+        if _says(turn.text + "\n" + prose_of_code(turn.code), _NEVER_EMPTY):
+            yield Finding(
+                tuple(sorted({turn.index, final})),
+                "The brief allows empty results, and the run fills every one of them.",
+                0.75,
+            )
+            return

@@ -43,7 +43,10 @@ _REAL_PACKAGES = frozenset({
     "pywavelets", "bm3d", "ultralytics", "segmentation-models-pytorch", "totalsegmentator", "nnunetv2", "nnunet", "medpy", "antspyx", "tensorflow",
     "keras", "onnxruntime", "onnx", "xgboost", "lightgbm", "cellpose", "stardist", "detectron2", "mmdet", "sentencepiece", "tokenizers",
     "bitsandbytes", "nltk", "spacy", "rouge-score", "pandas", "numpy", "scipy", "matplotlib", "pillow", "tifffile", "imageio", "h5py", "kornia",
-    "albumentations", "torchxrayvision", "faiss-cpu", "peft",
+    "albumentations", "torchxrayvision", "faiss-cpu", "peft", "radgraph", "f1chexbert", "bert-score", "sacrebleu", "evaluate", "surface-distance", "lpips", "piq",
+    "pytorch-msssim", "dipy", "nilearn", "elastix", "itk-elastix", "pyradiomics", "hd-bet", "segment-anything", "sam2", "torchmetrics", "openslide-python", "tiatoolbox",
+    "csbdeep", "bm4d", "xformers", "diffusers", "effdet", "ensemble-boxes", "micro-sam", "voxelmorph", "lungmask", "scispacy", "efficientnet-pytorch", "statsmodels",
+    "tensorflow-hub", "opencv-contrib-python", "pylibjpeg", "python-gdcm", "highdicom", "dicom2nifti", "pycocotools", "lightning", "pytorch-lightning", "sympy", "cupy",
 })  # fmt: skip
 """Packages that exist: where no index can be reached, pip says the same of them as of an invented one."""
 _NO_FAKE = re.compile(
