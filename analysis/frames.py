@@ -131,18 +131,19 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
 
 
 def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
-    """Adds FREE. A criterion that is credited in any run of its rubric leaves the mean of every run."""
+    """Adds FREE; `card` numbers the rows. A criterion that is credited in any run of its rubric leaves every run's mean."""
     credited = criteria.filter(pl.col("status").cast(pl.String) == "credited").select("rubric", "criterion").unique()
     means = (
         criteria.join(credited, on=["rubric", "criterion"], how="anti")
         .filter(pl.col("value").is_not_null())
-        .group_by("run_id", "judge", "stage")
+        .group_by("card", "stage")
         .agg(pl.col("value").mean())
-        .pivot("stage", index=["run_id", "judge"], values="value")
+        .pivot("stage", index="card", values="value")
         .rename({stage: f"{stage}_free" for stage in ("S1", "S2", "S3")}, strict=False)
     )
-    means = means.select("run_id", "judge", *(name for name in FREE if name in means.columns))
-    out = runs.join(means, on=["run_id", "judge"], how="left", maintain_order="left")
+    means = means.select("card", *(name for name in FREE if name in means.columns))
+    numbered = runs.with_columns(card=pl.int_range(pl.len(), dtype=pl.Int64))
+    out = numbered.join(means, on="card", how="left", maintain_order="left")
     missing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in FREE if name not in out.columns]
     zeroed = [
         pl.when(pl.col(f"{name[:2]}_method") == "policy").then(pl.col(name[:2])).otherwise(pl.col(name)).alias(name)
@@ -156,42 +157,41 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
 
     `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of these, a folder of runs
     (scored first), a list of any of them, or an iterable of ScoreCards or their dicts. A card that cannot be read is named
-    in `problems` and left out. Raises InputError when nothing can be read at all.
+    in `problems` and left out. Different runs with the same id get longer ones (see `run_ids`). Raises InputError when
+    nothing can be read at all.
     """
+    from .run_ids import told_apart
     from .sources import Scoring, read_cards
 
     frames: list[pl.DataFrame] = []
-    builders = _Builder(RUN_SCHEMA), _Builder(CRITERIA_SCHEMA), _Builder(CODES_SCHEMA)
+    rows = _Builder(RUN_SCHEMA)
+    parts = _Builder({**CRITERIA_SCHEMA, "card": _WHOLE}), _Builder({**CODES_SCHEMA, "card": _WHOLE})
     problems: list[str] = []
-    for card in read_cards(source, frames, problems, scoring or Scoring()):
-        builders[0].add(_run_row(card))
+    for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
+        run, judge = card.run.id, card.judge.name
+        rows.add(_run_row(card))
         for stage, result in card.stages.items():
             for item in result.criteria:
-                builders[1].add(
-                    (card.run.id, card.judge.name, card.rubric.id, stage, item.id, item.value, item.status, item.reason)
-                )
+                value = item.value, item.status, item.reason
+                parts[0].add((run, judge, card.rubric.id, stage, item.id, *value, number))
         for code in card.codes:
-            builders[2].add(
-                (
-                    card.run.id,
-                    card.judge.name,
-                    code.taxonomy,
-                    code.code,
-                    code.stage,
-                    code.by,
-                    code.independence,
-                    code.confidence,
-                )
-            )
-    criteria_table = builders[1].frame()
-    runs = _free_means(builders[0].frame(), criteria_table)
+            what = code.taxonomy, code.code, code.stage, code.by
+            parts[1].add((run, judge, *what, code.independence, code.confidence, number))
+    tables = [part.frame() for part in parts]
+    runs = _free_means(rows.frame(), tables[0])
     if frames:
         runs = pl.concat([runs, *frames], how="vertical") if runs.height else pl.concat(frames)
     for problem in problems[:20]:
         log.warning("%s", problem)
     if problems and runs.is_empty():
         raise InputError(f"no scorecard could be read; first: {problems[0]}", "check that the files hold scorecards")
-    return Cohort(runs, criteria_table, builders[2].frame(), tuple(problems))
+    ids = told_apart(runs)
+    changed = int((ids != runs["run_id"]).sum())
+    if changed:
+        log.warning("%d scorecards share their run's id with another run; told apart by their folders", changed)
+        runs = runs.with_columns(ids)
+        tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
+    return Cohort(runs, tables[0].drop("card"), tables[1].drop("card"), tuple(problems))
 
 
 def frame(source: Any) -> pl.DataFrame:
