@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import InputError
-from ..judge.scorecard import ScoreCard
 from .clusters import FailureTexts
 from .frames import Cohort, cohort, write_frame
 from .report_tables import TABLES, Table, all_tables
@@ -48,23 +47,35 @@ def read(
     texts: FailureTexts | None = None,
     seen: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
+    judge: str | None = None,
 ) -> Cohort:
     """The cohort of a source (see `frames.cohort`), its words collected on the way; `seen` is called for every card.
 
-    Raises InputError when nothing can be read, or when there is not a single run.
+    `judge` leaves out the scorecards of every other one. Raises InputError when nothing can be read, or when there is not
+    a single run.
     """
     problems: list[str] = []
+    judges: set[str] = set()
 
     def watched() -> Iterator[Any]:
         for item in each_card(source, problems, scoring):
             if seen is not None:
                 seen()
-            if texts is not None and isinstance(item, ScoreCard):
+            if isinstance(item, pl.DataFrame):
+                judges.update(item["judge"].drop_nulls())
+                yield item if judge is None else item.filter(pl.col("judge") == judge)
+                continue
+            judges.add(item.judge.name)
+            if judge is not None and item.judge.name != judge:
+                continue
+            if texts is not None:
                 texts.add(item)
             yield item
 
     found = cohort(watched())
     found = replace(found, problems=(*problems, *found.problems))
+    if found.runs.is_empty() and judges - {judge}:
+        raise InputError(f"no scorecards of judge {judge!r}", f"there are {', '.join(sorted(judges))}")
     if found.runs.is_empty():
         first = f"; first problem: {found.problems[0]}" if found.problems else ""
         raise InputError(f"no run to analyse{first}", "give scorecards, a frame, or a folder of runs")
@@ -81,15 +92,17 @@ def analyse(
     budget: int = 300,
     seen: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
+    judge: str | None = None,
 ) -> Analysis:
     """Reads a source once and computes its tables; `only` limits them by name. See `all_tables` for the options.
 
     `seen` is called for every card that was read; `scoring` says how runs without a scorecard are scored.
+    `judge` leaves out the scorecards of others.
     """
     chosen = None if only is None else list(only)
     wants_words = chosen is None or "clusters" in chosen
     texts = FailureTexts() if wants_words else None
-    found = read(source, texts, seen, scoring)
+    found = read(source, texts, seen, scoring, judge)
     names = None if chosen is None else [name for name in chosen if name != "clusters"]
     tables = all_tables(found, labels=labels, only=names, outcome=outcome, code_source=code_source, budget=budget)
     if texts is not None:

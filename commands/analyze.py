@@ -17,6 +17,7 @@ OUTCOME = click.option(
     metavar="SCORE",
     help=f"{', '.join(OUTCOMES[:4])} … S5.  [overall]",
 )
+JUDGE = click.option("--judge", metavar="NAME", help="Only its scorecards.  [the judge with most]")
 
 
 @click.command(
@@ -30,6 +31,7 @@ OUTCOME = click.option(
 @click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: agreement and corrected numbers too.")
 @click.option("--table", "tables", multiple=True, metavar="NAME", help="Only these tables (repeatable).")
 @OUTCOME
+@JUDGE
 @click.option(
     "--codes-from",
     type=click.Choice(["any", "independent", "judge", "detector", "score"]),

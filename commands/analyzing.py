@@ -26,7 +26,8 @@ def analyze(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
     if flags["out"] and Path(flags["out"]).exists() and not Path(flags["out"]).is_dir():
         raise InputError("cannot be written: not a folder", "choose another --out", flags["out"])
     found = _analysis(
-        obj, paths, flags, only=flags["tables"] or None, outcome=flags["outcome"], code_source=flags["codes_from"]
+        obj, paths, flags, only=flags["tables"] or None, outcome=flags["outcome"], code_source=flags["codes_from"],
+        judge=flags["judge"],
     )  # fmt: skip
     if flags["out"]:
         from ..analysis.report import write_report
@@ -47,7 +48,7 @@ def leaderboard(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     from ..analysis.ranking import leaderboard as board
     from ..analysis.results import rows
 
-    found = _read(obj, paths, flags)
+    found = _read(obj, paths, flags, flags["judge"])
     scopes = flags["scopes"] or ("overall", "track")
     table = board(found.runs, flags["outcome"], scopes=tuple(scopes))
     if flags["as_json"]:
@@ -192,13 +193,13 @@ def _sources(paths: tuple[str, ...]) -> list[str]:
     return list(paths) or ["."]
 
 
-def _read(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> Any:
+def _read(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], judge: str | None = None) -> Any:
     from ..analysis.results import read
     from .unscored import scoring_of, tell
 
     scoring, progress = scoring_of(obj, paths, flags), _Counter(obj["quiet"])
     try:
-        found = read(_sources(paths), seen=progress, scoring=scoring)
+        found = read(_sources(paths), seen=progress, scoring=scoring, judge=judge)
     finally:
         progress.clear()
     complain(found.problems)

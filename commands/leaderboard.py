@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .analyze import OUTCOME, PATHS
+from .analyze import JUDGE, OUTCOME, PATHS
 from .options import policy_options, run_options
 
 
@@ -20,6 +20,7 @@ from .options import policy_options, run_options
     help="Which boards; repeatable.  [overall and track]",
 )
 @OUTCOME
+@JUDGE
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, both populations of each interval.")
 @run_options
 @policy_options

@@ -259,6 +259,26 @@ def test_leaderboard_json_has_both_populations(out, cards) -> None:
     assert len(rows) == 6
 
 
+def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:
+    second = [json.loads(line) for line in cards.read_text("utf-8").splitlines()[:30]]
+    for card in second:
+        card["judge"]["name"] = "other"
+    (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, second)), "utf-8")
+    assert "only the scorecards of judge simulated are used" in out("leaderboard", cards, "other.jsonl")[1]
+    code, text, err = out("leaderboard", cards, "other.jsonl", "--judge", "other", "--json")
+    assert (code, err) == (0, "")
+    assert sum(r["n"] for r in json.loads(text)["rows"] if (r["scope"], r["population"]) == ("overall", "new")) == 30
+    found = json.loads(out("analyze", cards, "other.jsonl", "--judge", "other", "--json", "--table", "cohort")[1])
+    assert found["runs"] == 30
+    assert out("-q", "export", "other.jsonl", "--out", "other.parquet")[0] == 0
+    mixed = json.loads(out("analyze", cards, "other.parquet", "--judge", "other", "--json", "--table", "cohort")[1])
+    assert mixed["runs"] == 30
+    for command in ("leaderboard", "analyze"):
+        code, text, err = out(command, cards, "other.jsonl", "--judge", "third")
+        assert (code, text) == (2, "")
+        assert "no scorecards of judge 'third' (there are other, simulated)" in err
+
+
 # agreement
 
 
