@@ -19,7 +19,7 @@ _ANSWER = re.compile(
 )
 _CONFIDENCE = re.compile(r"^(?:p|prob\w{0,10}|conf\w{0,8}|score|max_?p\w{0,4}|softmax)$", re.IGNORECASE)
 _BLANK = re.compile(
-    r"\b(?:raw\w{0,20}|answer|output|pred\w{0,12}|generated|text)['\"]?\s{0,2}[:=|]?\s{0,2}(?:''|\"\")|(?:->|=>)\s{0,2}(?:''|\"\"|$)"
+    r"\b(?:raw\w{0,20}|answer|output|pred\w{0,12}|generated|text)['\"]?\s{0,2}[:=|]?\s{0,2}(?:''|\"\"|None\b|null\b|nan\b|N/?A\b|\[\]|<empty>|unknown\b)|(?:->|=>)\s{0,2}(?:''|\"\"|None\b|null\b|N/A\b|unknown\b|$)"
 )
 _VECTOR = re.compile(r"[\[(]\s{0,6}(\d{1,9}(?:,?\s{1,8}\d{1,9}){2,12})\s{0,3}[\])]")
 _REPEATED = re.compile(r"\b([A-Za-z]{2,20})(?: \1\b){3}|(?:<unk>|\[UNK\]|<pad>)(?:\s?(?:<unk>|\[UNK\]|<pad>)){2}")

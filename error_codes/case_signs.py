@@ -13,7 +13,7 @@ from .context import CodeContext
 from .reactions import names_case
 from .registry import Finding, detector
 
-_COUNTED = re.compile(
+COUNTED = re.compile(
     r"^(?:detected|detections?|found|reported|kept|predicted|predictions?|boxes|box|candidates?|components?|instances?|objects?|hits?"
     r"|counts?|n|nodules?|lesions?|tumou?rs?|polyps?|cells?|masks?|voxels?|pixels?|px|foreground|fg|positives?|segments?|area|peaks|spots)$"
 )
@@ -117,7 +117,7 @@ def _empty_cases(ctx: CodeContext, turn: int) -> tuple[str, ...]:
         if listed:
             return tuple(listed)
     for (name, place), column in columns(table).items():
-        if place or not (name == "" or _COUNTED.match(name)) or len(column) < 4 or len(column) < len(named):
+        if place or not (name == "" or COUNTED.match(name)) or len(column) < 4 or len(column) < len(named):
             continue
         values = list(column.values())
         zero = tuple(case for case, value in column.items() if value * 50 < median(values) or value == 0)
@@ -161,7 +161,7 @@ def _counts(table: Sequence[Row]) -> dict[str, float]:
     counts: dict[str, float] = {}
     for row in table:
         for (name, _), value in row.values.items():
-            if (name == "" or _COUNTED.match(name)) and value >= 0 and value == int(value):
+            if (name == "" or COUNTED.match(name)) and value >= 0 and value == int(value):
                 counts[row.case] = value
                 break
     return counts

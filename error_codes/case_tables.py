@@ -26,6 +26,7 @@ _NO_CASE = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?(?![\w]|\.\d)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,30}")
+_HEAD_CELL = re.compile(r"[a-z][\w().%-]{0,30}")
 _TIME = re.compile(r"^(?:s|sec|secs|seconds|ms|min|time|runtime|runtime_s|took|elapsed|dt|wall|hours?)$", re.IGNORECASE)
 
 
@@ -40,6 +41,7 @@ class Row(NamedTuple):
 def rows(output: str) -> tuple[Row, ...]:
     """All rows that begin with a case id, in order; a printed mapping of cases to numbers gives a row each."""
     found: list[Row] = []
+    head: list[str] = []
     for raw in output.splitlines()[-MAX_LINES:]:
         line = raw[:2_000]
         pairs = _PAIR.findall(line)
@@ -51,8 +53,18 @@ def rows(output: str) -> tuple[Row, ...]:
         match = _ROW.match(line)
         if match and not _NO_CASE.match(match[1]):
             rest = line[match.end() :]
-            found.append(Row(match[1], _numbers(rest), rest))
+            found.append(Row(match[1], _under(head, _numbers(rest)), rest))
+        elif line.strip():
+            head = _HEAD_CELL.findall(line.lower()) if not re.search(r"\d", line[:400]) and len(line) < 400 else []
     return tuple(found)
+
+
+def _under(head: Sequence[str], values: dict[tuple[str, int], float]) -> dict[tuple[str, int], float]:
+    """Numbers that stand without words, under the words of the header line above (its first names the case)."""
+    if len(head) != len(values) + 1 or any(name for name, _ in values):
+        return values
+    names = head[1:]
+    return {(name, names[:i].count(name)): v for i, (name, v) in enumerate(zip(names, values.values(), strict=True))}
 
 
 def rows_of(run: Run, turn: int) -> tuple[Row, ...]:

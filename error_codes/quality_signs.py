@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from .case_signs import owns_up
+from .case_tables import rows_of
 from .context import CodeContext
 from .registry import Finding, detector
 
@@ -20,6 +21,12 @@ _NAMED_ENDS = re.compile(rf"\b([A-Za-z][\w-]{{1,24}})(?:{_ENDS})", re.IGNORECASE
 _SPLIT_NAMES = re.compile(
     r"\b([A-Za-z]{2,16})_(?:in|before|input|noisy|raw)\W{0,3}(-?\d{1,7}(?:\.\d{1,6})?)[^\n]{0,60}?\b\1_(?:out|after|output|denoised|enhanced)\W{0,3}(-?\d{1,7}(?:\.\d{1,6})?)",
     re.IGNORECASE,
+)
+_BEFORE_HEAD = re.compile(
+    r"(?:([a-z]{2,16})[_.-](?:in|before|input|noisy|raw)|(?:in|before|input|noisy|raw)[_.-]([a-z]{2,16}))$"
+)
+_AFTER_HEAD = re.compile(
+    r"(?:([a-z]{2,16})[_.-](?:out|after|output|denoised|enhanced)|(?:out|after|output|denoised|enhanced)[_.-]([a-z]{2,16}))$"
 )
 _NOISE = re.compile(
     r"^(?:\w*noise\w*|sigma|sd|bg_?std|background_?std|roughness|residual|rmse|mse|mae)$", re.IGNORECASE
@@ -61,6 +68,10 @@ def worse_than_input(ctx: CodeContext) -> Iterable[Finding]:
                 total[name] = total.get(name, 0) + 1
                 if _is_worse(name, before, after):
                     worse.setdefault(name, []).append((before, after))
+        for name, before, after in _under_heads(ctx, turn):
+            total[name] = total.get(name, 0) + 1
+            if _is_worse(name, before, after):
+                worse.setdefault(name, []).append((before, after))
         for name, found in worse.items():
             if total[name] >= 3 and len(found) >= 0.6 * total[name]:
                 why = f"{name} goes from {found[0][0]:g} to {found[0][1]:g} in the first of {len(found)} cases, which was accepted."
@@ -72,6 +83,20 @@ def _before_after(line: str) -> Iterator[tuple[str, float, float]]:
     for pattern in (_NAMED, _NAMED_ENDS, _SPLIT_NAMES):
         for match in pattern.finditer(line):
             yield match[1].lower(), float(match[2]), float(match[3])
+
+
+def _under_heads(ctx: CodeContext, turn: int) -> Iterator[tuple[str, float, float]]:
+    """The same from a table whose header names the columns (noise_in, noise_out)."""
+    for row in rows_of(ctx.run, turn):
+        named = {name: value for (name, place), value in row.values.items() if place == 0}
+        for name, before in named.items():
+            match = _BEFORE_HEAD.match(name)
+            stem = match and (match[1] or match[2])
+            after = next(
+                (v for n, v in named.items() if stem and (m := _AFTER_HEAD.match(n)) and (m[1] or m[2]) == stem), None
+            )
+            if stem and after is not None and not _SPLIT_NAMES.search(f"{row.case}{row.rest}"):
+                yield stem, before, after
 
 
 def _is_worse(name: str, before: float, after: float) -> bool:

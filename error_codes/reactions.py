@@ -19,6 +19,7 @@ _MENTION = {
     "twins": re.compile(r"\b(?:identical|same (?:values?|results?|numbers?|accuracy)|no difference|equal(?:s|ly)?|indistinguishable)\b", re.I),
     "one_class": re.compile(r"\b(?:one class|single class|all (?:cases|tiles|images|answers) (?:are|as|get)|only (?:one )?class|imbalance|collaps)", re.I),
     "same_box": re.compile(r"\b(?:same box|identical|whole[- ]image|full[- ]image|entire image|every box|cannot be right|suspicious)\b", re.I),
+    "flat": re.compile(r"\b(?:flat|constant|blank|uniform|empty|all[- ]zero|zero)\b", re.IGNORECASE),
     "same_text": re.compile(r"\b(?:same (?:text|report|wording)|identical|duplicat\w{1,4}|repeated|repetit\w{1,4}|collaps\w{1,4}|suspicious)\b", re.I),
     "unloaded": re.compile(r"\b(?:newly initiali[sz]ed|missing keys|not (?:been )?loaded|random(?:ly)? initiali|(?:keys?|weights?|heads?|layers?)\b[^.\n]{0,60}\bexpected|expected\b[^.\n]{0,60}\b(?:keys?|weights?|heads?)|head is)\b", re.IGNORECASE),
 }  # fmt: skip
@@ -41,11 +42,23 @@ def answered(ctx: CodeContext, sign: Sign) -> bool:
         return all(_found_later(ctx, sign.turn, name) for name in sign.subject)  # words cannot undo what the brief says
     if sign.kind == "never":
         return any(_said_of(name, pattern, words) or _found_later(ctx, sign.turn, name) for name in sign.subject)
-    if pattern.search(words):
+    if pattern.search(words) and (sign.kind not in _TO_BE_TESTED or _tested(ctx, sign, pattern)):
         return True
     if sign.kind == "one_class" and len(sign.subject) > 1:  # of a part of the cases: lifted when all classes come up
         return _all_classes_later(ctx, sign)
     return any(names_case(case, words) for case in sign.subject)
+
+
+_TO_BE_TESTED = frozenset({"zero", "constant", "twins", "one_class", "same_box", "same_text", "flat"})
+"""Signs that general words do not answer: an explanation is a guess until something is run or looked at."""
+
+
+def _tested(ctx: CodeContext, sign: Sign, pattern: re.Pattern[str]) -> bool:
+    """Whether the sign was foreseen (by the brief or before it was seen), or an execution of substance followed it."""
+    if pattern.search(ctx.text_from(1, sign.turn)) or pattern.search(ctx.run.brief):
+        return True
+    later = [f for f in ctx.features[sign.turn :] if f.executed and not f.blocked and not f.submits]
+    return any(f.has("forward_pass", "inspects_inputs", "inspects_values", "writes_outputs") for f in later)
 
 
 def _all_classes_later(ctx: CodeContext, sign: Sign) -> bool:

@@ -67,6 +67,7 @@ MODULES = (
     "quality_signs",
     "disagreements",
     "own_checks",
+    "brief_signs",
     "deliverables",
     "handed_over",
     "harness",

@@ -61,6 +61,13 @@ _VARYING = re.compile(
     r"(?:token\w{0,3}|mean|std|sigma|score|prob\w{0,8}|conf\w{0,8}|area|volume|dice|acc\w{0,6}|loss|voxels?|ssim|psnr|words?|chars?|len(?:gth)?|margin)"
     r"\W{0,4}$", re.IGNORECASE)  # fmt: skip
 
+_BOUNDED = re.compile(r"(?:score|prob\w{0,8}|conf\w{0,8}|dice|acc\w{0,6}|ssim|margin)\W{0,4}$", re.IGNORECASE)
+_CASE_MARK = re.compile(r"^[^A-Za-z0-9#]{0,4}@")
+_FLAT = re.compile(
+    r"\bmin\w{0,4}\W{1,4}(-?\d{1,6}(?:\.\d{1,6})?)\W{1,4}max\w{0,4}\W{1,4}\1(?![\d.])|\b(?:std|sd|sigma|var(?:iance)?)\W{1,4}0(?:\.0{1,6})?(?![\d.])"
+    r"|\bunique\W{1,4}1\b(?!\s?,)",
+    re.IGNORECASE,
+)
 _CORNER = r"['\"]?\s{0,2}[:=]\s{0,2}(-?\d{1,6}(?:\.\d{1,6})?)\s{0,2},\s{0,2}['\"]?"
 _BOX = re.compile(rf"\bx1{_CORNER}y1{_CORNER}x2{_CORNER}y2['\"]?\s{{0,2}}[:=]\s{{0,2}}(-?\d{{1,6}}(?:\.\d{{1,6}})?)")
 _FOUR = re.compile(r"[\[(]\s?(-?\d{1,5}(?:\.\d{1,6})?(?:,?\s{1,3}-?\d{1,5}(?:\.\d{1,6})?){3})\s?[\])]")
@@ -105,6 +112,8 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
             found.extend(_constant(turn.index, lines))
             found.extend(_linear(turn.index, lines))
             found.extend(_twins(turn.index, lines))
+            if ctx.run.track in ("enhancement", "synthesis"):
+                found.extend(_flat(turn.index, lines))
             if ctx.run.track == "detection":
                 found.extend(_same_box(turn.index, lines))
             if ctx.run.track == "report_generation":
@@ -269,10 +278,16 @@ def _unloaded(turn: int, lines: list[str]) -> Iterator[Sign]:
             return
 
 
+def _without_case(line: str) -> str:
+    """A line of a log with its case id taken out, so that the lines of a table look alike."""
+    case = case_of(line)
+    return line.replace(case, "@", 1) if case and not case.isalpha() else line
+
+
 def _constant(turn: int, lines: list[str]) -> Iterator[Sign]:
     """A quantity that should vary from case to case and is printed with one and the same value throughout."""
     groups: dict[str, list[list[str]]] = defaultdict(list)
-    for line in lines:
+    for line in map(_without_case, lines):
         skeleton = NUMBER.sub("#", line)
         if "#" in skeleton and len(skeleton) < 200:
             groups[skeleton].append(NUMBER.findall(line))
@@ -281,10 +296,13 @@ def _constant(turn: int, lines: list[str]) -> Iterator[Sign]:
             continue
         heads = skeleton.split("#")
         columns = list(zip(*rows, strict=False))
-        if not any(len(set(column)) > len(rows) // 2 for column in columns):
+        if not _CASE_MARK.match(skeleton) and not any(len(set(column)) > len(rows) // 2 for column in columns):
             continue  # nothing varies: a repeated message, not a table of cases
         for head, column in zip(heads, columns, strict=False):
-            if len(set(column)) == 1 and _VARYING.search(head) and len(column[0].strip("-+%").replace(".", "")) >= 2:
+            digits = column[0].strip("-+%0").replace(".", "").rstrip("0")
+            fine = len(digits) >= (4 if _BOUNDED.search(head) else 2)  # shares are often rounded to the same
+            enough = fine if _CASE_MARK.match(skeleton) else len(column[0].strip("-+%").replace(".", "")) >= 2
+            if len(set(column)) == 1 and _VARYING.search(head) and enough:
                 label = head.strip(" :=,|([{").split()[-1:] or ["value"]
                 yield Sign("constant", turn, f"{label[0].strip('=:')} {column[0]} in all {len(rows)} lines", (), 0.7)
                 return
@@ -324,6 +342,13 @@ def _either(turn: int, lines: list[str]) -> Iterator[Sign]:
     yield from _linear(turn, lines)
 
 
+def _flat(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """Outputs without any content: the smallest value is the largest, or nothing varies."""
+    flat = [case for line in lines if _FLAT.search(line) and (case := case_of(line))]
+    if len(set(flat)) >= 2:
+        yield Sign("flat", turn, f"one value all over in {', '.join(flat[:3])}", tuple(dict.fromkeys(flat)), 0.7)
+
+
 def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
     """Two differently named rows of results that agree in every one of at least three fine numbers."""
     seen: dict[tuple[str, ...], str] = {}
@@ -340,6 +365,6 @@ def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
 
 def prints_sign(ctx: CodeContext, kind: str, turn: int, lines: list[str]) -> tuple[bool, bool]:
     """Whether these lines show a sign of this kind, and whether they could have: they print the same sort of thing."""
-    repeats = {"zero": _zero, "nan": _nan, "constant": _either, "twins": _twins, "unloaded": _unloaded}
+    repeats = {"zero": _zero, "nan": _nan, "constant": _either, "twins": _twins, "unloaded": _unloaded, "flat": _flat}
     found = repeats[kind](turn, lines) if kind in repeats else _fallback(ctx, turn, lines)
     return next(found, None) is not None, kind != "zero" or any(_COUNT.search(line) for line in lines)
