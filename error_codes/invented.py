@@ -37,7 +37,7 @@ _OBLIGATION = (
 _UNITS = r"(?:mm2|mm3|mm²|mm³|millimet\w+|mm|cm|ml|cc|µm|um|microns?|px|pixels?|voxels?|%|percent|per cent|HU|words?|characters|sentences?|boxes|detections|lesions|nodules|slices|degrees|dB)"
 _THRESHOLD = re.compile(
     rf"(?:<=?|>=?|≤|≥|\b(?:below|under|beneath|less than|smaller than|shorter than|fewer than|more than|larger than|over|above|exceed\w*|at least|at most|minimum(?: of)?|maximum(?: of)?|up to|within|top|starts? at|from|than|least|caps? \w+ at|capped at|at|to|first|grade|class|label|level|category|stage))[ -]?(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS}(?![\w-]))?"
-    rf"|\b(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS})(?![\w-])",
+    rf"|\b(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?(?:(?:highest|best|largest|top|strongest|biggest|brightest|most)[ -](?:\w{{1,12}} )?)?({_UNITS})(?![\w-])",
     re.IGNORECASE,
 )
 _SMALL = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -21,8 +21,15 @@ _ALL_IMAGES = re.compile(
 )
 _FIRST_ONLY = re.compile(
     r"(?:\[['\"](?:images?|image_files|views|files|frames|image_paths)['\"]\]|\.get\(['\"](?:images?|image_files|views|files|image_paths)['\"][^)\n]{0,20}\)|\b(?:images|imgs|image_files|views|paths|pngs|files|frames))\[\s?(?:0|:\s?1|0\s?:\s?1|-1)\s?\]"
-    r"|next\(iter\([^)\n]{0,60}(?:images|views|files)|(?:sorted\()?glob(?:\.glob)?\([^)\n]{0,120}\)\)?\[0\]"
+    r"|next\((?:iter\()?[^\n]{0,60}\.glob\(|next\(iter\([^)\n]{0,60}(?:images|views|files)|(?:sorted\()?glob(?:\.glob)?\([^)\n]{0,120}\)\)?\[0\]"
 )
+_VIEW = re.compile(r"['\"](PA|AP|LAT|LL|lateral|frontal|CC|MLO|axial|coronal|sagittal)['\"]", re.IGNORECASE)
+_BY_VIEW = re.compile(
+    r"\bfor \w+[^\n]{0,80}\bif\b[^\n]{0,40}view[^\n]{0,12}(?:==|\bin\b)\s?[(\[{]?['\"]|view[^\n]{0,12}(?:!=|not in)\s?[(\[{]?['\"][^\n]{1,40}:\s?continue",
+    re.IGNORECASE,
+)
+"""Images of one view picked, the others left out."""
+_VIEW_COMPARED = re.compile(r"view\w*['\"]?[\])]?\s?(?:==|!=|in\b|not in\b)", re.IGNORECASE)
 _EACH_IMAGE = re.compile(
     r"for \w+(?:, ?\w+)? in (?:enumerate\()?[^\n:]{0,60}(?:images?|image_files|views|imgs|paths|pngs|frames|listed|entries|man\b|manifest)|torch\.stack\(|np\.stack\(|map\(",
     re.IGNORECASE,
@@ -35,7 +42,10 @@ def one_image_of_many(ctx: CodeContext) -> Iterable[Finding]:
     if ctx.final_write is None or not ctx.handed_over or not _ALL_IMAGES.search(ctx.run.brief):
         return
     code = "\n".join(line.split("#", 1)[0] for line in ctx.pipeline_code[:MAX_CODE].splitlines())
-    if _FIRST_ONLY.search(code) and not _EACH_IMAGE.search(code):
+    views = {v.lower() for v in _VIEW.findall(code)}
+    if (_FIRST_ONLY.search(code) and not _EACH_IMAGE.search(code)) or (
+        len(views) == 1 and _BY_VIEW.search(code) and len(_VIEW_COMPARED.findall(code)) == 1
+    ):
         yield Finding(
             (ctx.final_write,), "Every image of a case counts for the brief, and the code takes only one of them.", 0.75
         )
@@ -68,7 +78,10 @@ def target_file_unread(ctx: CodeContext) -> Iterable[Finding]:
         line[:1_000] for t in ctx.run.turns for line in t.output.splitlines() if re.search(r"open\(|load\(|read", line)
     ]
     for found in _INPUT_FILE.finditer(inputs[0]):
-        name, what = found["file"], found["what"]
+        name, what = (
+            found["file"],
+            re.sub(r"(?:,| and| or| plus| with)(?: an?| the)? [\w/<>-]{1,40}$", "", found["what"]),
+        )
         if not _NAMES_TARGET.search(what) or _OPTIONAL.search(what):
             continue
         stem = re.compile(rf"(?<!\w){re.escape(name.split('.', 1)[0])}(?!\w)")

@@ -61,7 +61,8 @@ _FAKE = re.compile(
 )
 _WHOLE_BOX = re.compile(
     r"x1['\"]?\s{0,2}[:=]\s{0,2}0(?:\.0)?\s{0,2},\s{0,2}['\"]?y1['\"]?\s{0,2}[:=]\s{0,2}0(?:\.0)?\s{0,2},\s{0,2}['\"]?x2['\"]?\s{0,2}[:=]\s{0,2}"
-    r"(?:w|width|im(?:age|g)?\.(?:size\[0\]|width)|im(?:age|g)?\.shape\[1\])\b", re.IGNORECASE)  # fmt: skip
+    r"(?:w|width|im(?:age|g)?\.(?:size\[0\]|width)|im(?:age|g)?\.shape\[1\])\b"
+    r"|^(?![^\n]{0,300}\b(?:crop|paste|clip|rectangle|resize|pad|view)\w{0,10}\()[^\n]{0,300}[\[(]\s?0(?:\.0)?\s?,\s?0(?:\.0)?\s?,\s?(?:w|width|im(?:age|g)?\.(?:size\[0\]|width)|im(?:age|g)?\.shape\[1\])\b", re.IGNORECASE | re.MULTILINE)  # fmt: skip
 MAX_LINES = 3_000
 """Lines of one output that are read, from the end."""
 _MODEL_ACCESS = frozenset({"model", "network", "package", "memory", "device", "disk"})
@@ -235,13 +236,40 @@ def fabricated_results(ctx: CodeContext) -> Iterable[Finding]:
         )
 
 
+_LESIONS = r"(?:tumou?rs?|lesions?|metastas[ei]s|mets|cysts?|nodules?)"
 _ORGAN_WITH_LESION = re.compile(
-    r"organ[^\n]{0,80}\b(?:tumou?r|lesion)s? included|organ \(?[^\n)]{0,60}including (?:the )?(?:tumou?r|lesion)",
+    rf"organ[^\n]{{0,80}}\b{_LESIONS} included|organ[^\n;]{{0,60}}\b(?:including|includes|with|plus|together with|incl\.) (?:the |its |all )?{_LESIONS}|mask includes (?:the )?{_LESIONS}",
     re.IGNORECASE,
 )
 _ORGAN_LINE = re.compile(r"^[^\n]{0,300}\borgan\b[^\n]{0,300}$", re.IGNORECASE | re.MULTILINE)
+_ORGAN_SAVED = re.compile(
+    r"\b(?:save|write\w*|dump|imwrite|to_nii\w*|put)\w{0,12}\(\s?(?:\w{1,20}\.\w{1,24}\(\s?)?([A-Za-z_]\w{0,30})[^\n]{0,200}\borgan\b",
+    re.IGNORECASE,
+)
+_ORGAN_LOOP = re.compile(r"\(\s?1\s?,\s?['\"]organ|['\"]organ['\"]\s?[:,]\s?1\b(?!\s?,\s?2)", re.IGNORECASE)
+_EACH_LABEL = re.compile(r"==\s?(?:k|v|i|c|idx|lab|label|value|cls|n)\b")
 _ONE_LABEL = re.compile(r"==\s?1\b(?!\s?[+*(.])")
-_UNION = re.compile(r">\s?0|>=\s?1|!=\s?0|\||logical_or|isin|maximum|==\s?2|\bor\b|in \(1, ?2\)|in \[1, ?2\]|\+=")
+_UNION = re.compile(
+    r">\s?0|>=\s?1|!=\s?0|\||logical_or|isin|maximum|==\s?2|\bor\b|in \(1, ?2\)|in \[1, ?2\]|\+=|fill_holes|closing"
+)
+
+
+def organ_lines(code: str) -> list[str]:
+    """Lines that make the organ's mask: those that name it, and those that assign the variable saved as it.
+
+    Of an assignment to several names only the part for that variable is kept.
+    """
+    lines = [line for line in _ORGAN_LINE.findall(code) if "print(" not in line]
+    for name in dict.fromkeys(_ORGAN_SAVED.findall(code)):
+        for line in code.splitlines():
+            line = line[:600]
+            many = re.match(r"\s{0,40}((?:\w{1,30}\s?,\s?)+\w{1,30})\s?=(?!=)\s?([^\n]+)$", line)
+            if many and name in (targets := [t.strip() for t in many[1].split(",")]):
+                values = re.split(r",\s?(?![^()\[\]]*[)\]])", many[2])
+                lines += [values[targets.index(name)]] if len(values) == len(targets) else [line]
+            elif re.match(rf"\s{{0,40}}{name}(?:\[[^\]\n]{{1,40}}\])?\s?[|+]?=(?!=)", line):
+                lines.append(line)
+    return lines
 
 
 @detector("organ_without_lesion", code="E1", stage="S4", independence="from_trace")
@@ -249,8 +277,11 @@ def organ_without_lesion(ctx: CodeContext) -> Iterable[Finding]:
     """The brief wants the organ with the lesion in it, and the code writes the organ's own label only."""
     if ctx.final_write is None or not _ORGAN_WITH_LESION.search(ctx.run.brief):
         return
-    lines = [line for line in _ORGAN_LINE.findall(ctx.pipeline_code) if "print(" not in line]
-    if any(_ONE_LABEL.search(line) for line in lines) and not any(_UNION.search(line) for line in lines):
+    lines = organ_lines(ctx.pipeline_code[:200_000])
+    own_label = any(_ONE_LABEL.search(line) for line in lines) or (
+        any(_ORGAN_LOOP.search(line) for line in lines) and _EACH_LABEL.search(ctx.pipeline_code)
+    )
+    if own_label and not any(_UNION.search(line) for line in lines):
         yield Finding(
             (ctx.final_write,),
             "The organ mask holds the organ's own label only, although the brief includes the lesion.",
