@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .case_signs import COUNTED, looked_into, owns_up
+from .case_signs import counts_things, looked_into, owns_up
 from .case_tables import columns, joined, rows_of
 from .class_signs import classes, distributions
 from .context import CodeContext
@@ -63,12 +63,7 @@ def stated_count_missed(ctx: CodeContext) -> Iterable[Finding]:
     for turn in reversed(ctx.after_write):
         for (name, place), column in columns(rows_of(ctx.run, turn)).items():
             whole = all(value >= 0 and value == int(value) for value in column.values())
-            if (
-                place
-                or len(column) < 4
-                or not whole
-                or not (name == "" or name.startswith(noun) or COUNTED.match(name))
-            ):
+            if place or len(column) < 4 or not whole or not (name.startswith(noun) or counts_things(name)):
                 continue
             off = [case for case, value in column.items() if value != want]
             if want and len(off) >= max(2, 0.3 * len(column)) and not looked_into(ctx, off, turn):
@@ -118,7 +113,9 @@ def stated_range_missed(ctx: CodeContext) -> Iterable[Finding]:
             continue
         out: list[tuple[str, float, float]] = []
         for row in rows_of(ctx.run, turn):
-            pairs = [[float(g) for g in m.groups() if g] for m in _EXTREMES.finditer(row.rest[:400])]
+            low_high = [v for (n, _), v in row.values.items() if re.match(r"(?:min|max)\w{0,4}$", n)]
+            pairs = [low_high] if [n for n, _ in row.values][:2] == ["min", "max"] else []
+            pairs += [[float(g) for g in m.groups() if g] for m in _EXTREMES.finditer(row.rest[:400])]
             out += [(row.case, pairs[-1][0], pairs[-1][1])] if pairs and len(pairs[-1]) == 2 else []
         slack = 0.05 * (high - low) if high < float("inf") else 0.05 * max((abs(b) for _, _, b in out), default=1.0)
         off = [f"{case} {a:g} to {b:g}" for case, a, b in out if a < low - slack or b > high + slack]

@@ -108,6 +108,11 @@ def _first_shown(ctx: CodeContext, cases: Sequence[str], turn: int) -> int:
     return turn
 
 
+def counts_things(name: str) -> bool:
+    """Whether the word before a number says that things are counted: `boxes`, `n_boxes`, `lesions_found`, or no word."""
+    return name == "" or any(COUNTED.match(part) for part in (name, *name.split("_")))
+
+
 def _empty_cases(ctx: CodeContext, turn: int) -> tuple[str, ...]:
     """Cases with next to nothing (none, or a fiftieth of the others) among others that have some, or listed as empty."""
     table, output = rows_of(ctx.run, turn), ctx.turn(turn).output
@@ -117,7 +122,7 @@ def _empty_cases(ctx: CodeContext, turn: int) -> tuple[str, ...]:
         if listed:
             return tuple(listed)
     for (name, place), column in columns(table).items():
-        if place or not (name == "" or COUNTED.match(name)) or len(column) < 4 or len(column) < len(named):
+        if place or not counts_things(name) or len(column) < 4 or len(column) < len(named):
             continue
         values = list(column.values())
         zero = tuple(case for case, value in column.items() if value * 50 < median(values) or value == 0)
@@ -161,7 +166,7 @@ def _counts(table: Sequence[Row]) -> dict[str, float]:
     counts: dict[str, float] = {}
     for row in table:
         for (name, _), value in row.values.items():
-            if (name == "" or COUNTED.match(name)) and value >= 0 and value == int(value):
+            if counts_things(name) and value >= 0 and value == int(value):
                 counts[row.case] = value
                 break
     return counts

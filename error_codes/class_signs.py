@@ -49,7 +49,13 @@ def distributions(lines: Sequence[str], names: Sequence[str]) -> Iterator[dict[s
     table: dict[str, int] = {}
     for line in lines:
         pairs = {m[1]: int(m[2]) for m in one.finditer(line[:600])}
-        row = re.fullmatch(rf"\s{{0,20}}({_NAME})\s{{1,60}}(\d{{1,7}})\s{{0,20}}", line[:200])
+        row = re.fullmatch(
+            rf"\s{{0,20}}({_NAME})(?:\s{{1,60}}|\s{{0,9}}[,|;]\s{{0,9}})(\d{{1,7}})\s{{0,20}}", line[:200]
+        )
+        counted = re.fullmatch(rf"\s{{0,20}}(\d{{1,7}})\s{{1,60}}({_NAME})\s{{0,20}}", line[:200])  # uniq -c
+        if counted and counted[2] in names and counted[2] not in table:
+            table[counted[2]] = int(counted[1])
+            continue
         if row and row[1] in names and row[1] not in table:
             table[row[1]] = int(row[2])
             continue

@@ -14,11 +14,14 @@ from ..trajectories.code_parts import split
 from .context import CodeContext
 from .registry import Finding, detector
 
-MAX_CODE = 200_000
+MAX_CODE = 100_000
+MAX_CALLS = 60
+"""Calls that pad, and functions that turn, looked at in one file; each costs a walk over it."""
 _UNDONE = re.compile(
     r"un_?pad|center_?crop|CenterSpatialCrop|Invert|\.inverse\(|crop_back|uncrop|remove_pad|depad", re.I
 )
 _CENTRED_BY_DEFAULT = frozenset({"DivisiblePad", "SpatialPad", "DivisiblePadd", "SpatialPadd", "PadIfNeeded"})
+_PADS = _CENTRED_BY_DEFAULT | {"pad", "copyMakeBorder"}
 _FLIPS = frozenset({"flipud", "fliplr", "flip", "rot90", "hflip", "vflip"})
 _SCALED_BACK = re.compile(r"scal|ratio|\bs[xy]\b|\bf[xy]\b|factor|\bk[xy]\b|\bgain\b|zoom", re.I)
 _SIZE = re.compile(r"(?<![\d.])(\d{2,4})\s{0,2}(?:x|×|,|wide,)\s{0,2}(\d{2,4})(?![\d.])")
@@ -70,7 +73,8 @@ def displaced(tree: ast.Module, text: str) -> str | None:
     if _UNDONE.search(text):
         return None
     halves = _halves(tree)
-    fronts = [front for front in (_front(node, tree, halves) for node in ast.walk(tree)) if front is not None]
+    pads = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _name(n) in _PADS][:MAX_CALLS]
+    fronts = [front for front in (_front(node, tree, halves) for node in pads) if front is not None]
     corner, inner = _crops(tree, halves)
     if fronts and all(fronts) and corner and not inner:
         return "pads the input on all sides and crops the output from the corner"
@@ -110,10 +114,8 @@ def _halves(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _front(node: ast.AST, tree: ast.Module, halves: frozenset[str]) -> bool | None:
+def _front(node: ast.Call, tree: ast.Module, halves: frozenset[str]) -> bool | None:
     """Whether a call pads in front; None for what pads nothing, or by amounts that cannot be told."""
-    if not isinstance(node, ast.Call):
-        return None
     name, words = _name(node), {k.arg: k.value for k in node.keywords}
     if name in _CENTRED_BY_DEFAULT:
         method = words.get("method") or words.get("position")
@@ -190,7 +192,8 @@ def turned(tree: ast.Module) -> str | None:
     if names & {"savefig", "imshow", "subplots"}:
         return None  # a figure is turned for the eye
     turns = Counter(_turn(n) for n in calls) + Counter(_mirror(n) for n in ast.walk(tree))
-    if any(f.name and _inside(f, calls) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)):
+    functions = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)][:MAX_CALLS]
+    if any(_inside(f, calls) for f in functions):
         return None
     odd = [kind for kind, n in turns.items() if kind and n % (4 if kind == "rot90" else 2)]
     if odd and not (kind := odd[0]).startswith("?"):
