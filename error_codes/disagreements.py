@@ -115,6 +115,8 @@ def disagreement(line: str, total: int | None = None) -> float | None:
     for pattern, turned in ((_AGREE, True), (_AGREE_AFTER, True), (_DISAGREE, False), (_DISAGREE_AFTER, False)):
         match = pattern.search(line)
         if match and 6 <= int(match[2]) >= int(match[1]):
+            if re.search("chang", match[0], re.IGNORECASE) and not _PERTURBED.search(line):
+                continue  # a repair changes files too
             if turned and re.search(r"\bdisagree|\bnot\b|\bun(?:stable)\b|\binconsistent", line, re.IGNORECASE):
                 continue
             share = int(match[1]) / int(match[2])

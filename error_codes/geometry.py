@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..trajectories.code_parts import split
 from .context import CodeContext
@@ -73,8 +73,9 @@ def displaced(tree: ast.Module, text: str) -> str | None:
     if _UNDONE.search(text):
         return None
     halves = _halves(tree)
+    bound = _bindings(tree)
     pads = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _name(n) in _PADS][:MAX_CALLS]
-    fronts = [front for front in (_front(node, tree, halves) for node in pads) if front is not None]
+    fronts = [front for front in (_front(node, bound, halves) for node in pads) if front is not None]
     corner, inner = _crops(tree, halves)
     if fronts and all(fronts) and corner and not inner:
         return "pads the input on all sides and crops the output from the corner"
@@ -114,7 +115,7 @@ def _halves(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _front(node: ast.Call, tree: ast.Module, halves: frozenset[str]) -> bool | None:
+def _front(node: ast.Call, bound: Mapping[str, ast.expr], halves: frozenset[str]) -> bool | None:
     """Whether a call pads in front; None for what pads nothing, or by amounts that cannot be told."""
     name, words = _name(node), {k.arg: k.value for k in node.keywords}
     if name in _CENTRED_BY_DEFAULT:
@@ -125,7 +126,7 @@ def _front(node: ast.Call, tree: ast.Module, halves: frozenset[str]) -> bool | N
     if name != "pad" or len(node.args) + len(node.keywords) < 2:
         return None
     width = node.args[1] if len(node.args) > 1 else words.get("pad_width") or words.get("pad")
-    width = _bound(width, tree)
+    width = bound.get(width.id) if isinstance(width, ast.Name) else width
     if width is None:
         return None
     inner = [t for t in ast.walk(width) if isinstance(t, ast.Tuple) and len(t.elts) == 2]
@@ -146,15 +147,14 @@ def _amount(node: ast.AST, halves: frozenset[str]) -> bool | None:
     return True if _half(node, halves) else None
 
 
-def _bound(node: ast.expr | None, tree: ast.Module) -> ast.expr | None:
-    if not isinstance(node, ast.Name):
-        return node
-    values = [
-        a.value
-        for a in ast.walk(tree)
-        if isinstance(a, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in a.targets)
-    ]
-    return values[0] if len(values) == 1 else None
+def _bindings(tree: ast.Module) -> dict[str, ast.expr]:
+    """Names that are bound exactly once, and to what."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name) and isinstance(node, ast.Assign):
+                found.setdefault(target.id, []).append(node.value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
 def _crops(tree: ast.Module, halves: frozenset[str]) -> tuple[bool, str]:

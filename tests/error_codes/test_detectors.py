@@ -535,6 +535,7 @@ TABLE = {
         ("few-and-small", [say("Run.", BATCH, "\n".join(f"mr_{i} boxes {1 if i == 3 else 4} scores {1 if i == 3 else 4}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, DETECTION),
     ],
     "worse_than_input": [
+        ("signal-to-noise-in-a-csv", [say("QC.", NOISY.format("y = net(x)", "y"), "scan,psnr_input,psnr_output\n" + "\n".join(f"s{i},31.{i},24.{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR),
         ("under-a-header", [say("Run.", NOISY.format("y = net(x)", "y"), "scan noise_in noise_out\n" + "\n".join(f"scan_{i} 0.1{i} 0.3{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR),
         ("better-under-a-header", [say("Run.", NOISY.format("y = net(x)", "y"), "scan noise_in noise_out\n" + "\n".join(f"scan_{i} 0.3{i} 0.1{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR),
         ("noise-up", [say("Run.", NOISY.format("y = net(x)", "y"), scans("p_{} noise {} -> 431.0", {})), SUBMIT], "S4 S5", 1, MR),
@@ -560,6 +561,9 @@ TABLE = {
         ("no-warning", [say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(x)))", "y"), "nan pixels: 0"), SUBMIT], "S4 S5", 0, MR),
     ],
     "stated_count_missed": [
+        ("one-each-and-several-found", [say("Batch.", BATCH, "id,n_boxes\n" + "\n".join(f"img{i},{1 + (i > 3) * 4}" for i in range(1, 9))), submit("High recall.")], "S4 S5", 1, DETECTION | {"extra": "TASK. Find the tip of the catheter. Every film contains one catheter."}),
+        ("up-to-two", [say("Batch.", BATCH, counted(lambda i: f"boxes {i % 3}")), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "TASK. Each image contains up to two fractures."}),
+        ("sizes-are-no-counts", [say("Batch.", BATCH, counted(lambda i: f"size {i}00 boxes 2")), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
         ("others-than-stated", [say("Run.", BATCH, counted(lambda i: f"boxes {i % 4}")), SUBMIT], "S4 S5", 1, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
         ("per-image-in-words", [say("Run.", BATCH, counted(lambda i: f"-> {3 if i < 6 else 1}")), SUBMIT], "S4 S5", 1, DETECTION | {"extra": "TASK. There are exactly three leads in every film."}),
         ("as-stated", [say("Run.", BATCH, counted(lambda i: "boxes 2")), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
@@ -568,6 +572,7 @@ TABLE = {
         ("gone-into", [say("Run.", BATCH, counted(lambda i: f"boxes {i % 4}")), say("Look.", "show('image_0001')", "peak 0.4"), SUBMIT], "S4 S5 S5", 0, DETECTION | {"extra": "TASK. Each image shows exactly two fractures."}),
     ],
     "stated_shares_missed": [
+        ("per-class-in-words", [say("Check.", BATCH, "     27 ADI\n      5 LYM\n      4 STR\n      4 TUM"), submit("Adipose is common.")], "S4 S5", 1, CLASSES | {"extra": "TASK. Label 40 tiles as ADI, LYM, STR or TUM, 10 tiles per class."}),
         ("one-class-swallows", [say("Run.", BATCH, "ADI 31\nLYM 3\nSTR 4\nTUM 2"), SUBMIT], "S4 S5", 1, EVEN),
         ("in-a-counter", [say("Run.", BATCH, "Counter({'TUM': 22, 'ADI': 16, 'LYM': 1, 'STR': 1})"), SUBMIT], "S4 S5", 1, EVEN),
         ("about-even", [say("Run.", BATCH, "Counter({'TUM': 12, 'ADI': 9, 'LYM': 11, 'STR': 8})"), SUBMIT], "S4 S5", 0, EVEN),
@@ -575,6 +580,8 @@ TABLE = {
         ("run-again", [say("Run.", BATCH, "ADI 31\nLYM 3\nSTR 4\nTUM 2"), say("Order mended.", BATCH, "ADI 10\nLYM 9\nSTR 11\nTUM 10"), SUBMIT], "S4 S4 S5", 0, EVEN),
     ],
     "stated_range_missed": [
+        ("hounsfield-left-scaled", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p{i}: min=0.02, max=0.9{i}" for i in range(1, 9)) + "\nrange of all: 0.02 0.98"), SUBMIT], "S4 S5", 0, MR | {"extra": "OUTPUT. sct.nii.gz, HU from -1024 to 3000."}),
+        ("negative-in-columns", [say("Run.", NOISY.format("y = net(x)", "y"), "case min max\n" + "\n".join(f"c{i} -0.4{i} 1.3{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR | {"extra": "OUTPUT. Save enhanced.npy in [0, 1]."}),
         ("eight-bit-values", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min 0.0 max 25{i % 5}.0" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR | {"extra": "OUTPUT. enhanced.npy, float32, values in [0, 1]."}),
         ("negative", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} range [-3.{i}, 9.1]" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR | {"extra": "OUTPUT. enhanced.npy, float32, SUV, non-negative."}),
         ("inside", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min 0.0 max 0.9{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR | {"extra": "OUTPUT. enhanced.npy, float32, values in [0, 1]."}),
@@ -649,6 +656,8 @@ TABLE = {
         ("another-track", [say("Run.", BATCH, counted(lambda i: f"score 0.0{i}")), SUBMIT], "S4 S5", 0, {}),
     ],
     "disagreement_ignored": [
+        ("a-repair-changes-masks", [say("Run and clean.", BATCH, "components removed, changed 6 of 8 masks"), LOOK, SUBMIT], "S4 S5 S5", 0, {}),
+        ("wavering-boxes", [say("Run.", BATCH, counted(lambda i: f"boxes {i}")), say("Rotate by 90 degrees and detect again.", CHECK, "rotated: consistent in 9 of 31 cases"), SUBMIT], "S4 S5 S5", 1, DETECTION),
         ("options-in-another-order", [ANSWER, say("Repeat with shuffled options.", CHECK, "same answer 7/20 after shuffling the choices"), submit("Some answers depend on the order, as usual.")], "S4 S5 S5", 1, VQA),
         ("tables-with-commas", [say("Two nets.", LOAD + CASES, versus(log="tile_{:04d}, {}, {:.3f}, {}, {:.3f}")), say("Net A is newer, I take it.", BATCH, tiles(lambda i: "STR")), SUBMIT], "S3 S4 S5", 1, CLASSES),
         ("second-seed", [GOOD, say("Again with seed 2.", CHECK, "seed 2: 12 of 30 cases differ"), SUBMIT], "S4 S5 S5", 1, {}),
@@ -749,6 +758,11 @@ TABLE = {
         ("not-promised", [GOOD, SUBMIT], "S4 S5", 0, {"plan": "- Run all cases.\n"}),
     ],
     "sign_ignored": [
+        ("nothing-differs-from-a-second-run", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"vol{i} mean=0.{i} std=0.1{i}" for i in range(1, 9))), say("Again.", CHECK, "\n".join(f"vol{i} diff min 0.0 max 0.0" for i in range(1, 9))), SUBMIT], "S4 S5 S5", 0, MR),
+        ("zero-std-after-all", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"vol{i} mean=0.{i} std=0.000" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR),
+        ("same-volume-everywhere", [say("Run.", BATCH, "\n".join(f"[{i}/8] patient_{i:04d}: volume 1532.7 ml" for i in range(1, 9))), submit("A constant volume, as the organ is the same.")], "S4 S5", 1, {}),
+        ("same-shape-everywhere", [say("Run.", BATCH, "\n".join(f"[{i}/8] patient_{i:04d}: shape 512 512 volume {i}32.7 ml spacing 1.50" for i in range(1, 9))), SUBMIT], "S4 S5", 0, {}),
+        ("seen-and-repaired", [say("Run.", BATCH, "\n".join(f"patient_{i:04d}: volume 1532.7 ml" for i in range(1, 9))), say("A constant: the loop reused x.", BATCH, "\n".join(f"patient_{i:04d}: volume {i}12.7 ml" for i in range(1, 9))), SUBMIT], "S4 S4 S5", 0, {}),
         ("flat-slices-explained", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min {0 if i < 4 else -9}.0 max {0 if i < 4 else i}.0" for i in range(1, 9))), submit("The zero slices lie outside the head.")], "S4 S5", 1, MR),
         ("flat-slices-gone", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"scan_{i} min 0.0 max 0.{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR),
         ("all-alike-explained-in-general", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} organ {i}21 mean 41.25" for i in range(1, 9))), submit("A constant mean is what one hopes for after normalising.")], "S4 S5", 1, {}),
