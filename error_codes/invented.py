@@ -18,7 +18,7 @@ MAX_UNIT = 700
 _OUTCOME = (
     r"\b(?:ground[- ]truth|gold[- ]standard|reference (?:standard|annotation|labels?|masks?|list|text|boxes|does|do|leaves?|contains?|excludes?|omits?|ignores?|only|which|that)"
     r"|(?:the|benchmark's|dataset's|and|in|of|task's) references?(?= (?:set|standard|annot|label|mask|list|text|box|does|do|leav|contain|exclud|omit|ignor|only|follow|count|is|are|was|were|will|has|have|not|never|drawn|start|list)|[ ,.;:)]*$|[,.;:)])"
-    r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|evaluat(?:ion|or)s?|metrics?|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker|(?:data ?set|collection|corpus)(?:'s)? (?:rules?|definition|convention|counts?|lists?|labels?|treats?|contains?|leaves?|excludes?|is|does|has)|(?:definition|rules|convention) of the (?:data ?set|collection|corpus|task)|(?:the |task )(?:brief|instructions|task statement|task description|rules?) (?:says?|states?|asks?|requires?|wants?|demands?|limits?|caps?|allows?|expects?|forbids?|prescribes?|excludes?)|(?:model )?card (?:says|states|requires|demands|prescribes|asks)|according to the (?:brief|card|rules|instructions)|per the (?:brief|rules|instructions))\b"
+    r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|evaluat(?:ion|or)s?|metrics?|mAP|COCO|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker|(?:data ?set|collection|corpus)(?:'s)? (?:rules?|definition|convention|counts?|lists?|labels?|treats?|contains?|leaves?|excludes?|is|does|has)|(?:definition|rules|convention) of the (?:data ?set|collection|corpus|task)|(?:the |task )(?:brief|instructions|task statement|task description|rules?) (?:says?|states?|asks?|requires?|wants?|demands?|limits?|caps?|allows?|expects?|forbids?|prescribes?|excludes?)|(?:model )?card (?:says|states|requires|demands|prescribes|asks)|according to the (?:brief|card|rules|instructions)|per the (?:brief|rules|instructions))\b"
 )
 _AUTHORITY = (
     r"\b(?:protocols?|reading rules?|lexicon|textbook|regulat\w+|guidelines?|manuals?|criteri(?:a|on)|consensus|recommendations?|reporting (?:threshold|range|standard|rule|practice|limit)|conventions?|polic(?:y|ies)|clinical (?:rule|standard|practice|definition)"
@@ -27,7 +27,7 @@ _AUTHORITY = (
 _EXCLUSION = (
     r"\b(?:(?:is|are|was|were|be|do|does|did|has|have|had|will|would)(?: not|n't)|isn't|aren't|never|not|nor|none (?:is|are)) (?:\w+ ){0,3}?(?:annotat\w+|label\w*|report\w*|count\w*|score[ds]?|contain\w*|includ\w+|measur\w+|part of"
     r"|consider\w*|mark\w*|evaluat\w*|present|drawn|outlin\w+|credit\w*|in the|eligible|accept\w*|allow\w*|treat\w*|list\w*|recogni[sz]\w+|assess\w*|significant|relevant|actionable)"
-    r"|\b(?:exclud\w+|ignor\w+|omit\w*|leav\w+ (?:\w+ )?out|left out|outside|disregard\w*|penali[sz]\w+|reject\w*|non-?(?:target|reportable|measurable)|irrelevant|insignificant|restricted to|limited to|confined to|masked out|cut off|un(?:label|annotat|mark|report|scor|list|count)\w+)\b"
+    r"|\b(?:exclud\w+|ignor\w+|omit\w*|skip\w*|neglect\w*|pass(?:es|ed)? over|leav\w+ (?:\w+ )?out|left out|outside|disregard\w*|penali[sz]\w+|reject\w*|non-?(?:target|reportable|measurable)|irrelevant|insignificant|restricted to|limited to|confined to|masked out|cut off|un(?:label|annotat|mark|report|scor|list|count)\w+)\b"
     r"|\bonly (?:\w+ ){0,4}?(?:count\w*|annotat\w+|label\w+|scor\w+|keep\w*|report\w*|mark\w*|list\w*|contain\w*|look\w*|read\w*|tak\w*|consider\w*|carr\w+|draw\w*|drawn|if\b|from\b|of\b)|\b(?:count|annotat|mark|label|scor|report|accept|contain|list|consider|keep|record|drawn|look|read)\w* only\b|\bstarts? at\b"
 )
 _OBLIGATION = (
@@ -76,7 +76,7 @@ _WORDS = re.compile(r"[a-z]{5,}")
 _PROSE = re.compile(r"^[^=\[\]{}]{20,}$")
 _SPLIT = re.compile(r"(?<=[.;!?])\s+(?=\S)")
 _LIMIT_LINE = re.compile(
-    r"[<>]|\b\w{0,30}(?:MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
+    r"[<>]|\b\w{0,30}(?:MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|:\s?\d{1,4}\s?\]|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,4})?(?![\w.])")

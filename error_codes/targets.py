@@ -118,7 +118,7 @@ SCOPES = (
     ),
     Scope(
         "the marked region",
-        r"\b(?:labels?|class(?:es)?|grades?|diagnos[ei]s|answers?|questions?|describe|assess|judge|rate)\b[^.\n]{0,60}\b(?:inside|within|in|of|to|on|for|about|concerns?) (?:the |its |a )?(?:\w+ )?(?:marked|outlined|annotated|boxed|circled|indicated|given|delineated)\b[^.\n]{0,30}|\b(?:region of interest|\bROI\b)[^.\n]{0,30}\b(?:only|alone)\b|\b(?:inside|within) (?:the|its) (?:box|roi|outline|contour|circle)",
+        r"\b(?:assess|grade|classify|judge|rate|describe|label|segment|name|score) (?:only )?the (?:\w+ )?(?:marked|outlined|annotated|boxed|circled|indicated|delineated)\b|\b(?:labels?|class(?:es)?|grades?|diagnos[ei]s|answers?|questions?|describe|assess|judge|rate)\b[^.\n]{0,60}\b(?:inside|within|in|of|to|on|for|about|concerns?) (?:the |its |a )?(?:\w+ )?(?:marked|outlined|annotated|boxed|circled|indicated|given|delineated)\b[^.\n]{0,30}|\b(?:region of interest|\bROI\b)[^.\n]{0,30}\b(?:only|alone)\b|\b(?:inside|within) (?:the|its) (?:box|roi|outline|contour|circle)",
         rf"{_CROP}|\broi\b|\bbox\b|bbox|contour|\bmask\b|\boutline\b",
         _WHOLE,
     ),
