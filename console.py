@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from .sanitize import sanitize, sanitize_line
+from .sanitize import escape_json, sanitize, sanitize_line
 
 WIDE = 200
 """Columns assumed where stdout is no terminal: nothing is cut short in a pipe."""
+NARROWEST = 30
+"""Narrower terminals wrap by themselves."""
 
 
 def colour(stream: TextIO) -> bool:
@@ -23,12 +25,12 @@ def colour(stream: TextIO) -> bool:
 
 
 def width() -> int:
-    """Columns of the terminal on stdout, or WIDE."""
+    """Columns of the terminal on stdout, at least NARROWEST; 80 where it does not know; WIDE where there is none."""
     if not sys.stdout.isatty():
         return WIDE
-    return (
-        os.get_terminal_size(sys.stdout.fileno()).columns if "COLUMNS" not in os.environ else int(os.environ["COLUMNS"])
-    )
+    asked = os.environ.get("COLUMNS", "")
+    columns = int(asked) if asked.isascii() and asked.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    return max(columns, NARROWEST) if columns else 80
 
 
 def say(text: str = "") -> None:
@@ -37,7 +39,9 @@ def say(text: str = "") -> None:
 
 
 def raw(line: str) -> None:
-    """A line of JSON on stdout. JSON escapes control characters itself; what is left over is escaped here."""
+    """A line of JSON on stdout: text as it is into a pipe or file; on a terminal what it would obey is escaped."""
+    if sys.stdout.isatty():
+        line = escape_json(line)
     sys.stdout.write(line.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
 
 

@@ -70,6 +70,19 @@ def sanitize(text: str) -> str:
     return text.translate(_table())
 
 
+def escape_json(line: str) -> str:
+    """A line of JSON with every character that `sanitize` replaces written as its escape: the same value, and no character
+    in it that a terminal obeys."""
+    if line.isascii() and line.isprintable():
+        return line
+    return line.translate({code: _escape(code) for code in set(map(ord, line)) & _table().keys()})
+
+
+def _escape(code: int) -> str:
+    units = chr(code).encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
 def sanitize_line(text: str) -> str:
     """`sanitize`, and tabs and newlines become visible too, so that the result stays on one line."""
     return sanitize(text).replace("\n", _NEWLINE).replace("\t", " ")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
-from ambjudge.sanitize import replaced, sanitize, sanitize_line
+from ambjudge.sanitize import escape_json, replaced, sanitize, sanitize_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +44,10 @@ def test_nothing_that_acts_is_left(text: str) -> None:
     assert sanitize(safe) == safe
     for char in safe:
         assert char in "\t\n" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_escaped_json_is_the_same_value_without_anything_that_acts(text: str) -> None:
+    line = escape_json(json.dumps({text: text}, ensure_ascii=False))
+    assert json.loads(line) == {text: text}
+    assert sanitize(line) == line
