@@ -46,3 +46,12 @@ class JudgeError(AmbjudgeError):
 
 class StoreError(AmbjudgeError):
     """A verdict store that cannot be opened, read or written."""
+
+
+def unexpected(error: Exception, path: str | Path) -> AmbjudgeError:
+    """A fault of ours met on one file, as an error about that file, so that the others go on; -vv logs the traceback."""
+    import logging
+
+    logging.getLogger(__name__).debug("%s", path, exc_info=error)
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return AmbjudgeError(f"{path}: internal error: {text}", "run again with -vv for the traceback and report it")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from pydantic import ValidationError
 
-from ..errors import AmbjudgeError, InputError
+from ..errors import AmbjudgeError, InputError, unexpected
 from ..judge.scorecard import ScoreCard
 from .frames import FREE, RUN_SCHEMA, conform, read_frame
 
@@ -159,6 +159,9 @@ def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[Score
                 card = score(run, rubric=rubric, policy=options.policy, public=options.public)
         except AmbjudgeError as error:
             problems.append(str(error))
+            continue
+        except Exception as error:
+            problems.append(str(unexpected(error, run.path)))
             continue
         scoring.done += 1
         yield card

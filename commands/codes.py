@@ -31,7 +31,7 @@ def command(
     from ..console import note
     from ..errors import AmbjudgeError
     from .diagnosis import diagnose, show
-    from .runs import each_run
+    from .runs import each_result, each_run
     from .scoring import score_options
 
     settings = load(Path(paths[0]), obj["config"])
@@ -40,12 +40,13 @@ def command(
     )
     chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
     failed = done = 0
-    for item in each_run(paths, options.track, options.tier):
+    runs = each_run(paths, options.track, options.tier)
+    for item in each_result(runs, lambda run: diagnose(run, chosen, options, plan)):
         if isinstance(item, AmbjudgeError):
             failed += 1
             note(f"ambjudge: error: {item}")
             continue
-        found = diagnose(item, chosen, options, plan)
+        found = item[1]
         if as_json:
             from ..console import raw
 

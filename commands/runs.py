@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import InputError
+from ..errors import AmbjudgeError, InputError, unexpected
 
 if TYPE_CHECKING:
     from ..trajectories.models import Run
+
+T = TypeVar("T")
 
 
 def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = None) -> Iterator[Run | InputError]:
@@ -28,3 +30,17 @@ def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = 
                     yield item.model_copy(update={"track": item.track or track, "tier": item.tier or tier})
         except InputError as error:
             yield error
+
+
+def each_result(runs: Iterator[Run | InputError], work: Callable[[Run], T]) -> Iterator[tuple[Run, T] | AmbjudgeError]:
+    """Each run with what `work` makes of it; a run that cannot be read or worked on comes as its error."""
+    for run in runs:
+        if isinstance(run, InputError):
+            yield run
+            continue
+        try:
+            yield run, work(run)
+        except AmbjudgeError as error:
+            yield error
+        except Exception as error:
+            yield unexpected(error, run.path)

@@ -21,19 +21,19 @@ def command(obj: dict[str, Any], paths: tuple[str, ...], as_json: bool, why: boo
     from ..errors import AmbjudgeError
     from ..trajectories.segment import segment
     from ..trajectories.summary import segments_json
-    from .runs import each_run
+    from .runs import each_result, each_run
 
     failed = done = 0
-    for item in each_run(paths):
+    for item in each_result(each_run(paths), lambda run: segment(run, explain=why)):
         if isinstance(item, AmbjudgeError):
             failed += 1
             note(f"ambjudge: error: {item}")
             continue
-        result = segment(item, explain=why)
+        run, result = item
         if as_json:
-            raw(json.dumps(segments_json(item, result, why=why), ensure_ascii=False))
+            raw(json.dumps(segments_json(run, result, why=why), ensure_ascii=False))
         else:
-            _show(item, result, why, first=done == 0)
+            _show(run, result, why, first=done == 0)
         done += 1
     return 0 if not failed else 1 if done else 2
 

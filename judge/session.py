@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import AmbjudgeError, InputError
+from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.layout import CONVERSATION_NAMES, find_conversations, run_folder
@@ -106,13 +106,22 @@ async def score_many(
 
     With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
     kept. The first Ctrl-C waits for the runs under way; what follows an unfinished run is handed on as it is.
-    JudgeError (the judge cannot be used at all) ends the whole session; every other error belongs to its run.
+    A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
     """
     scorer = _Scorer(judge, options, store)
     order = _InOrder(take, options.concurrency * _AHEAD)
 
     async def call(job: tuple[int, Path | Outcome]) -> Outcome:
-        return job[1] if isinstance(job[1], Outcome) else await scorer.score(job[1])
+        if isinstance(job[1], Outcome):
+            return job[1]
+        try:
+            return await scorer.score(job[1])
+        except (JudgeError, StoreError, ConfigError):
+            raise
+        except AmbjudgeError as error:
+            return Outcome(job[1], error=error)
+        except Exception as error:
+            return Outcome(job[1], error=unexpected(error, job[1]))
 
     def told(progress: Progress) -> None:
         if on_progress is not None:

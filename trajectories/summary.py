@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .models import STAGES, Frozen, Run, Segmentation, Stage
+from .reading import whole_text
 
 
 class StageCost(Frozen):
@@ -36,7 +37,7 @@ def stage_costs(run: Run, segmentation: Segmentation) -> dict[Stage, StageCost]:
 def run_info(run: Run) -> dict[str, Any]:
     """The `run` object that every JSON of ambjudge carries."""
     return {
-        "id": run.id, "path": str(run.path), "sha256": run.sha256, "agent": run.agent, "model": run.model, "task": run.task,
+        "id": run.id, "path": whole_text(str(run.path)), "sha256": run.sha256, "agent": run.agent, "model": run.model, "task": run.task,
         "track": run.track, "tier": run.tier, "repeat": run.repeat, "turns": len(run.turns), "format": run.format,
     }  # fmt: skip
 

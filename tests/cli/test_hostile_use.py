@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 from ambjudge.cli import run
+from ambjudge.commands.runs import each_result
+from ambjudge.trajectories.models import Run
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "data" / "recorded"
@@ -24,6 +31,39 @@ def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
         code = run([str(a) for a in args])
         seen = capsys.readouterr()
         return code, seen.out, seen.err
+
+    return call
+
+
+@pytest.fixture
+def terminal(tmp_path: Path):
+    """Run a command line with a terminal on stdout; (exit code, what the terminal got)."""
+
+    def call(*args: str, **environment: str) -> tuple[int, str]:
+        primary, secondary = pty.openpty()
+        seen = b""
+
+        def read() -> None:
+            nonlocal seen
+            while True:
+                try:
+                    part = os.read(primary, 65536)
+                except OSError:
+                    return
+                if not part:
+                    return
+                seen += part
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        done = subprocess.run(
+            [sys.executable, "-m", "ambjudge.cli", "-q", *args], stdout=secondary, stderr=subprocess.PIPE, cwd=tmp_path,
+            env={**os.environ, "AMBJUDGE_STORE": "none", **environment}, check=False,
+        )  # fmt: skip
+        os.close(secondary)
+        reader.join(10)
+        os.close(primary)
+        return done.returncode, seen.decode("utf-8")
 
     return call
 
@@ -69,6 +109,89 @@ def test_a_wrong_path_is_one_line_and_leaves_nothing_behind(out, tmp_path: Path,
     assert "\x1b" not in err
     assert len(err) < 700 + 2 * len("".join(args))
     assert tree(tmp_path) == before
+
+
+GOOD = {
+    "task": "kidney-seg-task", "tier": "lite", "agent": "a",
+    "messages": [
+        {"role": "user", "content": "Track: segmentation"},
+        {"role": "assistant", "content": "x", "tool_calls": [
+            {"id": "1", "function": {"name": "execute_code", "arguments": '{"code": "print(1)"}'}}]},
+        {"role": "tool", "tool_call_id": "1", "content": '{"exit_code": 0, "stdout": "ok", "stderr": ""}'},
+        {"role": "assistant", "content": "done"},
+    ],
+}  # fmt: skip
+EVIL = "\x1b]0;owned\x07\x9b31m\u202e<script>\u200b\x7f"
+NAMES = [
+    b"with space",
+    b"line\nbreak",
+    b"not\xffutf8",
+    b"=1+1",
+    b"-rf",
+    b"quo'te\"",
+    "\u202ertl\u202c".encode(),
+    b"\x1b[31m",
+]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Runs in folders with every odd name, one that cannot be read, and texts that a terminal would obey."""
+    root = tmp_path / "runs"
+    for name in [*NAMES, b"evil", b"broken"]:
+        place = os.path.join(os.fsencode(root), name, b"process")
+        os.makedirs(place)
+        data = {**GOOD, "task": EVIL, "agent": EVIL, "messages": [*GOOD["messages"], {"role": "assistant", "content": EVIL}]} if name == b"evil" else GOOD  # fmt: skip
+        text = json.dumps(data, ensure_ascii=False)
+        with open(os.path.join(place, b"conversation.json"), "wb") as file:
+            file.write(text[:-9].encode() if name == b"broken" else text.encode())
+    return root
+
+
+@pytest.mark.parametrize(
+    "command", [["score"], ["segment"], ["codes"], ["export"], ["score", "--store", "kept.db"]], ids=" ".join
+)
+def test_one_bad_run_never_stops_the_others_whatever_they_are_called(out, runs: Path, command: list[str]) -> None:
+    options = [] if command == ["export"] else ["--json"]
+    code, text, err = out("-q", command[0], runs, *options, *command[1:])
+    found = [json.loads(line) for line in text.splitlines()]
+    assert code == 1
+    assert len(found) == len(NAMES) + 1
+    (error,) = err.splitlines()
+    assert "broken/process/conversation.json: is not JSON" in error
+
+
+def test_a_fault_met_on_one_run_is_an_error_about_that_run() -> None:
+    def work(run: Run) -> str:
+        if run.id == "two":
+            raise ZeroDivisionError("of\nours")
+        return run.id
+
+    found = list(each_result(iter([Run.model_construct(id=n, path=Path(n)) for n in ("one", "two", "three")]), work))
+    assert [item[1] for item in found if isinstance(item, tuple)] == ["one", "three"]
+    assert (
+        str(found[1])
+        == "two: internal error: ZeroDivisionError: of ours (run again with -vv for the traceback and report it)"
+    )
+
+
+@pytest.mark.parametrize("command", [["score"], ["score", "--json"], ["segment", "--why"], ["segment", "--json"], ["codes", "--plan"], ["codes", "--json"], ["leaderboard"]], ids=" ".join)  # fmt: skip
+def test_nothing_that_a_terminal_obeys_reaches_it(runs: Path, tmp_path: Path, terminal, command: list[str]) -> None:
+    code, seen = terminal(command[0], str(runs), *command[1:], NO_COLOR="1")
+    assert code in (0, 1)
+    assert "script" in seen or command == ["leaderboard"]
+    for char in "\x1b\x07\x9b\u202e\u200b\x7f":
+        assert char not in seen
+    if "--json" in command:
+        assert all(json.loads(line) for line in seen.splitlines() if line.startswith("{"))
+
+
+@pytest.mark.parametrize("columns", ["", "0", "1", "-5", "many", "²", "33", "100000"])
+@pytest.mark.parametrize("command", [["codes", "--plan"], ["score"]], ids=" ".join)
+def test_any_width_of_the_terminal_will_do(runs: Path, terminal, command: list[str], columns: str) -> None:
+    code, seen = terminal(command[0], str(runs / "=1+1"), *command[1:], COLUMNS=columns)
+    assert code in (0, 1)
+    assert "kidney-seg-task" in seen
 
 
 def label(run: str, **more) -> str:
