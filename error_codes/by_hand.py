@@ -22,7 +22,7 @@ _METHOD_ALONE = re.compile(
 )
 """A brief that leaves results to the method alone, or asks for one procedure for all cases."""
 _INPUT_FIX = re.compile(
-    r"(?<![a-z])(?:expect|truth|gt\b|gold|ref|known|assert|guess|check|spacing|orient|reorient|axcode|flip|rot\w{0,6}\b|scanner|vendor|device|window|path|file|offset|shift|slope|intercept|rescal|zoom|pilot|group|site|title|note|colou?r|units?\b|invert|photomet|phase|modal|header|age\b|sex|question|prompt|second|elapsed|timing|runtime|duration|logs?\b|stats|hist|volume|ml\b|shape|sizes|dtype|range|means?\b)",
+    r"(?<![a-z])(?:expect|truth|gt\b|gold|ref|known|assert|guess|check|spacing|orient|reorient|axcode|flip|rot\w{0,6}\b|scanner|vendor|device|window|path|file|offset|shift|slope|intercept|rescal|zoom|pilot|group|site|title|note|colou?r|units?\b|invert|photomet|phase|modal|header|age\b|sex|question|prompt|second|elapsed|timing|runtime|duration|logs?\b|stats|hist|volume|ml\b|shape|sizes|dtype|range\b(?!\()|means?\b)",
     re.IGNORECASE,
 )
 """Names of tables about inputs or the run's own bookkeeping: what a case is, not what its result is."""
