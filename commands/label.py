@@ -56,7 +56,7 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
     if not good:
         if not bad:
             raise InputError("no label files found", "a label file is a .json", ", ".join(paths))
-        return 2
+        return 1 if any(Path(name).exists() for name in paths) else 2
     with _open(obj, store) as opened:
         for labels in good:
             if import_labels(opened, labels):

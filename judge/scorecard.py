@@ -25,6 +25,8 @@ Percent = Annotated[float, Field(ge=0, le=100), _round(2)]
 
 Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
 """Counts and turns. What is beyond is no count of anything, and would overflow tables, databases and other JSON readers."""
+Amount = Annotated[float, Field(ge=-1e30, le=1e30)]
+"""Seconds and dollars: finite, and far enough from the ends of what a float holds for their squares and sums."""
 
 CriterionStatus = Literal["scored", "credited", "not_applicable", "unscored"]
 UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence"]
@@ -147,7 +149,7 @@ class JudgeInfo(Part):
     calls: Whole = 0
     input_tokens: Whole | None = 0
     output_tokens: Whole | None = 0
-    cost_usd: Annotated[float, _round(6)] | None = 0.0
+    cost_usd: Annotated[Amount, _round(6)] | None = 0.0
     """None when a price is unknown."""
 
 
@@ -165,10 +167,10 @@ class CardResources(Part):
     turns: Whole
     calls: Whole
     failed_calls: Whole
-    wall_time_s: float | None
+    wall_time_s: Amount | None
     input_tokens: Whole | None
     output_tokens: Whole | None
-    cost_usd: float | None
+    cost_usd: Amount | None
 
 
 class StageUse(Part):
@@ -177,7 +179,7 @@ class StageUse(Part):
     turns: Whole
     calls: Whole
     failed_calls: Whole
-    exec_time_s: float | None = None
+    exec_time_s: Amount | None = None
 
 
 class CardStatus(Part):

@@ -13,7 +13,7 @@ from .layout import find_conversations, find_outputs, run_folder, run_id, side_f
 from .messages import TurnBuilder, make_observation
 from .models import Report, Resources, Run, Status, Tier, Track, Turn, Violation
 from .planfile import read_plan
-from .reading import count, decode, number, parse_json, read_bytes, read_jsonl, text_or_none
+from .reading import amount, count, decode, number, parse_json, read_bytes, read_jsonl, text_or_none
 from .report import parse_report, report_identity, report_runtime
 
 _EXPECTED = "expected an object with `messages`, or a list of messages with `role`"
@@ -203,7 +203,7 @@ class _SideFiles:
         source = executions if isinstance(executions, list) and executions else self.events("code_exec")
         for item in source:
             if isinstance(item, dict) and (index := count(item.get("turn"))) is not None:
-                times.setdefault(index, []).append(number(item.get("exec_time_s")))
+                times.setdefault(index, []).append(amount(item.get("exec_time_s")))
         results: dict[int, list[dict[str, Any]]] = {}
         for call in self.calls:
             if (index := count(call.get("turn"))) is not None:
@@ -342,8 +342,8 @@ def _resources(turns: list[Turn], side: _SideFiles, head: dict[str, Any]) -> Res
     }
     for name, options in offers.items():
         for origin, value in options:
-            if value is not None and value >= 0:
-                found[name], source[name] = value, origin
+            if (known := amount(value)) is not None:
+                found[name], source[name] = known, origin
                 break
     observed = [a.observation for t in turns for a in t.actions]
     return Resources(

@@ -187,6 +187,12 @@ def count(value: Any) -> int | None:
     return int(result) if result is not None and 0 <= result <= MAX_COUNT and result == int(result) else None
 
 
+def amount(value: Any) -> float | None:
+    """A number of seconds, dollars or tokens from 0 to `MAX_COUNT`, else None."""
+    result = number(value)
+    return result if result is not None and 0 <= result <= MAX_COUNT else None
+
+
 def text_or_none(value: Any) -> str | None:
     """A non-empty string, else None."""
     return value if isinstance(value, str) and value.strip() else None

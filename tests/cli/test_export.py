@@ -305,7 +305,11 @@ HUGE = [
     pytest.param(("stage_use", "S1", "turns"), id="turns of a stage"),
     pytest.param(("codes", 0, "turns", 0), id="turn of a code"),
     pytest.param(("stages", "S1", "criteria", 0, "evidence", 0, "turn"), id="turn of evidence"),
+    pytest.param(("resources", "cost_usd"), id="cost"),
+    pytest.param(("resources", "wall_time_s"), id="seconds"),
+    pytest.param(("stage_use", "S1", "exec_time_s"), id="seconds of a stage"),
 ]
+VALUES = {"turns": 10**30, "cost_usd": 1e308, "wall_time_s": -1e300, "exec_time_s": 1e31}
 
 
 @pytest.mark.parametrize("place", HUGE)
@@ -318,7 +322,7 @@ def test_a_number_no_table_can_hold_is_one_line(out, project: Path, command: lis
     spot = card
     for step in way:
         spot = spot[step]
-    spot[last] = 10**30 if last == "turns" else -(2**64)
+    spot[last] = VALUES.get(last, -(2**64))
     Path("huge.jsonl").write_text("\n".join([json.dumps(card), *good[1:]]), "utf-8")
     code, _, err = out(command[0], "huge.jsonl", *command[1:])
     assert code == 1

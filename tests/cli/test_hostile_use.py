@@ -216,7 +216,7 @@ def test_labels_of_runs_with_like_names_do_not_overwrite_each_other(out) -> None
 def test_label_files_that_are_none_are_named_and_nothing_is_made(out, tmp_path: Path) -> None:
     Path("bad.json").write_text("{}", "utf-8")
     before = tree(tmp_path)
-    assert out("label", "import", "bad.json")[0] == 2
+    assert out("label", "import", "bad.json")[0] == 1
     assert tree(tmp_path) == before
     Path("good.json").write_text(label("r"), "utf-8")
     code, _, err = out("label", "import", "bad.json", "good.json")

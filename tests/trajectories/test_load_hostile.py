@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from ambjudge import score
 from ambjudge.errors import InputError
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
@@ -101,6 +102,27 @@ def test_files_that_are_refused(name, tmp_path):
     assert words in message
     assert "\n" not in message
     assert len(message) < len(str(file)) + 250
+
+
+@pytest.mark.parametrize("value", [10**400, 1e308, -1, "1e308", True, [], "x"])
+def test_side_files_say_only_what_can_be(tmp_path, value):
+    (tmp_path / "conversation.json").write_text(GOOD, "utf-8")
+    trace = [
+        {"type": "api_call", "turn": 1, "input_tokens": value, "ts": value},
+        {"type": "code_exec", "turn": 1, "exec_time_s": value},
+        {"type": "run_end", "wall_time_s": value},
+    ]
+    (tmp_path / "trace.jsonl").write_text("\n".join(map(json.dumps, trace)), "utf-8")
+    (tmp_path / "agent_summary.json").write_text(
+        json.dumps({"elapsed_s": value, "prompt_tokens": value, "cost_usd": value}), "utf-8"
+    )
+    (tmp_path / "detail_report.json").write_text(
+        json.dumps({"runtime": {"wall_time_s": value, "input_tokens": value, "cost_usd": value}}), "utf-8"
+    )
+    run = load_run(tmp_path)
+    used = run.resources
+    assert (used.wall_time_s, used.input_tokens, used.cost_usd) == (None, None, None)
+    assert score(run).resources.cost_usd is None
 
 
 PATHS = ["missing", "empty", "a\0b", "x" * 5000, "folder/conversation.json"]
