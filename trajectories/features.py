@@ -379,9 +379,8 @@ def _python(text: str, world: World, facts: Facts, quotes: dict[str, str], start
     if module is not None:
         found = python_facts(module, world.library, world.outputs)
         facts.merge(found)
-        commands = "\n".join(
-            _command(n) for n in ast.walk(module.tree) if isinstance(n, ast.Call) and _starts_process(n)
-        )
+        calls = [n for n in ast.walk(module.tree) if isinstance(n, ast.Call)]
+        commands = "\n".join([_command(n) for n in calls if _starts_process(n)] + [_own_file(n) for n in calls])
         if commands.strip():
             _shell(commands, world, facts, quotes, started)
     else:
@@ -413,6 +412,17 @@ def _command(node: ast.Call) -> str:
         elif isinstance(part, ast.Attribute) and part.attr == "executable":
             words.insert(0, "python")
     return " ".join(words)
+
+
+def _own_file(node: ast.Call) -> str:
+    """The command line that does what exec(open("x.py").read()), runpy.run_path("x.py") and their like do; "" for others."""
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if name not in ("exec", "execfile", "run_path", "run_module", "run_line_magic") or not node.args:
+        return ""
+    words = [c.value for c in ast.walk(node) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+    if name == "run_module":
+        return f"python {words[0]}.py" if words else ""
+    return next((f"python {word}" for word in words if re.fullmatch(r"[\w./-]{1,200}\.py", word)), "")
 
 
 _GUESSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(

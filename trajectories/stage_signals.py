@@ -32,6 +32,10 @@ _INTENT_CHARS = 260
 """The intention stands at the end of a message; what comes before mostly speaks of the last result."""
 
 _PILOT = re.compile(r"\b(?:pilot|smoke|try|test)\b", re.IGNORECASE)
+_LOADING = re.compile(r"\b(?:load(?:s|ed|ing)?|set-? ?up|environment|forward pass(?:es)?|dry[- ]run)\b", re.IGNORECASE)
+_TRYING = re.compile(
+    r"\b(?:pilot\w*|smoke|try|tries|reference|first (?:case|patient|image|question|scan)|next to)\b", re.IGNORECASE
+)
 _PLAN_TEXT = re.compile(r"\bplan\b|\bstep 1\b", re.IGNORECASE)
 _CHECK_SCRIPT = re.compile(
     r"test|check|verif|valid|inspect|read_|view|client|eval|explor|investig|search", re.IGNORECASE
@@ -219,9 +223,9 @@ def _plan_share(fact: TurnFeatures) -> float:
 
 
 def _keeps_books(scene: Scene) -> bool:
-    """Results noted in the plan after the work, while the hand-over is still to come."""
+    """Results noted in the plan after the work, while the hand-over is still to come; or the plan itself, owed until now."""
     fact = scene.facts
-    late = scene.place == "after" and scene.position <= 0.75
+    late = scene.place == "after" and (scene.position <= 0.75 or not fact.revises_plan)
     return late and fact.writes_plan and not fact.reads_outputs and _plan_share(fact) > 0.5
 
 
@@ -274,7 +278,7 @@ def _work(scene: Scene) -> Iterator[Reason]:
     if fact.writes_outputs:
         yield "writes_outputs", {"S3": 2.0} if place == "before" else {"S4": 2.0, "S3": 1.0}
     elif fact.forward_pass and not fact.dummy_forward:
-        if _is_load_test(fact):
+        if _is_load_test(fact) or _says_load_test(scene):
             yield "load_test", {"S2": 1.5, "S3": 1.0}
         else:
             yield "forward_pass", {"S3": 3.0 if place == "during" else 2.2}
@@ -325,6 +329,13 @@ def _is_load_test(fact: TurnFeatures) -> bool:
     if not (fact.loads_inputs or fact.cases or fact.has("applies_module", "runs_script", "reads_outputs")):
         return True  # no case is in it: made-up values, or what came with the model
     return fact.inspects_shapes and not fact.has("inspects_values", "shows_results")
+
+
+def _says_load_test(scene: Scene) -> bool:
+    """The first pass of the run, on a few cases, in a message that speaks of loading and not of trying or comparing."""
+    said = scene.turn.text[-_INTENT_CHARS:]
+    first = not scene.tested and scene.facts.cases_scope in ("one", "few")
+    return first and bool(_LOADING.search(said)) and not _TRYING.search(said)
 
 
 def _tries_own_code(fact: TurnFeatures) -> bool:
