@@ -97,7 +97,7 @@ class _Steps:
     def scripts(self, turn: int, slot: int) -> frozenset[str]:
         key = (turn, slot)
         if key not in self._scripts:
-            names = _SCRIPT.findall(self.action(turn, slot).code[:60_000])
+            names = set(_SCRIPT.findall(self.action(turn, slot).code[:60_000]))
             ran = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
             logs = _LOG.findall(self.action(turn, slot).code[:2_000])
             self._scripts[key] = frozenset(

@@ -58,6 +58,15 @@ _LOADS = re.compile(
 )
 _DATA_FILE = re.compile(r"[/'\"]([A-Za-z][\w.-]{1,60})\.(?:npz|npy|json)\b")
 _STATEMENT = re.compile(r"(?m)^\s{0,12}(?:import|from \S+ import|def|class|with|return) ?\b")
+_USE = re.compile(
+    r"\b(?:us(?:e|es|ing)|run|appl(?:y|ied)|through|via|with|by|must|shall|load|prescribed|required|chosen|method|model|approach)\b",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    r"\b(?:choos\w{1,3}|choice|any|either|or|such as|one of|may|might|can|could|e\.g|candidates?|optional\w{0,2}|whichever|for example|famil(?:y|ies)"
+    r"|compare|free to|among|baseline|fallback|if)\b",
+    re.IGNORECASE,
+)
 _HINT = 0.5
 
 
@@ -71,7 +80,11 @@ class OutOfReach(NamedTuple):
 
 
 def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
-    """The model that two or more attempts could not get to work and that another method replaced; None without one."""
+    """The model that could not be got to work and that another method replaced; None without one.
+
+    One sure failure is enough where the brief leaves no other model, two where it does, three where the run had named
+    the model that serves as a candidate before.
+    """
     final = ctx.final_write
     if final is None:
         return None
@@ -136,13 +149,24 @@ class _Case:
         tried = [
             t.index for t in ctx.run.turns[first - 1 : final - 1] if t.index not in attempts and self._tries(t, group)
         ]
+        prescribed = any(_prescribed(self.goals, n) for n in group)
         declared = any(_GIVES_UP.search(t.text[:20_000]) for t in ctx.run.turns[first:])
         count = sum(attempts.values())
-        enough = count >= 2 or (declared and count + len(tried) >= (2 if _named(name, self.goals) else 3))
         other = [w for w in _WEIGHTS.findall(self.serving) if w not in group]
+        # A candidate that gave way to the next one of the plan, where the brief leaves the choice, is no blocker yet.
+        needed = 1 if prescribed and not tried else 2 if prescribed or not self._planned(other, first) else 3
+        enough = count >= needed or (declared and count + len(tried) >= (2 if _named(name, self.goals) else 3))
         if not enough or not (declared or other or self.no_model):
             return None
         return OutOfReach(name, tuple(sorted({*attempts, *tried})), declared, about[0].failure.message)
+
+    def _planned(self, models: list[str], first: int) -> bool:
+        """Whether the run spoke of one of these models before the first failure, in its plan or otherwise."""
+        turns = self.ctx.run.turns[: first - 1]
+        if self.ctx.feature(first).writes_plan:
+            turns = self.ctx.run.turns[:first]
+        before = "\n".join(t.text[:20_000] + "\n" + t.code[:60_000] for t in turns)
+        return any(_named(model, before) for model in models)
 
     @property
     def goals(self) -> str:
@@ -192,6 +216,17 @@ def _errors(ctx: CodeContext, failure: Failure) -> int:
     observation = ctx.turn(failure.turn).actions[failure.action].observation
     kinds = {e.kind for e in find_errors(observation.text[-8_000:]) if e.confidence >= 0.6} if observation else set()
     return 2 if len(kinds) > 1 else 1
+
+
+def _prescribed(brief: str, name: str) -> bool:
+    """Whether a sentence of the brief says to use this model, and leaves no choice."""
+    sentences = re.split(r"(?<=[.;!?])\s|\n", brief)
+    for sentence in (part[:1_000] for part in sentences if name.lower() in part.lower()):
+        rest = re.sub(r"\([^()]{0,200}\)", " ", sentence)
+        listed = set(_WEIGHTS.findall(rest)) - {name}
+        if _named(name, rest) and _USE.search(rest) and not _CHOICE.search(rest) and not listed:
+            return True
+    return False
 
 
 def _files(ctx: CodeContext, final: int) -> dict[str, str]:
