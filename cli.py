@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -45,8 +46,18 @@ Example:
 """
 
 
+class _ReaderLeftError(Exception):
+    """A broken pipe under a name that click does not know: it would end with 1, which means something else here."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are run, not when they are listed."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderLeftError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -101,6 +112,9 @@ def main(args: list[str] | None = None) -> None:
 def run(args: list[str] | None = None) -> int:
     """The exit code of one command line; errors go to stderr as one line each."""
     argv = sys.argv[1:] if args is None else args
+    # Streams that the caller closed are None: what would go there goes nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     loud = sum(a.count("v") for a in argv if a.startswith("-v") and set(a[1:]) == {"v"}) + argv.count("--verbose") >= 2
     try:
         result: Any = app.main(argv, prog_name="ambjudge", standalone_mode=False)
@@ -119,15 +133,27 @@ def run(args: list[str] | None = None) -> int:
         return _complain(f"ambjudge: error: {error}", error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _complain("ambjudge: interrupted; what was finished is kept", 130)
-    except BrokenPipeError:
-        # The reader (head, less) went away: say nothing, and keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, _ReaderLeftError):
+        # The reader (head, less) went away: say nothing, and end as a program does that the broken pipe killed.
+        _forget_stdout()
         return 141
+    except OSError as error:
+        if loud:
+            raise
+        _forget_stdout()
+        where = error.filename if error.filename is not None else "output"
+        return _complain(f"ambjudge: error: {where}: {error.strerror or error} (check free space and permissions)", 2)
     except Exception as error:
         if loud:
             raise
         text = f"{type(error).__name__}: {error}".splitlines()[0]
         return _complain(f"ambjudge: internal error: {text} (run again with -vv for the traceback and report it)", 2)
+
+
+def _forget_stdout() -> None:
+    """What stdout still holds cannot be written: keep the interpreter from trying, and complaining, at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str, code: int) -> int:

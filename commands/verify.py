@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from ..errors import AmbjudgeError
+
 
 @click.command(
     "verify", epilog="\b\nExample:\n  ambjudge score runs/ --json > cards.jsonl && ambjudge verify cards.jsonl"
@@ -19,14 +21,18 @@ import click
 def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_json: bool) -> int:
     """Recompute every number of scorecards (JSON or JSON Lines) from their criteria and checks, without any model.
 
-    Exit 1 when a number differs or a card is broken.
+    Exit 1 when a number differs, a card is broken, or one of several files cannot be read.
     """
     from ..console import note, raw, say
     from ..errors import InputError
     from ..judge.verify import parse_card, rubric_of, verify
 
-    good = bad = 0
+    good = bad = unread = 0
     for where, data in _cards(files):
+        if isinstance(data, Unreadable):
+            unread += 1
+            note(f"ambjudge: error: {data}")
+            continue
         try:
             if isinstance(data, InputError):
                 raise data
@@ -42,8 +48,14 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
             say(f"{name}  ({where})")
             for line in lines:
                 say(f"  {line}")
+    if not good + bad:
+        return 2
     note(f"{good} of {good + bad} scorecards add up", obj["quiet"])
-    return 0 if not bad else 1
+    return 1 if bad or unread else 0
+
+
+class Unreadable(AmbjudgeError):
+    """A file of which nothing could be read, as opposed to a scorecard that is broken."""
 
 
 def _cards(files: tuple[str, ...]) -> Any:
@@ -53,7 +65,11 @@ def _cards(files: tuple[str, ...]) -> Any:
 
     for name in files:
         path = Path(name)
-        text = decode(read_bytes(path), path)
+        try:
+            text = decode(read_bytes(path), path)
+        except InputError as error:
+            yield name, Unreadable(error.message, error.hint)
+            continue
         try:
             value = parse_json(text, path)
         except InputError as error:

@@ -11,7 +11,9 @@ raised only when no call can succeed (credentials, unknown model, rejected reque
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -98,8 +100,10 @@ class ApiJudge:
             raise ConfigError(f"temperature {temperature} is outside 0-2", "use 0 for the most repeatable verdicts")
         if evidence_budget < MIN_BUDGET:
             raise ConfigError(f"evidence budget {evidence_budget} is below {MIN_BUDGET} characters", f"the default is {DEFAULT_BUDGET}")  # fmt: skip
-        if max_tokens < 1 or timeout <= 0 or samples < 1:
+        if max_tokens < 1 or not 0 < timeout < math.inf or samples < 1:
             raise ConfigError("max_tokens, timeout and samples must be above 0", "leave them out for the defaults")
+        if api_base is not None and not re.match(r"https?://[^/\s]", api_base):
+            raise ConfigError(f"{api_base.rpartition('@')[2]!r} is no http(s) address", "for example --api-base http://localhost:8000/v1")  # fmt: skip
         self._model = model
         self._api_base = effective_api_base(model, api_base)
         self._target = f"openai/{model}" if api_base is not None and "/" not in model else model

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf
 
 from ..errors import ConfigError, JudgeError
 from .base import Judge
 from .prices import Price
+
+_DEAREST = 1e6
+"""USD per million tokens: a dollar a token."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,11 @@ def _one(name: str, options: JudgeOptions) -> Judge:
 
 
 def parse_price(text: str) -> Price:
-    """The price that a user states as `IN,OUT`; ConfigError for anything but two numbers of at least 0."""
+    """The price that a user states as `IN,OUT`; ConfigError for anything but two numbers from 0 to a million."""
     try:
         read, written = (float(part) for part in text.split(","))
     except ValueError:
         read, written = -1.0, -1.0
-    if not (0 <= read < inf and 0 <= written < inf):
+    if not (0 <= read <= _DEAREST and 0 <= written <= _DEAREST):
         raise ConfigError(f"price {text!r} is not IN,OUT", "USD per million input and output tokens, e.g. 0.25,2")
     return Price(read, written, source="stated by the user", date="")

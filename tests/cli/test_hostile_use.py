@@ -222,3 +222,65 @@ def test_label_files_that_are_none_are_named_and_nothing_is_made(out, tmp_path: 
     code, _, err = out("label", "import", "bad.json", "good.json")
     assert code == 1
     assert "1 kept, 0 were there already, 1 left out" in err
+
+
+BAD_OPTIONS = [
+    pytest.param(["--timeout", "nan"], "timeout", id="timeout nan"),
+    pytest.param(["--timeout", "inf"], "timeout", id="timeout inf"),
+    pytest.param(["--timeout", "-1"], "timeout", id="timeout negative"),
+    pytest.param(["--temperature", "nan"], "temperature", id="temperature nan"),
+    pytest.param(["--price", "1e300,1"], "price", id="price beyond any"),
+    pytest.param(["--price", "nan,1"], "price", id="price nan"),
+    pytest.param(["--price", "1"], "price", id="half a price"),
+    pytest.param(["--max-cost", "nan"], "cost limit of nan", id="cost nan"),
+    pytest.param(["--api-base", "localhost:8000"], "'localhost:8000' is no http(s) address", id="no scheme"),
+    pytest.param(["--api-base", "file:///etc/passwd"], "is no http(s) address", id="other scheme"),
+    pytest.param(["--api-base", "http://"], "is no http(s) address", id="no host"),
+    pytest.param(["--api-base", "me:secret@["], "is no http(s) address", id="no URL at all"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_options_of_a_model_that_make_no_sense_ask_nobody(out, judge_server, options: list[str], message: str) -> None:
+    base = [] if "--api-base" in options else ["--api-base", judge_server.url]
+    code, text, err = out("score", ROOT / "examples" / "codes", "--judge", "openai/good", *base, *options)
+    assert (code, text) == (2, "")
+    assert message in err
+    assert "secret" not in err
+    assert len(err.splitlines()) == 1
+    assert judge_server.count == 0
+
+
+def test_verify_goes_on_after_a_file_that_cannot_be_read(out) -> None:
+    assert out("-q", "score", ROOT / "examples" / "codes", "--store", "none", "--out", "cards.jsonl")[0] == 0
+    code, text, err = out("verify", "nowhere", "cards.jsonl", "nor-here")
+    assert (code, text) == (1, "")
+    assert [line.partition(": no such")[0] for line in err.splitlines()][:2] == [
+        "ambjudge: error: nowhere",
+        "ambjudge: error: nor-here",
+    ]
+    assert err.splitlines()[2] == "1 of 1 scorecards add up"
+    code, text, err = out("verify", "nowhere")
+    assert (code, text, len(err.splitlines())) == (2, "", 1)
+
+
+STREAMS = [
+    pytest.param("{0} rubric show vqa | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}", 141, 0, id="reader left"),
+    pytest.param("{0} score {1} --json --store none | true; exit ${{PIPESTATUS[0]}}", 141, 0, id="nobody read"),
+    pytest.param("{0} rubric list >/dev/full", 2, 1, id="no space"),
+    pytest.param("{0} score {1} --json --store none >/dev/full", 2, 1, id="no space, many lines"),
+    pytest.param("{0} rubric list >&-", 0, 0, id="stdout closed"),
+    pytest.param("{0} --version >&-", 0, 0, id="stdout closed, version"),
+    pytest.param("{0} score {1} --store none >/dev/null 2>&-", 0, 0, id="stderr closed"),
+    pytest.param("{0} score nowhere 2>&-", 2, 0, id="stderr closed, error"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "lines"), STREAMS)
+def test_broken_streams_are_no_faults_of_ours(tmp_path: Path, line: str, code: int, lines: int) -> None:
+    command = line.format(f"{sys.executable} -m ambjudge.cli -q", ROOT / "examples" / "codes")
+    if "/dev/full" in line and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this system")
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, lines), done.stderr
+    assert "internal" not in done.stderr
