@@ -109,6 +109,11 @@ _INVERTS = re.compile(
     r"MONOCHROME|invert|(?:255|65535|4095|1|1\.0|max\w{0,3}\(?\)?)\s{0,2}-\s{0,2}[a-z]|bitwise_not|~|\*\s?-1|-\s?1\s?\*|PhotometricInterp|photometric",
     re.I,
 )
+_POLARITY = re.compile(r"photometric|polarity|invert", re.IGNORECASE)
+_STORED_AS = re.compile(
+    r"\b(units?|photometric\w{0,20}|polarity|inverted|colou?r_?space|channel_?order|rescale_?slope|rescale_?intercept)['\"]?\s{0,2}[:=]\s{0,2}['\"]?([A-Za-z0-9][\w./-]{0,20})",
+    re.IGNORECASE,
+)
 _PITCH = re.compile(
     r"\b(?:resampl\w{1,4} (?:to|at)|trained (?:at|on)|input[^|;\n]{0,40}\bat|spacing(?: of)?|expects?[^|;\n]{0,30}\bat)\s{0,2}(\d{1,2}(?:\.\d{1,3})?)\s{0,2}(?:x [\d. x]{1,20})?(mm|um/px|µm/px|um per pixel|mpp)\b",
     re.IGNORECASE,
@@ -126,8 +131,9 @@ def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
     final, code = ctx.final_write, ctx.pipeline_code[:400_000]
     if final is None or not code.strip():
         return
+    served = ctx.serving_code[:400_000]  # a model that was tried and given up asks for nothing
     for turn in ctx.run.turns[:final]:
-        if turn.output and (missed := _missed(turn.output, code)):
+        if turn.output and (missed := _missed(turn.output, code, served)):
             yield Finding(
                 _where(ctx, final),
                 f"The card asks for {missed}, the pipeline never does it, and no check of the outputs caught it.",
@@ -142,10 +148,16 @@ def stored_values_taken_as_they_are(ctx: CodeContext) -> Iterable[Finding]:
     final, code = ctx.final_write, ctx.pipeline_code[:400_000]
     if final is None or not code.strip() or not ctx.handed_over or ctx.run.track is None or _HELPED.search(code):
         return
-    shown = "\n".join(turn.output[:MAX_TEXT] for turn in ctx.run.turns[:final])
-    missed = next(_undecoded(ctx.run.brief[:MAX_TEXT], shown, code), None)
+    before = "\n".join(turn.output[:MAX_TEXT] for turn in ctx.run.turns[:final])
+    missed = next(_undecoded(ctx.run.brief[:MAX_TEXT], before, code), None)
     if missed:
         yield Finding(_where(ctx, final), f"{missed}, and no check of the outputs caught it.", 0.75)
+        return
+    for turn in ctx.run.turns[: ctx.last]:  # a header read after the batch counts as well
+        if not ctx.feature(turn.index).forward_pass and (mixed := _mixed(turn.output, code)):
+            where = tuple(sorted({turn.index, *_where(ctx, final)}))
+            yield Finding(where, f"{mixed}, and the code treats all alike.", 0.75)
+            return
 
 
 def _where(ctx: CodeContext, final: int) -> tuple[int, ...]:
@@ -169,9 +181,9 @@ def notes(output: str, code: str) -> list[str]:
     return found
 
 
-def _missed(output: str, code: str) -> str:
+def _missed(output: str, code: str, served: str) -> str:
     """The input convention of a model that the code uses and does not follow; empty when all are followed."""
-    for note in notes(output, code):
+    for note in notes(output, served):
         for number in _DIVISOR.findall(note):
             if not has_number(code, number):
                 return f"input / {number}"
@@ -206,6 +218,23 @@ def _undecoded(brief: str, shown: str, code: str) -> Iterator[str]:
         yield f"Inputs are {deep[0]} images, and the code cuts them to 8 bits as it reads them"
     if _NEGATIVE_FILM.search(shown) and not _INVERTS.search(code):
         yield "A header shows MONOCHROME1 (inverted film), and the code never inverts it"
+
+
+def _mixed(output: str, code: str) -> str:
+    """A property of how values are stored that differs between inputs, as headers show, and that the code never asks for."""
+    found: dict[str, dict[str, int]] = {}
+    for line in output[:MAX_TEXT].splitlines():
+        for key, value in _STORED_AS.findall(line[:2_000]):
+            counts = found.setdefault(key.lower(), {})
+            counts[value] = counts.get(value, 0) + 1
+    for key, counts in found.items():
+        asked = re.compile(rf"{re.escape(key[:6])}|{'|'.join(map(re.escape, counts))}", re.IGNORECASE)
+        if not 2 <= len(counts) <= 4 or sum(counts.values()) < 3 or asked.search(code):
+            continue
+        if (_INVERTS if _POLARITY.match(key) else _PER_IMAGE).search(code) or _DECODES.search(code):
+            continue
+        return f"Headers show {key} " + " and ".join(f"{v} ({n} times)" for v, n in counts.items())
+    return ""
 
 
 def has_number(code: str, number: str) -> bool:

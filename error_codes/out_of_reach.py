@@ -13,6 +13,7 @@ from ..trajectories.code_parts import split
 from ..trajectories.failures import Failure, find_errors
 from ..trajectories.models import Turn
 from .context import CodeContext, names_weights
+from .serving import run_code, without_comments, written_modules
 
 _EXTENSION = r"(?:pth?|onnx|ckpt|safetensors|h5|hdf5|keras|pkl|joblib|bin|tflite|pb|msgpack|torchscript|gguf|whl)"
 _WEIGHTS = re.compile(rf"(?<![\w.-])([A-Za-z][\w.-]{{1,80}}?)\.{_EXTENSION}\b")
@@ -50,14 +51,11 @@ _GIVES_UP = re.compile(
     r"|\bnot (?:be )?(?:us(?:ed|able)|installable|loadable|available|recoverable|run)\b|\b(?:unusable|unloadable)\b|\bno (?:usable|working) ",
     re.IGNORECASE,
 )
-_PROSE = re.compile(r"\.(?:md|rst|txt|log|json|csv)$", re.IGNORECASE)
-_COMMENT = re.compile(r"(?m)(?:^|\s)#[^\n'\"]{0,400}$")
 _SAVES = re.compile(r"\.save\(|savez|\bdump\(|save_file\(|\b(?:cp|mv|ln)\b|shutil|save_pretrained")
 _LOADS = re.compile(
     r"torch\.(?:jit\.)?load|load_state_dict|from_pretrained|InferenceSession|joblib\.load|load_model|pickle\.load|\bpipeline\(|load_file\(|\.pth?\b"
 )
 _DATA_FILE = re.compile(r"[/'\"]([A-Za-z][\w.-]{1,60})\.(?:npz|npy|json)\b")
-_STATEMENT = re.compile(r"(?m)^\s{0,12}(?:import|from \S+ import|def|class|with|return) ?\b")
 _USE = re.compile(
     r"\b(?:us(?:e|es|ing)|run|appl(?:y|ied)|through|via|with|by|must|shall|load|prescribed|required|chosen|method|model|approach)\b",
     re.IGNORECASE,
@@ -114,10 +112,10 @@ class _Case:
 
     def __init__(self, ctx: CodeContext, final: int, lacks: list[_Lack]) -> None:
         self.ctx, self.final, self.lacks = ctx, final, lacks
-        self.files = _files(ctx, final)
+        self.modules = written_modules(ctx.run, final)
         last = lacks[-1].failure.turn
         writes = {t for t in ctx.write_turns if t > last and t not in ctx.failed_turns} | {final}
-        self.serving = _COMMENT.sub("", "\n".join(self.code(ctx.turn(t)) for t in sorted(writes))[:400_000])
+        self.serving = without_comments("\n".join(self.code(ctx.turn(t)) for t in sorted(writes))[:400_000])
         self.no_model = not _LOADS.search(self.serving)
         self.plan = ctx.run.plan.text or ""
         self.models = [
@@ -127,11 +125,7 @@ class _Case:
 
     def code(self, turn: Turn) -> str:
         """What a turn runs, with the modules of the run's own that it names."""
-        text = _run_text(turn)
-        waiting = dict(self.files)
-        while used := [stem for stem in waiting if _named(stem, text)]:
-            text += "\n" + "\n".join(waiting.pop(stem) for stem in used)
-        return text
+        return run_code(turn, self.modules)
 
     def blocked(self, name: str) -> OutOfReach | None:
         ctx, final = self.ctx, self.final
@@ -227,30 +221,6 @@ def _prescribed(brief: str, name: str) -> bool:
         if _named(name, rest) and _USE.search(rest) and not _CHOICE.search(rest) and not listed:
             return True
     return False
-
-
-def _files(ctx: CodeContext, final: int) -> dict[str, str]:
-    """Stem -> text of every module that the run wrote."""
-    files: dict[str, str] = {}
-    for turn in ctx.run.turns[:final]:
-        for action in turn.actions:
-            for part in split(action):
-                stem = part.path.rpartition("/")[2].rpartition(".")[0]
-                if part.kind == "file" and stem and not _PROSE.search(part.path):
-                    files[stem] = files.get(stem, "") + "\n" + part.text if part.append else part.text
-    return files
-
-
-def _run_text(turn: Turn) -> str:
-    return "\n".join(_without_prose(p.text) for a in turn.actions for p in split(a) if p.kind != "file")
-
-
-def _without_prose(code: str) -> str:
-    """Code without long strings that are text (a plan, a note): what they name is spoken of, not used."""
-    for quote in ("'''", '"""'):
-        pieces = code.split(quote)
-        code = quote.join(t for i, t in enumerate(pieces) if i % 2 == 0 or _STATEMENT.search(t))
-    return code
 
 
 def _derived(ctx: CodeContext, name: str, serving: str) -> bool:

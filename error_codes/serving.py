@@ -1,0 +1,50 @@
+"""The code that a turn really runs: its own, and the modules of the run's own that it names, files of prose left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..trajectories.code_parts import split
+from ..trajectories.models import Run, Turn
+
+_PROSE = re.compile(r"\.(?:md|rst|txt|log|json|csv)$", re.IGNORECASE)
+_COMMENT = re.compile(r"(?m)(?:^|\s)#[^\n'\"]{0,400}$")
+_STATEMENT = re.compile(r"(?m)^\s{0,12}(?:import|from \S+ import|def|class|with|return) ?\b")
+
+
+def written_modules(run: Run, until: int) -> dict[str, str]:
+    """Stem -> text of every module that the run wrote up to this turn."""
+    files: dict[str, str] = {}
+    for turn in run.turns[:until]:
+        for action in turn.actions:
+            for part in split(action):
+                stem = part.path.rpartition("/")[2].rpartition(".")[0]
+                if part.kind == "file" and stem and not _PROSE.search(part.path):
+                    files[stem] = files.get(stem, "") + "\n" + part.text if part.append else part.text
+    return files
+
+
+def run_code(turn: Turn, modules: Mapping[str, str]) -> str:
+    """What a turn runs, with the modules that it names, and those that they name."""
+    text = "\n".join(_without_prose(p.text) for a in turn.actions for p in split(a) if p.kind != "file")
+    waiting = dict(modules)
+    while used := [stem for stem in waiting if _named(stem, text)]:
+        text += "\n" + "\n".join(waiting.pop(stem) for stem in used)
+    return text
+
+
+def without_comments(code: str) -> str:
+    return _COMMENT.sub("", code)
+
+
+def _without_prose(code: str) -> str:
+    """Code without long strings that are text (a plan, a note): what they name is spoken of, not used."""
+    for quote in ("'''", '"""'):
+        pieces = code.split(quote)
+        code = quote.join(t for i, t in enumerate(pieces) if i % 2 == 0 or _STATEMENT.search(t))
+    return code
+
+
+def _named(name: str, text: str) -> bool:
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE) is not None
