@@ -142,3 +142,12 @@ class CodeContext:
             rf"(?<![\w.])(?:import|from) (?:{'|'.join(stems)})\b|\b(?:{'|'.join(stems)})\.py\b|-m (?:{'|'.join(stems)})\b"
         )
         return not any(named.search(turn.code[:200_000]) for turn in self.run.turns[feature.turn : final])
+
+    @cached_property
+    def serving_code(self) -> str:
+        """Code that ran when deliverables were written: the writing turns with the modules that they name, no others."""
+        if self.final_write is None:
+            return ""
+        modules = written_modules(self.run, self.final_write)
+        good = [t for t in self.write_turns if t not in self.failed_turns]
+        return "\n".join(run_code(self.turn(t), modules) for t in sorted({*good, self.final_write}))
