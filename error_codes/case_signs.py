@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 
 from .case_tables import Row, columns, cross_counts, joined, outliers, rows_of
@@ -20,7 +21,7 @@ COUNTED = re.compile(
 _EMPTY_LIST = re.compile(
     r"\b(?:empty|no[ _](?:box(?:es)?|detections?|masks?|lesions?|foreground|predictions?)|zero[ _](?:box(?:es)?|voxels?|detections?)|without(?: \w{1,20})?)\b"
     r"[^\[(\n]{0,30}[\[(]([^\])\n]{1,400})[\])]", re.IGNORECASE)  # fmt: skip
-_MAY_BE_EMPTY = re.compile(
+MAY_BE_EMPTY = re.compile(
     r"\b(?:may|can|could|might) (?:be (?:left )?empty|have (?:no|none|zero)|hold (?:no|none)|contain (?:no|none|zero)|not (?:have|contain|show))"
     r"|\bis then empty\b|\bempty (?:list|masks?|boxes|files?) (?:is|are|means?|for|where|when|if|count)|\b(?:some|not (?:all|every)|several) [^.\n]{0,40}\b(?:no|none|without|contain|have|empty|healthy|normal)\b"
     r"|\bif (?:any|present|there (?:is|are) (?:any|one))\b|\bwithout (?:a |any )?(?:lesion|tumou?r|nodule|finding|object|polyp)|\bzero or more\b|\b(?:no|0)(?: \w+)? (?:to|or) (?:many|more|several)\b|\"boxes\": ?\[\]",
@@ -86,7 +87,7 @@ def empty_cases_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """Cases came out without anything found, the brief gives no such cases, and no execution looked into one."""
     if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or owns_up(ctx):
         return
-    if _MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
+    if MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
         return
     for turn in _late(ctx):
         empty = _empty_cases(ctx, turn)
@@ -191,7 +192,7 @@ def subgroup_one_answer(ctx: CodeContext) -> Iterable[Finding]:
         given = _labels_given(rows_of(ctx.run, turn), labels)
         for part in (table, *(_crossed(group, given) for group in groups)):
             odd = one_answer_group(part)
-            if odd is None:
+            if odd is None or (odd[0].startswith("from ") and not _elsewhere(part, odd)):
                 continue
             members = [case for group in groups for case, name in group.items() if name == odd[0]]
             if not looked_into(ctx, members or ["\0"], turn):
@@ -223,16 +224,22 @@ def one_answer_group(table: Mapping[str, Mapping[str, int]]) -> tuple[str, str, 
     return None
 
 
+def _elsewhere(part: Mapping[str, Mapping[str, int]], odd: tuple[str, str, int]) -> bool:
+    """Whether the other groups got the label too, so that the number behind the groups is not what the label means."""
+    return sum(counts.get(odd[1], 0) for name, counts in part.items() if name != odd[0]) >= 2
+
+
 def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
-    """Case -> group, for each column with few values in the tables of inputs printed before the last write."""
+    """Case -> group, from tables of inputs whenever they were printed: columns with few values, and numbers in two clusters."""
     found: list[dict[str, str]] = []
-    for turn in range(1, (ctx.final_write or 1)):
-        if ctx.feature(turn).forward_pass:
+    for turn in range(1, ctx.last):
+        table = rows_of(ctx.run, turn)
+        if ctx.feature(turn).forward_pass or len(table) < 8:
             continue
-        cells = {row.case: re.split(r"[\s,;|]+", row.rest.strip(" ,;|:"))[:12] for row in rows_of(ctx.run, turn)}
+        cells = {row.case: re.split(r"[\s,;|]+", row.rest.strip(" ,;|:"))[:12] for row in table}
         width = min((len(c) for c in cells.values()), default=0)
-        for place in range(width if len(cells) >= 8 else 0):
-            group = {case: c[place].strip("()[]'\":=") for case, c in cells.items()}
+        named = [{case: c[place].strip("()[]{}'\":=") for case, c in cells.items()} for place in range(width)]
+        for group in (*named, *filter(None, map(two_clusters, columns(table).values()))):
             sizes = Counter(group.values())
             if (
                 2 <= len(sizes) <= 4
@@ -244,13 +251,32 @@ def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
     return found[:20]
 
 
+GAP = 2.0
+"""Two clusters lie further apart than this many times the wider one's range."""
+
+
+def two_clusters(column: Mapping[str, float]) -> dict[str, str] | None:
+    """Case -> "from A to B" where the numbers of a column fall into two clusters with nothing in between; None otherwise."""
+    values = sorted(column.values())
+    if len(values) < 8 or values[0] == values[-1]:
+        return None
+    gap, cut = max((b - a, i) for i, (a, b) in enumerate(pairwise(values), 1))
+    low, high = values[:cut], values[cut:]
+    if min(len(low), len(high)) < 4 or gap < GAP * max(low[-1] - low[0], high[-1] - high[0]) or len(set(values)) < 4:
+        return None
+    names = [f"from {part[0]:g} to {part[-1]:g}" for part in (low, high)]
+    return {case: names[value > low[-1]] for case, value in column.items()}
+
+
 def _labels_given(table: Sequence[Row], labels: Sequence[str]) -> dict[str, str]:
+    """Case -> the label that its row shows first after the case, or the only one that it shows."""
     word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, labels))})(?![\w-])")
     given = {}
     for row in table:
-        found = set(word.findall(row.rest[:400]))
-        if len(found) == 1:
-            given[row.case] = found.pop()
+        found = word.findall(row.rest[:400])
+        first = word.match(row.rest.lstrip(" \t,|:=>-'\"([")[:60])
+        if first or len(set(found)) == 1:
+            given[row.case] = first[0] if first else found[0]
     return given
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import Literal
 
 from ..trajectories.failures import Failure
@@ -123,25 +122,14 @@ class CodeContext:
 
     @cached_property
     def pipeline_code(self) -> str:
-        """Code that made the delivered files: the last write and every module written before it, less those that only failed."""
+        """Code that made the delivered files: the last write and every module written before it."""
         final = self.final_write
         if final is None:
             return ""
         parts = [self.turn(final).code]
-        modules = [f for f in self.features if f.turn < final and f.writes_module]
-        parts += [self.turn(f.turn).code for f in modules if not self._left_behind(f, final)]
+        parts += [self.turn(f.turn).code for f in self.features if f.turn < final and f.writes_module]
         parts += [self.turn(t).code for t in self.write_turns if t < final]
         return "\n".join(parts)
-
-    def _left_behind(self, feature: TurnFeatures, final: int) -> bool:
-        """Whether a turn only wrote modules and tried them without success, and no later code names one of them."""
-        stems = [re.escape(PurePosixPath(p).stem) for p in feature.written_paths if p.endswith(".py")]
-        if not stems or feature.turn not in self.failed_turns:
-            return False
-        named = re.compile(
-            rf"(?<![\w.])(?:import|from) (?:{'|'.join(stems)})\b|\b(?:{'|'.join(stems)})\.py\b|-m (?:{'|'.join(stems)})\b"
-        )
-        return not any(named.search(turn.code[:200_000]) for turn in self.run.turns[feature.turn : final])
 
     @cached_property
     def serving_code(self) -> str:

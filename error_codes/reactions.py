@@ -49,6 +49,11 @@ def answered(ctx: CodeContext, sign: Sign) -> bool:
     return any(names_case(case, words) for case in sign.subject)
 
 
+def speaks_of(kind: str, words: str) -> bool:
+    """Whether words speak of a sign of this kind ("zero": of empty outputs)."""
+    return _MENTION[kind].search(words[-200_000:]) is not None
+
+
 _TO_BE_TESTED = frozenset({"zero", "constant", "twins", "one_class", "same_box", "same_text", "flat"})
 """Signs that general words do not answer: an explanation is a guess until something is run or looked at."""
 

@@ -68,6 +68,7 @@ MODULES = (
     "disagreements",
     "own_checks",
     "brief_signs",
+    "parsed_answers",
     "deliverables",
     "handed_over",
     "harness",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from .case_signs import MAY_BE_EMPTY
 from .context import CodeContext
-from .reactions import answered
+from .reactions import answered, speaks_of
 from .registry import Finding, detector
 from .signs import Sign, signs
 
@@ -195,6 +196,9 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
     ):
         found = ctx.facts.of(kind)
         cases = len({f.case for f in found})
+        if kind == "empty" and MAY_BE_EMPTY.search(ctx.run.brief[:200_000]) and cases < (total or 0):
+            if speaks_of("zero", ctx.text_from(ctx.final_write or 1)):
+                continue  # allowed for some, and the run says which it left empty
         few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
