@@ -1,4 +1,4 @@
-"""E1: requirements, options and names that nothing shown to the run states, on which its outputs rest."""
+"""E1: requirements and scores that nothing shown to the run states, on which its outputs or its closing words rest."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ _OUTCOME = (
 _AUTHORITY = (
     r"\b(?:protocols?|reading rules?|lexicon|textbook|regulat\w+|guidelines?|manuals?|criteri(?:a|on)|consensus|recommendations?|reporting (?:threshold|range|standard|rule|practice|limit)|conventions?|polic(?:y|ies)|clinical (?:rule|standard|practice|definition)"
     r"|(?:official|standard|usual|radiolog\w+|clinical) (?:definition|rule|practice)|Fleischner|RECIST|BI-?RADS|LI-?RADS|PI-?RADS|TI-?RADS|Lung-?RADS|ICDR|ESC|WHO|ACR|ESUR|AAPM|FDA)\b"
+)
+_STANDARD = re.compile(
+    r"\b(?-i:([A-Z]{3,}[A-Z0-9]*))\b(?:[- ](?:\w{1,20}[- ])?(?:demand|requir|prescrib|mandat|stipulat|call|ask|expect|want|compli|conform|harmoni|standard|guideline|protocol|rule|criteri|recommend|certif|accredit)\w*)"
+    r"|\b(?:according to|as per|per|by|under|following|demanded by|required by|prescribed by|to meet|meets?|fulfil\w*|honou?rs?|compl(?:y|ies|iant) with|conforms? (?:to|with)) (?:the )?(?-i:([A-Z]{3,}[A-Z0-9]*))\b",
+    re.IGNORECASE,
+)
+"""A body or standard by its initials, as what demands or is to be met."""
+_DELIVERED = re.compile(
+    r"\b(?:deliverables?|outputs?|submissions?|results?|predictions?|masks?|images?|slices?|volumes?|boxes|answers?|reports?|labels?|scans?)\b[^.;\n]{0,60}?\b(?:has to|have to|had to|must|(?:is|are) (?:required|obliged|expected) to|needs? to be)\b"
+    r"|\b(?:requirement|constraint|obligation|rule)s? (?:to (?:honou?r|meet|respect|keep|observe|fulfil)|that (?:applies|holds)|here|is|says|comes)\b",
+    re.IGNORECASE,
 )
 _EXCLUSION = (
     r"\b(?:(?:is|are|was|were|be|do|does|did|has|have|had|will|would)(?: not|n't)|isn't|aren't|never|not|nor|none (?:is|are)) (?:\w+ ){0,3}?(?:annotat\w+|label\w*|report\w*|count\w*|score[ds]?|contain\w*|includ\w+|measur\w+|part of"
@@ -72,11 +83,75 @@ _NAME = re.compile(r"\b(?:[A-Z][a-z]+[A-Z]\w*|[A-Z]{4,}\b(?!\.\w)|[A-Z][a-z]{2,}
 _COMMON_NAMES = frozenset(
     ["nifti", "json", "utf", "float", "int", "uint", "numpy", "pytorch", "monai", "simpleitk", "opencv", "imagenet", "coco", "rgba", "ssim", "psnr", "lpips", "dice", "bleu", "meteor", "rouge", "auroc", "auc", "iou", "nms", "tta", "clahe", "otsu", "bgr", "rgb", "readme", "todo", "note", "warning", "true", "false", "none", "null", "begin", "plan", "step", "steps", "task", "output", "input", "metric", "rules", "method", "workflow", "inputs", "radgraph", "f1radgraph", "micro", "macro", "dicom", "nrrd", "torchvision", "sklearn", "github", "huggingface"]
 )  # fmt: skip
+_TECHNICAL = frozenset(
+    [
+        "hu",
+        "ras",
+        "lps",
+        "las",
+        "lpi",
+        "rai",
+        "suv",
+        "gpu",
+        "cpu",
+        "cuda",
+        "cnn",
+        "roi",
+        "rois",
+        "gt",
+        "csv",
+        "png",
+        "jpg",
+        "jpeg",
+        "nan",
+        "inf",
+        "ram",
+        "api",
+        "pca",
+        "svm",
+        "wbf",
+        "crf",
+        "clip",
+        "vqa",
+        "mri",
+        "adc",
+        "dwi",
+        "pet",
+        "snr",
+        "cnr",
+        "mse",
+        "mae",
+        "rmse",
+        "bce",
+        "relu",
+        "unet",
+        "vit",
+        "sam",
+        "yolo",
+        "fft",
+        "dct",
+        "bm3d",
+        "gamma",
+        "rle",
+        "sha",
+        "lfs",
+        "npy",
+        "mask",
+        "iqr",
+        "otsu",
+        "lut",
+        "rgb",
+        "hsv",
+        "lab",
+        "uint8",
+    ]
+)
+"""Initials that name a format, a measure or a method, not a body that demands anything."""
 _WORDS = re.compile(r"[a-z]{5,}")
 _PROSE = re.compile(r"^[^=\[\]{}]{20,}$")
 _SPLIT = re.compile(r"(?<=[.;!?])\s+(?=\S)")
 _LIMIT_LINE = re.compile(
-    r"[<>]|\b\w{0,30}(?:MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|:\s?\d{1,4}\s?\]|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
+    r"[<>]|^\s{0,8}[A-Z][A-Z0-9_]{2,40}\s?=|\b\w{0,30}(?:FWHM|SIGMA|RADIUS|MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|:\s?\d{1,4}\s?\]|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,4})?(?![\w.])")
@@ -179,6 +254,8 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
         known: str | None = None
         for place, unit in enumerate(prose):
             source, authority, excluded = _ascribed(unit)
+            if not (source or authority) and _STANDARD.search(unit) and _DELIVERED.search(unit):
+                authority = True
             if not (source or authority) or _HEDGED.search(unit):
                 continue
             looked_up += 1
@@ -188,6 +265,8 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
                 known = known_before(ctx, turn.index)
             near = " ".join(prose[place : place + 2])
             claim = _limit_claim(unit, near, known, limits, ctx.run.brief)
+            if claim is None:
+                claim = _standard_claim(unit, known, code)
             if claim is None and source and _ACTION.search(near):
                 claim = _name_claim(unit, known, code)
             if claim is None and source and excluded and not claimed_limits(unit):
@@ -227,6 +306,32 @@ def _limit_claim(unit: str, near: str, known: str, limits: set[float], brief: st
     return None
 
 
+def _standard_claim(unit: str, known: str, code: str) -> str | None:
+    """A standard by its initials that demands something of the outputs, that nothing shown names, and that names a part of the code."""
+    if not (_DELIVERED.search(unit) or re.search(_OBLIGATION, unit, re.IGNORECASE)):
+        return None
+    for match in _STANDARD.finditer(unit):
+        name = match[1] or match[2]
+        if name.lower() in _COMMON_NAMES | _TECHNICAL or re.search(
+            rf"(?<![A-Za-z]){name}(?![A-Za-z])", known, re.IGNORECASE
+        ):
+            continue
+        if re.search(rf"(?<![A-Za-z]){name}(?![a-z])|(?<![A-Za-z]){name.lower()}(?=_|\b)", _code_only(code)):
+            return str(name)
+    return None
+
+
+def _code_only(code: str) -> str:
+    """Lines of code that bind, define or call something; comments and running text left out."""
+    lines = (line.split("#", 1)[0][:400] for line in code[:MAX_TEXT].splitlines())
+    return "\n".join(
+        line
+        for line in lines
+        if re.match(r"\s{0,24}(?:def \w|[\w.\[\]'\", ]{1,60}\s?[-+*/]?=(?!=)|return\b)", line)
+        and not _PROSE.match(line.strip())
+    )
+
+
 def _name_claim(unit: str, known: str, code: str) -> str | None:
     """A name that nothing shown holds, ascribed to what judges the outputs, and worked into the code of the outputs."""
     if not re.search(_OBLIGATION, unit, re.IGNORECASE):
@@ -252,106 +357,6 @@ def _bare_claim(unit: str, near: str, known: str) -> str | None:
     if any(len(mine & stems(line[:2_000])) >= 3 for line in known.splitlines()):
         return None
     return " ".join(unit.split())[:80].rstrip(" .,;:")
-
-
-# -- options that the callee does not have -----------------------------------------------------------------------------
-
-_FUNCTION = re.compile(r"^(\s{0,12})def (\w{3,60})\(([^\n]{0,400}),\s?\*\*(\w{1,30})\)[^\n]{0,80}:\s*$")
-_CALL_ARGUMENTS = r"\b{name}\(((?:[^()\n]|\([^()\n]{{0,100}}\)){{0,400}})\)"
-
-
-def swallowed(source: str) -> dict[str, set[str]]:
-    """Functions shown in full that take any keyword and read only some: name -> the keywords that have an effect."""
-    found: dict[str, set[str]] = {}
-    lines = source[:MAX_TEXT].splitlines()
-    for number, line in enumerate(lines):
-        head = _FUNCTION.match(line[:600])
-        if head is None:
-            continue
-        indent, rest = len(head[1]), head[4]
-        body: list[str] = []
-        for inner in lines[number + 1 : number + 120]:
-            if inner.strip() and len(inner) - len(inner.lstrip()) <= indent:
-                break
-            body.append(inner[:600])
-        text = "\n".join(body)
-        reads = re.findall(rf"\b{rest}(?:\.get\(|\.pop\(|\[)\s?['\"](\w+)['\"]", text) + re.findall(
-            rf"['\"](\w+)['\"] (?:not )?in {rest}\b", text
-        )
-        others = len(re.findall(rf"\b{rest}\b(?!\.get\(\s?['\"]|\.pop\(\s?['\"]|\[\s?['\"]|:)", text))
-        others -= len(re.findall(rf"['\"]\w+['\"] (?:not )?in {rest}\b", text))
-        if "return" not in text or others > 0:
-            continue  # cut off, or handed on to something that is not seen
-        found[head[2]] = set(reads) | set(re.findall(r"(\w+)\s?(?:=|:|,|$)", head[3]))
-    return found
-
-
-def keywords_of(arguments: str, code: str) -> set[str]:
-    """Keyword names in the text of a call's arguments, a dictionary passed by ** included."""
-    names = set(re.findall(r"(?:^|,)\s?(\w+)\s?=(?!=)", arguments))
-    for table in re.findall(r"\*\*(\w+)", arguments):
-        for held in re.findall(rf"^\s{{0,20}}{table}\s?=\s?(?:dict\(|\{{)([^\n]{{0,400}})", code, re.MULTILINE):
-            names |= set(re.findall(r"(?:^|,)\s?['\"]?(\w+)['\"]?\s?[=:]", held))
-    return names
-
-
-@detector("option_without_effect", code="E1", stage="S2", independence="from_trace")
-def option_without_effect(ctx: CodeContext) -> Iterable[Finding]:
-    """The method relies on options that the function shown in the run does not have and silently takes."""
-    final = ctx.final_write
-    if final is None or not ctx.handed_over:
-        return
-    source = "\n".join(t.output[-40_000:] for t in ctx.run.turns[:final])
-    code = ctx.pipeline_code[:MAX_TEXT]
-    told = "\n".join((ctx.run.plan.text or "", ctx.text_from(1))).lower()
-    for name, known in swallowed(source).items():
-        for call in re.finditer(_CALL_ARGUMENTS.format(name=re.escape(name)), code):
-            unknown = sorted(
-                k for k in keywords_of(call[1], code) - known if k.lower().replace("_", " ") in told.replace("_", " ")
-            )
-            if unknown:
-                yield Finding((final,), f"The method rests on {', '.join(unknown)}, which {name} does not have.", 0.7)
-                return
-
-
-_IGNORED = re.compile(
-    r"(?:unknown|unrecogni[sz]ed|unused|unexpected|unsupported|ignored|ignoring|no such) (?:\w+ ){0,2}?(?:options?|arguments?|keys?|kwargs?|keywords?|parameters?|flags?|settings?|fields?)\b[^\n]{0,160}"
-    r"|(?:options?|arguments?|keys?|kwargs?|keywords?|parameters?|flags?|settings?)\b[^\n]{0,80}?\b(?:(?:is|are|was|were|will be) (?:\w+ )?(?:ignored|unused|unknown)|has no effect|have no effect|not (?:recogni[sz]ed|supported|used|known))\b[^\n]{0,80}",
-    re.IGNORECASE,
-)
-_OPTION_NAME = re.compile(r"(?<![\w.])(?:--)?([a-z][a-z0-9]{1,20}(?:[_-][a-z0-9]{1,20}){0,4})(?![\w(.])", re.IGNORECASE)
-
-
-@detector("ignored_option", code="E1", stage="S2", independence="from_trace")
-def ignored_option(ctx: CodeContext) -> Iterable[Finding]:
-    """The environment said that an option is not known and was ignored, and the run goes on as if it worked."""
-    final = ctx.final_write
-    if final is None or not ctx.handed_over:
-        return
-    code = "\n".join(line.split(" #", 1)[0] for line in ctx.turn(final).code[:MAX_TEXT].splitlines())
-    told = re.sub(r"[_-]", " ", "\n".join((ctx.run.plan.text or "", ctx.text_from(1)))).lower()
-    for turn in ctx.run.turns[:final]:
-        if turn.index in ctx.failed_turns and turn.index != final:
-            continue  # an error was raised: the option did not pass in silence
-        for line in turn.output[-20_000:].splitlines():
-            said = _IGNORED.search(line[:1_000])
-            if said is None:
-                continue
-            for name in _OPTION_NAME.findall(said[0]):
-                plain = re.sub(r"[_-]", " ", name).lower()
-                given = re.search(
-                    rf"--{re.escape(name)}\b|\b{re.escape(name)}\s?=(?!=)|['\"]{re.escape(name)}['\"]\s?:", code
-                )
-                if given and plain in told and plain not in _OWN_WORDS:
-                    yield Finding(
-                        tuple(sorted({turn.index, final})),
-                        f"The method rests on {name}, which the tool said that it ignores.",
-                        0.75,
-                    )
-                    return
-
-
-_OWN_WORDS = frozenset(["key", "keys", "option", "options", "the", "and", "are", "is", "model", "input", "output", "was", "were", "device", "dtype"])  # fmt: skip
 
 
 # -- results that nothing measured -------------------------------------------------------------------------------------

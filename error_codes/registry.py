@@ -56,6 +56,7 @@ MODULES = (
     "by_hand",
     "targets",
     "invented",
+    "options",
     "execution",
     "verification",
     "conventions",

@@ -83,8 +83,11 @@ def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("rejected_unnoticed", code="E3", stage="S5", independence="from_trace")
 def rejected_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
-    """As `wrong_files_unnoticed` where no files came with the run: the harness found the submission wrong, the run did not."""
-    if (ctx.facts is not None and ctx.facts.source == "files") or not ctx.handed_over or ctx.final_write is None:
+    """As `wrong_files_unnoticed` where no files came along, or their fault shows only beside the inputs: the harness found the submission wrong, the run did not."""
+    opened = ctx.facts is not None and ctx.facts.source == "files"
+    if opened and ctx.facts is not None and (ctx.facts.defects or ctx.facts.format_valid is not False):
+        return
+    if not ctx.handed_over or ctx.final_write is None:
         return
     report, answer = ctx.run.report, ctx.run.submit_result
     lacking = any(key.startswith("missing") and value for key, value in (answer or {}).items())
@@ -196,9 +199,9 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
     ):
         found = ctx.facts.of(kind)
         cases = len({f.case for f in found})
-        if kind == "empty" and MAY_BE_EMPTY.search(ctx.run.brief[:200_000]) and cases < (total or 0):
-            if speaks_of("zero", ctx.text_from(ctx.final_write or 1)):
-                continue  # allowed for some, and the run says which it left empty
+        allowed = kind == "empty" and cases < (total or 0) and MAY_BE_EMPTY.search(ctx.run.brief[:200_000])
+        if allowed and speaks_of("zero", ctx.text_from(ctx.final_write or 1)):
+            continue  # some may be empty, and the run speaks of them
         few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
