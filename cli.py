@@ -143,6 +143,10 @@ def run(args: list[str] | None = None) -> int:
         _forget_stdout()
         where = error.filename if error.filename is not None else "output"
         return _complain(f"ambjudge: error: {where}: {error.strerror or error} (check free space and permissions)", 2)
+    except MemoryError:
+        if loud:
+            raise
+        return _complain("ambjudge: error: not enough memory (give it less at a time)", 2)
     except Exception as error:
         if loud:
             raise

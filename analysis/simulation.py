@@ -226,11 +226,20 @@ def settings_of(preset: str = "paper", **switches: Any) -> Settings:
     return out
 
 
+MOST_RUNS = 2_000_000
+"""Of one cohort: it takes some 500 bytes a run."""
+
+
 def simulate(preset: str = "paper", *, seed: int = 0, settings: Settings | None = None, **switches: Any) -> Simulation:
-    """Draws a cohort: `settings`, or a preset with fields of Settings replaced by keyword."""
+    """Draws a cohort: `settings`, or a preset with fields of Settings replaced by keyword.
+
+    ConfigError for more than MOST_RUNS runs.
+    """
     s = settings or settings_of(preset, **switches)
     rng = np.random.default_rng(seed)
     A, T, V, N = s.n_agents, s.n_tasks, len(s.tiers), s.n_rep
+    if A * T * V * N > MOST_RUNS:
+        raise ConfigError(f"{A * T * V * N:,} runs are more than {MOST_RUNS:,}", "take fewer agents, tasks or repeats")
     agent, task, tier, repeat = (
         axis.ravel() for axis in np.meshgrid(np.arange(A), np.arange(T), np.arange(V), np.arange(N), indexing="ij")
     )

@@ -48,7 +48,7 @@ def command(
     from pathlib import Path
 
     from ..config import load
-    from ..console import note, raw
+    from ..console import note, raw, say
     from ..errors import AmbjudgeError
     from ..judge.gain import gain
     from ..judge.selftest import calls, cases, selftest
@@ -65,9 +65,10 @@ def command(
         runs.append((item, segment(item)))
     chosen = load_rubric(rubric) if rubric else None
     needed = calls(list(cases(runs or None, chosen)))
-    note(f"{needed} stage calls", obj["quiet"])
     if dry_run:
+        raw(json.dumps({"calls": needed})) if as_json else say(f"{needed} stage calls")
         return 0
+    note(f"{needed} stage calls", obj["quiet"])
     known = _labels(labels) if labels else {}
     judge = judge_of(settings, flags)
 

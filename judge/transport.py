@@ -13,6 +13,7 @@ import os
 import random
 import re
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -76,6 +77,8 @@ def litellm() -> Any:
     module.drop_params = False
     # aiohttp sessions of litellm outlive the event loop they belong to; httpx clients do no harm there.
     module.disable_aiohttp_transport = True
+    # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves it behind.
+    warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return module

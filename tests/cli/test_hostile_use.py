@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -284,3 +286,45 @@ def test_broken_streams_are_no_faults_of_ours(tmp_path: Path, line: str, code: i
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (code, lines), done.stderr
     assert "internal" not in done.stderr
+
+
+def test_a_cohort_beyond_memory_is_refused(out) -> None:
+    code, text, err = out("simulate", "--agents", "100000", "--tasks", "100000")
+    assert (code, text) == (2, "")
+    assert "are more than 2,000,000 (take fewer agents, tasks or repeats)" in err
+
+
+def test_the_answer_of_a_dry_run_is_data(out) -> None:
+    assert out("-q", "selftest", "--dry-run") == (0, "65 stage calls\n", "")
+    assert out("-q", "selftest", "--dry-run", "--json") == (0, '{"calls": 65}\n', "")
+
+
+INTERRUPTED = [
+    pytest.param(["score", "RUNS", "--json", "--store", "none"], 1, id="score"),
+    pytest.param(["selftest"], 2, id="selftest, twice"),
+    pytest.param(["rejudge", "RUNS"], 1, id="rejudge"),
+]
+
+
+@pytest.mark.parametrize(("args", "times"), INTERRUPTED)
+def test_ctrl_c_ends_with_130_and_says_so(judge_server, tmp_path: Path, args: list[str], times: int) -> None:
+    judge_server.script = ["slow:1"]
+    named = [str(RECORDED / "runs") if a == "RUNS" else a for a in args]
+    command = [sys.executable, "-m", "ambjudge.cli", *named, "--judge", "openai/slow", "--api-base", judge_server.url, "--concurrency", "2"]  # fmt: skip
+    (tmp_path / "ambjudge.toml").write_text("", "utf-8")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        try:
+            while judge_server.count == 0 and process.poll() is None:
+                time.sleep(0.05)
+            for _ in range(times):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.2)
+            text, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, err
+    assert "interrupted" in err.splitlines()[-1]
+    assert "Warning" not in err
+    assert "Traceback" not in err
+    if "--json" in args:
+        assert all(json.loads(line) for line in text.splitlines())
