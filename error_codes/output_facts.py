@@ -52,7 +52,9 @@ class OutputFacts(Frozen):
         return tuple(f for f in self.facts if f.fatal and (f.kind == "empty" or f.kind not in QUALITY))
 
 
-QUALITY: frozenset[str] = frozenset({"placeholder", "skipped", "constant", "empty", "identical", "unchanged", "extra"})
+QUALITY: frozenset[str] = frozenset(
+    {"placeholder", "skipped", "constant", "empty", "identical", "unchanged", "extra", "scattered"}
+)
 """Kinds that speak of what is in a file, not of its form; they are signs of trouble (E3), not of a bad delivery (E5)."""
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from .case_signs import MAY_BE_EMPTY
+from .case_tables import rows_of
 from .context import CodeContext
 from .reactions import answered, speaks_of
 from .registry import Finding, detector
@@ -79,6 +80,39 @@ def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
     yield Finding(
         _hand_over(ctx), f"The run was handed over as good although files are wrong ({what}): {how}.", 0.85, stage
     )
+
+
+@detector("bad_output_unseen", code="E3", stage="S5", independence="from_files")
+def bad_output_unseen(ctx: CodeContext) -> Iterable[Finding]:
+    """There was no pilot, results of few cases were ever shown, and among the others the files hold something bad."""
+    final = ctx.final_write
+    if ctx.facts is None or final is None or not ctx.handed_over or ctx.run.track is None:
+        return
+    cases = set(ctx.run.outputs.cases)
+    seen = seen_cases(ctx)
+    pilot = any(t < final and t not in ctx.failed_turns and ctx.stage(t) == "S3" for t in ctx.model_turns)
+    if pilot or len(cases) < 4 or len(seen & cases or seen) > len(cases) / 4:
+        return
+    bad = [f for f in ctx.facts.facts if f.kind in _CONTENT and f.case is not None and f.case not in seen]
+    if bad and not (bad[0].kind == "empty" and MAY_BE_EMPTY.search(ctx.run.brief[:200_000])):
+        why = f"Without a pilot, results of {len(seen)} of {len(cases)} cases were ever shown; unseen, {str(bad[0]).rstrip('.')}."
+        yield Finding(_hand_over(ctx), why, 0.8)
+
+
+_CONTENT = frozenset({"scattered", "empty", "constant", "unchanged", "placeholder", "skipped"})
+
+
+def seen_cases(ctx: CodeContext) -> set[str]:
+    """Cases of which something was shown once a model ran: a row of a log with numbers, or code that opens them without writing."""
+    seen: set[str] = set()
+    for turn in ctx.run.turns[(ctx.model_turns or (ctx.last + 1,))[0] - 1 :]:
+        feature = ctx.feature(turn.index)
+        if not feature.executed or feature.blocked:
+            continue
+        seen |= {row.case for row in rows_of(ctx.run, turn.index) if row.values or len(row.rest.split()) >= 3}
+        if feature.reads_outputs or (feature.forward_pass and not feature.writes_outputs):
+            seen |= {case for case in ctx.run.outputs.cases if case in turn.code[:200_000]}
+    return seen
 
 
 @detector("rejected_unnoticed", code="E3", stage="S5", independence="from_trace")

@@ -34,6 +34,7 @@ FactKind = Literal[
     "skipped",  # honestly left unanswered
     "identical",  # the same output for every case
     "unchanged",  # the output is the input
+    "scattered",  # a mask in pieces where the other cases' masks are one
     "duplicate",
     "extra",  # a case that nobody asked for
     "demand",  # the brief asks for it in so many words, the track's format does not

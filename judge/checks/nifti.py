@@ -23,6 +23,9 @@ _SLAB = 4 * 1024 * 1024
 _GZIP_RATIO = 1032
 """Deflate cannot shrink data further than this (zlib's documentation), so a larger claim is false or cut."""
 _MAX_VALUES = 64
+_MAX_PIECED = 64 * 1024 * 1024
+_MIN_SET, _MAX_SET = 100, 400_000
+"""Voxels of a volume up to which, and voxels set between which, pieces are told apart."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,33 @@ def volume_stats(path: Path, root: Path, head: VolumeHead) -> VolumeStats:
         values=None if values is None else tuple(sorted(values)),
         low=low, high=high, finite=finite, nonzero=nonzero,
     )  # fmt: skip
+
+
+def main_piece(path: Path, head: VolumeHead) -> float | None:
+    """Share of the voxels that are set which the largest face-connected piece holds, in (0, 1]; None for too few or too many."""
+    import numpy as np
+
+    if math.prod(head.shape) > _MAX_PIECED:
+        return None
+    volume = np.concatenate([slab != 0 for slab in _slabs(path, head)])
+    where = np.flatnonzero(volume)
+    if not _MIN_SET <= where.size <= _MAX_SET:
+        return None
+    place = np.full(volume.size, -1, dtype=np.int64)
+    place[where] = np.arange(where.size)
+    grid = place.reshape(head.shape, order="F")
+    pairs = []
+    for axis in range(grid.ndim):
+        one = np.moveaxis(grid, axis, 0)
+        both = (one[1:] >= 0) & (one[:-1] >= 0)
+        pairs.append(np.stack([one[1:][both], one[:-1][both]]))
+    left, right = np.concatenate(pairs, axis=1)
+    root = np.arange(where.size)
+    while bool((root[left] != root[right]).any()):  # join the roots of neighbours, then shorten every path
+        np.minimum.at(root, np.maximum(root[left], root[right]), np.minimum(root[left], root[right]))
+        while bool((root[root] != root).any()):
+            root = root[root]
+    return float(np.bincount(root).max() / where.size)
 
 
 def _different(slab: npt.NDArray[Any], seen: set[float]) -> set[float] | None:

@@ -8,15 +8,19 @@ values and shape only.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from .facts import Fact, TrackCheck
 from .files import Refused, read_text
-from .nifti import VolumeHead, affine_differs, volume_head, volume_stats
+from .nifti import VolumeHead, affine_differs, main_piece, volume_head, volume_stats
 from .submission import Submission
 from .table import parse_csv
 
 _DSEG = "dseg.nii.gz"
+_WHOLE = 0.9
+_APART = 0.8
+"""Share of the voxels in the largest piece from which a mask counts as one piece, and below which as scattered."""
 _RANGE = re.compile(r"labels?\b[^.\n\d]{0,30}?(\d{1,3})\s*(?:-|–|to|\.\.+)\s*(\d{1,3})", re.IGNORECASE)
 _LIST = re.compile(r"labels?\b[^.\n{\d]{0,30}?\{?((?:\d{1,3}\s*,\s*)+(?:and\s+)?\d{1,3})\}?", re.IGNORECASE)
 
@@ -71,9 +75,33 @@ def check(submission: Submission) -> TrackCheck:
         facts = [] if against is head else _geometry(head, against, origin, case, path.name)
         return facts + _values(work, case, path, head, labels)
 
+    pieces: dict[str, dict[str, float]] = {}
+
+    def look(work: Submission, case: str, path: Path) -> list[Fact]:
+        facts = inspect(work, case, path)
+        if not any(fact.kind in ("values", "not_finite", "empty") for fact in facts) and labels == frozenset({0, 1}):
+            share = main_piece(path, volume_head(path, work.root))
+            if share is not None:
+                pieces.setdefault(path.name, {})[case] = share
+        return facts
+
     optional = ("organ.nii.gz",) if required == ("lesion.nii.gz",) else ()
-    found = submission.per_case(required, inspect, optional)
-    return TrackCheck(found.cases, found.facts + _decision_csv(submission))
+    found = submission.per_case(required, look, optional)
+    return TrackCheck(found.cases, found.facts + _scattered(pieces) + _decision_csv(submission))
+
+
+def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
+    """Masks in several pieces where the same structure is one piece in at least two thirds of four or more cases."""
+    facts = []
+    for name, shares in pieces.items():
+        whole = sum(1 for share in shares.values() if share >= _WHOLE)
+        if len(shares) < 4 or whole * 3 < 2 * len(shares):
+            continue
+        for case, share in shares.items():
+            if share < _APART:
+                text = f"{name} lies in pieces, the largest with {share:.0%} of its voxels; in most cases it is one"
+                facts.append(Fact("scattered", text, case, name, fatal=False))
+    return tuple(facts)
 
 
 def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, name: str) -> list[Fact]:
