@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "price": (str, None),
     "rationale": (bool, None),
 }
+
+_RANGES: dict[str, tuple[float, float]] = {"concurrency": (1, 1000), "samples": (1, 25), "temperature": (0, 2)}
+"""As the flags have them; other numbers are finite and at least 0."""
 
 
 class Settings:
@@ -62,7 +66,7 @@ def load(start: Path, explicit: str | None = None) -> Settings:
     if file is not None:
         for key, value in _read(file).items():
             name = key.replace("-", "_")
-            values[name] = _checked(name, value, f"{file}: {key}")
+            values[name] = _beside(file, name, _checked(name, value, f"{file}: {key}"))
             origins[name] = str(file)
     for name in SETTINGS:
         text = os.environ.get(f"AMBJUDGE_{name.upper()}")
@@ -72,6 +76,19 @@ def load(start: Path, explicit: str | None = None) -> Settings:
     return Settings(values, origins, file)
 
 
+def _beside(file: Path, name: str, value: Any) -> Any:
+    """Paths in a settings file are meant from its folder, wherever the command is run. Others are left as they are."""
+    if name == "judge":
+        local = ("local:" + str(file.parent / judge.removeprefix("local:")) for judge in value)
+        return tuple(new if old.startswith("local:") else old for old, new in zip(value, local, strict=True))
+    is_path = (
+        name == "public"
+        or (name == "store" and value != "none" and "://" not in value)
+        or (name == "rubric" and value.endswith((".yaml", ".yml")))
+    )
+    return str(file.parent / value) if is_path else value
+
+
 def _read(file: Path) -> dict[str, Any]:
     import tomllib
 
@@ -79,12 +96,17 @@ def _read(file: Path) -> dict[str, Any]:
         data = tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{file}: no such file", "check --config") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}", "check the file") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}", "check the file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: is not UTF-8 text at byte {error.start}", "save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: not TOML: {error}", "see README, Configuration") from None
     if file.name == "pyproject.toml":
-        data = data.get("tool", {}).get("ambjudge", {})
+        tools = data.get("tool", {})
+        data = tools.get("ambjudge", {}) if isinstance(tools, dict) else {}
+        if not isinstance(data, dict):
+            raise ConfigError(f"{file}: tool.ambjudge is no table", "see README, Configuration")
     return dict(data)
 
 
@@ -109,12 +131,16 @@ def _checked(name: str, value: Any, where: str) -> Any:
         return words[str(value).lower()]
     if kind in (int, float):
         try:
-            number = kind(value)
-        except (TypeError, ValueError):
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
             raise ConfigError(f"{where}: {value!r} is not a number", "give a number") from None
-        if isinstance(value, bool) or number < 0 or number != number:
-            raise ConfigError(f"{where}: {value!r} is not a number >= 0", "give a number")
-        return number
+        low, high = _RANGES.get(name, (0, sys.float_info.max))
+        if isinstance(value, bool) or not low <= number <= high:
+            wanted = f"from {low:g} to {high:g}" if name in _RANGES else ">= 0"
+            raise ConfigError(f"{where}: {value!r} is not a number {wanted}", "give a number")
+        if kind is int and number != int(number):
+            raise ConfigError(f"{where}: {value!r} is not a whole number", "give a whole number")
+        return kind(number)
     if not isinstance(value, str):
         raise ConfigError(f"{where}: must be a string", "put it in quotes")
     if allowed is not None and value not in allowed:

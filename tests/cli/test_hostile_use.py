@@ -328,3 +328,49 @@ def test_ctrl_c_ends_with_130_and_says_so(judge_server, tmp_path: Path, args: li
     assert "Traceback" not in err
     if "--json" in args:
         assert all(json.loads(line) for line in text.splitlines())
+
+
+BAD_SETTINGS = [
+    pytest.param(b"nope = 1", "nope: no such setting", id="unknown"),
+    pytest.param(b"conccurrency = 1", "did you mean concurrency?", id="misspelt"),
+    pytest.param(b"concurrency = inf", "inf is not a number from 1 to 1000", id="infinite"),
+    pytest.param(b"concurrency = 0", "0 is not a number from 1 to 1000", id="none at a time"),
+    pytest.param(b"samples = 99", "99 is not a number from 1 to 25", id="too many"),
+    pytest.param(b"samples = 1.5", "1.5 is not a whole number", id="half a sample"),
+    pytest.param(b"samples = true", "True is not a number", id="flag"),
+    pytest.param(b"max_cost = nan", "nan is not a number >= 0", id="nan"),
+    pytest.param(b"temperature = 3", "3 is not a number from 0 to 2", id="hot"),
+    pytest.param(b'tier = "lit"', "'lit' is not one of", id="tier"),
+    pytest.param(b"judge = 5", "must be a string or a list of strings", id="judge"),
+    pytest.param(b"= 1", "not TOML", id="syntax"),
+    pytest.param(b"\xff\xfe", "is not UTF-8 text at byte 0", id="bytes"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_SETTINGS)
+@pytest.mark.parametrize("command", ["score", "analyze"])
+def test_settings_that_make_no_sense_are_one_line_with_their_file(out, command: str, text: bytes, message: str) -> None:
+    Path("ambjudge.toml").write_bytes(text)
+    code, text, err = out("--config", "ambjudge.toml", command, ROOT / "examples" / "codes")
+    assert (code, text) == (2, "")
+    assert err.startswith("ambjudge: error: ambjudge.toml: ")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_paths_in_settings_are_meant_from_their_file(out, monkeypatch, tmp_path: Path) -> None:
+    place = tmp_path / "project"
+    (place / "public").symlink_to(RECORDED / "public")
+    (place / "mine.yaml").write_bytes((ROOT / "rubrics" / "segmentation.yaml").read_bytes())
+    text = 'public = "public"\nstore = "kept/my.db"\nrubric = "mine.yaml"\njudge = "heuristic"\n'
+    (place / "ambjudge.toml").write_text(text, "utf-8")
+    (place / "sub").mkdir()
+    monkeypatch.chdir(place / "sub")
+    (place / "run").symlink_to(RECORDED / "runs" / "kidney-lite-04")
+    code, text, err = out("score", place / "run", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(text)["stages"]["S4"]["checks"]["cases_from"] == "public"
+    assert (place / "kept" / "my.db").is_file()
+    assert list((place / "sub").iterdir()) == []
+    (place / "ambjudge.toml").write_text('judge = ["heuristic", "local:models/x"]\n', "utf-8")
+    assert f"local:{place / 'models' / 'x'}: no such file" in out("score", place / "run")[2]
