@@ -6,15 +6,17 @@ executed, a file's text counts where it is run, not where it is written.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from ...trajectories.code_parts import Part, script_runs, split
+from ...trajectories.code_parts import Part, parse, script_runs, split
 from ...trajectories.features import TurnFeatures
 from ...trajectories.models import Action, Run, Turn
+from .shown import Shown
 
 MAX_TEXT = 200_000
 """Characters of a turn's code, and of its output, that the rules read."""
@@ -28,6 +30,7 @@ _HELP = re.compile(r"\.py\b[^\n|;&]{0,200}\s(?:--help|-h|--version)(?=[\s|;&]|$)
 """A script that is asked for its usage: it runs on nothing."""
 _INLINE = re.compile(r"\bpython[\d.]{0,5} (?:-\w+ ){0,2}-c\b")
 _REDIRECT = re.compile(r">\s{0,4}[\w./~$\{\}'\"-]{0,150}$")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
 _IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
 
@@ -51,6 +54,16 @@ class Step:
     """Every script that it starts was only asked for its usage (`--help`)."""
     started: tuple[str, ...] = ()
     """Command lines that start scripts whose text the agent did not write (tools that came with the task)."""
+
+    programs: tuple[str, ...] = ()
+    """Python texts that ran: cells, inline programs and started scripts."""
+    library: tuple[str, ...] = ()
+    """Modules of the run's own that they import."""
+
+    @cached_property
+    def looks(self) -> Shown:
+        """What the printed values are, followed through names and the run's own functions."""
+        return Shown(self.programs, self.library)
 
     @cached_property
     def shown(self) -> str:
@@ -111,6 +124,8 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
     passed = broken = False
     helped = False
     started: list[str] = []
+    programs: list[str] = []
+    library: list[str] = []
     for position, action in enumerate(turn.actions):
         parts = split(action)
         ran = _COMMENT.sub("", "\n".join(_running(parts)))
@@ -120,7 +135,8 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
                 files[name] = f"{files.get(name, '')}\n{part.text}" if part.append else part.text
         shell = "\n".join(part.text for part in parts if part.kind == "shell")
         helped = helped or bool(_HELP.search(shell))
-        used = _COMMENT.sub("", "\n".join(_used(ran, parts, files)))
+        scripts, modules = _used(ran, parts, files)
+        used = _COMMENT.sub("", "\n".join((*scripts, *(_reached(text, ran) for text in modules))))
         attempted += [ran, used]
         good = _passed(action) and (turn.index, position) not in failed
         if action.kind == "execute":
@@ -129,12 +145,16 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
             own.append(ran)
             started += _foreign(shell, files)
             code += [ran, used]
+            programs += [part.text for part in parts if part.kind == "python"]
+            programs += scripts
+            library += modules
             if action.observation is not None:
                 out.append(action.observation.text)
     return Step(
         turn=turn.index, facts=fact, ok=passed, failed=broken, own=clip("\n".join(own)), code=clip("\n".join(code)),
         attempted=clip("\n".join(attempted)), out=clip("\n".join(out)),
         usage_only=helped and not any(_runs_work(action) for action in turn.actions), started=tuple(started),
+        programs=tuple(programs), library=tuple(library),
     )  # fmt: skip
 
 
@@ -176,8 +196,8 @@ def _running(parts: Iterable[Part]) -> list[str]:
     return texts
 
 
-def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> list[str]:
-    """Texts of known files that the code starts as scripts (whole) or imports (without their main part)."""
+def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Texts of known files that the code starts as scripts (whole), and that it imports (without their main part)."""
     parts = list(parts)
     shell = "\n".join(part.text for part in parts if part.kind == "shell")
     started = {PurePosixPath(p).name for p in script_runs(shell)}
@@ -196,11 +216,34 @@ def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> list[str]:
         for module, names in _IMPORT.findall(ran)
         for name in (module or names).split(",")
     }
-    found = []
+    scripts, modules = [], []
     for name, text in files.items():
         if name in started:
-            found.append(text)
+            scripts.append(text)
         elif name.endswith(".py") and name[:-3] in imported:
             main = _MAIN.search(text)
-            found.append(text[: main.start()] if main else text)
-    return found
+            modules.append(text[: main.start()] if main else text)
+    return scripts, modules
+
+
+def _reached(text: str, code: str) -> str:
+    """A module without the functions that neither the code that imports it nor a kept part of it names."""
+    tree = parse(text)
+    if tree is None:
+        return text
+    lines = text.split("\n")
+    kept: list[str] = []
+    waiting: dict[str, str] = {}
+    for node in tree.body:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        source = "\n".join(lines[first - 1 : node.end_lineno])
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting[node.name] = source
+        else:
+            kept.append(source)
+    named = set(_WORD.findall(code)) | {word for source in kept for word in _WORD.findall(source)}
+    while reached := [name for name in waiting if name in named]:
+        for name in reached:
+            kept.append(waiting.pop(name))
+            named.update(_WORD.findall(kept[-1]))
+    return "\n".join(kept)

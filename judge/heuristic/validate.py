@@ -15,27 +15,13 @@ from ..scorecard import Evidence
 from ..scoring import PLACEHOLDER_LIMIT
 from .placeholders import count_placeholders
 from .programs import Step
+from .shown import MEASURES
+from .values import has_box, output_kinds, rows_of_both
 from .view import DELIVERS, DUMMY, MAX_EVIDENCE, SAVES, Finding, View, met, unmet
 
 PLACEHOLDER_CAP = 0.2
 """benchmark.md section 3: S3 of VQA where more than `PLACEHOLDER_LIMIT` of the answers are placeholders."""
 
-_IN_CODE: dict[str, re.Pattern[str]] = {
-    "shape": re.compile(r"\.shape\b|\.size\b|\.ndim\b|get_data_shape|GetSize"),
-    "range": re.compile(r"\.(?:min|max|amin|amax)\(|\b(?:np|torch)\.(?:min|max|amin|amax|ptp)\(|percentile|quantile"),
-    "finite": re.compile(r"isfinite|isnan|isinf"),
-    "labels": re.compile(r"np\.unique\(|torch\.unique\(|bincount\(|value_counts\(|Counter\("),
-    "size": re.compile(r"\.sum\(|count_nonzero\(|\blen\("),
-    "statistics": re.compile(r"\.(?:mean|std|median|var)\(|np\.(?:mean|std|median)\("),
-    "components": re.compile(r"ndi(?:mage)?\.label\(|measure\.label|regionprops|find_objects|connected_components|cc3d"),
-    "geometry": re.compile(r"affine|get_zooms|spacing|aff2axcodes|GetSpacing|GetDirection|GetOrigin"),
-    "view": re.compile(r"savefig\(|imshow\(|imsave\(|overlay|add_patch\(|\.show\(|ImageDraw"),
-    "comparison": re.compile(r"\bdice\b|\biou\b|agree|corrcoef|ssim|psnr|allclose|array_equal", re.IGNORECASE),
-    "scores": re.compile(r"softmax|prob|score|conf\b|confidence|margin|logit", re.IGNORECASE),
-    "quality": re.compile(
-        r"ssim|psnr|lpips|\bsnr\b|\bcnr\b|sigma|noise|residual|edge|sharp|gradient|laplac|resolution|local std|flat|blur|before|after", re.IGNORECASE
-    ),
-}  # fmt: skip
 _IN_OUTPUT: dict[str, re.Pattern[str]] = {
     "shape": re.compile(r"\bshape\b|torch\.Size|\(\d{1,4}, \d{1,4}(?:, \d{1,4})*\)", re.IGNORECASE),
     "range": re.compile(r"\brange\b|\bmin\b[^\n]{0,40}\bmax\b", re.IGNORECASE),
@@ -66,6 +52,11 @@ _PARSES = re.compile(
     r"\b\w*(?:to_|norm|pars|map|extract|match|letter|label|clean|option|choice|postproc)\w*\(", re.IGNORECASE
 )
 _PARSED_SHOWN = re.compile(r"\b(?:label|lab|pred\w*|answer|mapped|parsed|letter|option|choice)\w*\b|->", re.IGNORECASE)
+_LENGTH = re.compile(r"\blen\([^()\n]{0,80}\)")
+_RAW_FIELD = re.compile(r"[\"']raw\w*[\"']\s*:\s*[\"']\s*\w", re.IGNORECASE)
+_LABEL_FIELD = re.compile(
+    r"[\"'](?:predicted_\w+|label|answer|letter|parsed\w*|choice|option)[\"']\s*:\s*[\"']\w", re.IGNORECASE
+)
 _OPENS = re.compile(r"json\.load|read_\w+\(|\bopen\(|\b(?:cat|head|jq)\b")
 _CHECKED = re.compile(r"assert|== ?|\bok\b|exists|expected|pass", re.IGNORECASE)
 
@@ -83,10 +74,13 @@ def kinds_of(step: Step) -> frozenset[str]:
     if not step.out.strip() and "assert" not in step.code:
         return frozenset()
     shown = step.shown
-    found = {kind for kind, pattern in _IN_CODE.items() if pattern.search(shown)}
+    found = {kind for kind, pattern in MEASURES.items() if pattern.search(shown)}
     found |= {kind for kind, pattern in _IN_OUTPUT.items() if pattern.search(step.out)}
     # Parts of a figure, components and label counts are often computed on lines of their own before a print.
-    found |= {kind for kind in ("view", "components", "labels", "comparison") if _IN_CODE[kind].search(step.code)}
+    found |= {kind for kind in ("view", "components", "labels", "comparison") if MEASURES[kind].search(step.code)}
+    # What came out of helper functions, tables and variables, and what the printed values are by themselves.
+    found |= step.looks.kinds() & MEASURES.keys()
+    found |= output_kinds(step.out)
     return frozenset(found)
 
 
@@ -212,7 +206,9 @@ def boxes(view: View) -> Finding:
     for pilot in found:
         step = pilot.step
         if _BOX_WORDS.search(step.code) and (
-            _BOX_VALUES.search(step.out) or ("view" in pilot.kinds and "Rectangle" in step.code)
+            _BOX_VALUES.search(step.out)
+            or (has_box(step.out) and _BOX_WORDS.search("\n".join((step.shown, *step.looks.texts))))
+            or ("view" in pilot.kinds and "Rectangle" in step.code)
         ):
             quote = view.quote(step.turn, _BOX_VALUES, where="out") or view.quote(step.turn, _BOX_WORDS, where="code")
             return met(
@@ -244,7 +240,7 @@ def enhanced(view: View) -> Finding:
             return 1.0
         if (shape and plausible) or (gain and (shape or plausible)):
             return 0.5
-        return 0.2
+        return 0.2 if kinds else 0.0
 
     return _grade(view, level, "shape, range and gain of the enhanced image")
 
@@ -256,7 +252,7 @@ def _gain(pilot: Pilot) -> bool:
     both = _INPUT_SIDE.search(pilot.step.out) and re.search(
         r"\b(?:out\w*|enh\w*|denois\w*|after|sr|pred\w*)\b", pilot.step.out, re.IGNORECASE
     )
-    return bool(both) and "statistics" in pilot.kinds
+    return (bool(both) or rows_of_both(pilot.step.out, _INPUT_SIDE)) and "statistics" in pilot.kinds
 
 
 def synthesized(view: View) -> Finding:
@@ -339,9 +335,17 @@ def _answer_level(view: View) -> Finding:
     raw, parsed = [], []
     for pilot in found:
         step = pilot.step
-        shown = step.shown
+        shown = _LENGTH.sub("", step.shown)
         names = set(_RAW_NAME.findall(step.code))
-        if step.out.strip() and (
+        looks = step.looks.kinds()
+        if step.out.strip() and looks & {"raw", "parsed"}:
+            raw.append(pilot)
+            if looks >= {"raw", "parsed"}:
+                parsed.append(pilot)
+        elif _record(step.out):
+            raw.append(pilot)
+            parsed.append(pilot)
+        elif step.out.strip() and (
             _RAW_SHOWN.search(shown) or any(re.search(rf"\b{re.escape(n)}\b", shown) for n in names)
         ):
             raw.append(pilot)
@@ -372,6 +376,11 @@ def _answer_level(view: View) -> Finding:
             value=0.5,
         )
     return _none(view, found, "raw outputs and parsed answers")
+
+
+def _record(out: str) -> bool:
+    """An answer record that shows a raw output beside a label (a delivered file that was read back)."""
+    return bool(_RAW_FIELD.search(out) and _LABEL_FIELD.search(out))
 
 
 def _placeholder_quote(view: View) -> Evidence | None:

@@ -144,8 +144,22 @@ class View:
         if not step.ok or step.usage_only:
             return False
         if self.learned:
-            return bool(FORWARD.search(step.code)) or step.facts.forward_pass
+            return bool(FORWARD.search(step.code)) or step.facts.forward_pass or self._applies_replacement(step)
         return self._classical(step) or self.runs_tool(step) or bool(self.method_functions & _calls(step.own))
+
+    def _applies_replacement(self, step: Step) -> bool:
+        """A step applies the classical method that made the deliverables after a learned model was given up."""
+        functions, calls = self.replacement
+        return bool(functions & _calls(step.own)) or bool(calls and calls & set(CLASSICAL_CALL.findall(step.own)))
+
+    @cached_property
+    def replacement(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The run's own functions and the library calls of a delivered classical method, in a run that also tried a
+        learned model; empty when a model made the deliverables."""
+        last = self.batches[-1] if self.batches else None
+        if last is None or last.facts.forward_pass or FORWARD.search(last.code) or self.loads(last):
+            return frozenset(), frozenset()
+        return self.method_functions, frozenset(CLASSICAL_CALL.findall(last.code))
 
     def runs_tool(self, step: Step) -> bool:
         """A succeeded step starts a tool that came with the task on an input, with a deliverable as its output."""
