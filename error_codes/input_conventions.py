@@ -109,6 +109,7 @@ _INVERTS = re.compile(
     r"MONOCHROME|invert|(?:255|65535|4095|1|1\.0|max\w{0,3}\(?\)?)\s{0,2}-\s{0,2}[a-z]|bitwise_not|~|\*\s?-1|-\s?1\s?\*|PhotometricInterp|photometric",
     re.I,
 )
+_LENGTHS = frozenset({"mm", "cm", "m", "um", "s", "sec", "ms", "seconds", "px", "pixels", "voxels"})
 _POLARITY = re.compile(r"photometric|polarity|invert", re.IGNORECASE)
 _STORED_AS = re.compile(
     r"\b(units?|photometric\w{0,20}|polarity|inverted|colou?r_?space|channel_?order|rescale_?slope|rescale_?intercept)['\"]?\s{0,2}[:=]\s{0,2}['\"]?([A-Za-z0-9][\w./-]{0,20})",
@@ -223,13 +224,14 @@ def _undecoded(brief: str, shown: str, code: str) -> Iterator[str]:
 def _mixed(output: str, code: str) -> str:
     """A property of how values are stored that differs between inputs, as headers show, and that the code never asks for."""
     found: dict[str, dict[str, int]] = {}
+    code = "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("print("))
     for line in output[:MAX_TEXT].splitlines():
         for key, value in _STORED_AS.findall(line[:2_000]):
             counts = found.setdefault(key.lower(), {})
             counts[value] = counts.get(value, 0) + 1
     for key, counts in found.items():
         asked = re.compile(rf"{re.escape(key[:6])}|{'|'.join(map(re.escape, counts))}", re.IGNORECASE)
-        if not 2 <= len(counts) <= 4 or sum(counts.values()) < 3 or asked.search(code):
+        if not 2 <= len(counts) <= 4 or sum(counts.values()) < 4 or set(counts) & _LENGTHS or asked.search(code):
             continue
         if (_INVERTS if _POLARITY.match(key) else _PER_IMAGE).search(code) or _DECODES.search(code):
             continue

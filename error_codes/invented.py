@@ -254,8 +254,10 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
         known: str | None = None
         for place, unit in enumerate(prose):
             source, authority, excluded = _ascribed(unit)
-            if not (source or authority) and _STANDARD.search(unit) and _DELIVERED.search(unit):
-                authority = True
+            if not (source or authority) and any(_standards(unit)):
+                authority = (
+                    _DELIVERED.search(unit) is not None or re.search(_OBLIGATION, unit, re.IGNORECASE) is not None
+                )
             if not (source or authority) or _HEDGED.search(unit):
                 continue
             looked_up += 1
@@ -310,15 +312,20 @@ def _standard_claim(unit: str, known: str, code: str) -> str | None:
     """A standard by its initials that demands something of the outputs, that nothing shown names, and that names a part of the code."""
     if not (_DELIVERED.search(unit) or re.search(_OBLIGATION, unit, re.IGNORECASE)):
         return None
-    for match in _STANDARD.finditer(unit):
-        name = match[1] or match[2]
-        if name.lower() in _COMMON_NAMES | _TECHNICAL or re.search(
-            rf"(?<![A-Za-z]){name}(?![A-Za-z])", known, re.IGNORECASE
-        ):
+    for name in _standards(unit):
+        if re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", known, re.IGNORECASE):
             continue
         if re.search(rf"(?<![A-Za-z]){name}(?![a-z])|(?<![A-Za-z]){name.lower()}(?=_|\b)", _code_only(code)):
             return str(name)
     return None
+
+
+def _standards(unit: str) -> Iterator[str]:
+    """Initials in a sentence that demand something or are to be met, those of formats, measures and methods left out."""
+    for match in _STANDARD.finditer(unit):
+        name = str(match[1] or match[2])
+        if name.lower() not in _COMMON_NAMES | _TECHNICAL:
+            yield name
 
 
 def _code_only(code: str) -> str:

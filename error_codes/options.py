@@ -114,9 +114,10 @@ _REFUSED = re.compile(
 )
 _CLASS_SHOWN = re.compile(r"^\s{0,8}class (\w{2,60})\(", re.MULTILINE)
 _SET_ON_MODEL = re.compile(
-    r"^\s{0,24}(?:self\.)?((?:net|model|m|unet|cnn|network|predictor|generator|encoder|\w{1,20}_net|\w{1,20}_model)\w{0,3})\.([a-z]\w{2,40}) ?=(?!=)",
+    r"^\s{0,24}(?:self\.)?(?:(?:net|model|unet|cnn|network|predictor|generator|denoiser|segmenter|detector|m)\d?|\w{1,20}_(?:net|model))\.([a-z]\w{2,40}) ?=(?!=)\s?[\w.\[\]'\"-]{1,60}\s{0,40}(?:#[^\n]{0,200})?$",
     re.MULTILINE,
 )
+"""A plain value, no layer, set on a network."""
 _TORCH_OWN = frozenset(
     [
         "training",
@@ -158,7 +159,7 @@ def option_kept_up(ctx: CodeContext) -> Iterable[Finding]:
     bare = _without_prints(code)
     candidates = list(refused)
     if _CLASS_SHOWN.search(shown):
-        candidates += [m[2] for m in _SET_ON_MODEL.finditer(bare) if m[2] not in _TORCH_OWN]
+        candidates += [m[1] for m in _SET_ON_MODEL.finditer(bare) if m[1] not in _TORCH_OWN]
     for name in dict.fromkeys(candidates):
         kept = re.search(rf"\.{name} ?=(?!=)|\bsetattr\([^,\n]{{1,60}},\s?['\"]{name}['\"]", bare)
         if name in refused:

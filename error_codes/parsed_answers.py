@@ -27,8 +27,9 @@ _DENIED = re.compile(
 )
 _NEGATIVE = re.compile(r"^(?:no|none|not|non|absent|absence|without|negative|normal|healthy|neither)\b", re.IGNORECASE)
 _STATED = re.compile(
-    r"(?:\b(?:final |correct |best )?(?:answer|option|choice)(?: is|:)?\s{0,2}[:=]?\s{0,2}\(?|^\s{0,3}\()([A-H])\b(?=\s{0,2}(?:[).:,]|$))"
+    r"(?:\b(?i:(?:final |correct |best )?(?:answer(?: is)?|(?:option|choice) is))\s{0,2}[:=]?\s{0,2}\(?|^\s{0,3}\()([A-H])\b(?=\s{0,2}(?:[).:,]|$))"
 )
+_SHUFFLED = re.compile(r"shuffl|permut|\bperm\b|reorder|rotate_options|\binverse\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"^\s{0,3}A (?=[a-z])")
 SHARE = 0.1
 """Share of the answers from which contradictions are no slip of one odd sentence; at least two."""
@@ -51,9 +52,10 @@ def answer_against_output(ctx: CodeContext) -> Iterable[Finding]:
     if ctx.run.track not in ("vqa", "classification"):
         return
     delivered = _delivered(ctx)
+    letters = _SHUFFLED.search(ctx.pipeline_code[:400_000]) is None  # else a letter is another option's in the prompt
     for turn, answers in ((ctx.final_write, delivered), *((t, _logged(ctx, t)) for t in ctx.after_write)):
-        known = {a.text.lower() for a in answers if a.text}
-        odd = [(a, why) for a in answers if (why := against(a, known))]
+        known = {a.text.lower() for a in answers if a.text} | _vocabulary(ctx)
+        odd = [(a, why) for a in answers if (why := against(a, known, letters))]
         if len(odd) >= max(2, SHARE * len(answers)):
             first, why = odd[0]
             looked = tuple(t for t in ctx.after_write if ctx.feature(t).has("reads_outputs", "checks_outputs"))
@@ -66,12 +68,12 @@ def answer_against_output(ctx: CodeContext) -> Iterable[Finding]:
             return
 
 
-def against(answer: Answer, known: Iterable[str]) -> str | None:
+def against(answer: Answer, known: Iterable[str], letters: bool = True) -> str | None:
     """How the words contradict the answer parsed from them; None where they do not."""
     raw, text = answer.raw[:MAX_RAW], answer.text.lower().strip(" .")
-    stated = _STATED.search(raw)
-    if stated and len(answer.label) == 1 and answer.label.isalpha():
-        return "states another letter" if stated[1] != answer.label.upper() else None
+    stated = next(reversed(_STATED.findall(raw)), None)
+    if stated and letters and len(answer.label) == 1 and answer.label.isalpha():
+        return "states another letter" if stated != answer.label.upper() else None
     if len(text) < 3 or len(raw.split()) <= len(text.split()) + 1:
         return None
     said = mentions(text, raw)

@@ -11,6 +11,7 @@ from ambjudge.error_codes.registry import MODULES, detectors
 sys.path.insert(0, str(Path(__file__).parent))
 from e1_cases import MORE
 from e1_tried import TRIED
+from third_cases import THIRD
 from tiny_runs import SUBMIT, facts, say, submit
 
 LOAD = "import torch\nnet = torch.load('/data/public/models/net.pt')\n"
@@ -879,7 +880,7 @@ TABLE = {
     ],
 }  # fmt: skip
 
-for _name, _rows in (*MORE.items(), *TRIED.items()):
+for _name, _rows in (*MORE.items(), *TRIED.items(), *THIRD.items()):
     TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
 
 

@@ -47,7 +47,7 @@ def messages_of(turns):
     return out
 
 
-def write_run(folder, turns, *, track="segmentation", task="kidney-seg-task", extra="", plan=None, brief=None, report=None):
+def write_run(folder, turns, *, track="segmentation", task="kidney-seg-task", extra="", plan=None, brief=None, report=None, cases=()):
     process = Path(folder) / "process"
     process.mkdir(parents=True)
     prompt = brief if brief is not None else BRIEF.format(track=track, cases=8, extra=extra)
@@ -61,6 +61,9 @@ def write_run(folder, turns, *, track="segmentation", task="kidney-seg-task", ex
     if plan is not None:
         (Path(folder) / "outputs" / "plan").mkdir(parents=True)
         (Path(folder) / "outputs" / "plan" / "plan.md").write_text(plan, encoding="utf-8")
+    for case in cases:
+        (Path(folder) / "outputs" / "agents_outputs" / case).mkdir(parents=True)
+        (Path(folder) / "outputs" / "agents_outputs" / case / "organ.nii.gz").write_bytes(b"")
     return load_run(folder)
 
 
