@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import comb
 from statistics import median
 
 from .case_tables import Row, columns, cross_counts, joined, outliers, rows_of
@@ -230,7 +231,7 @@ def _elsewhere(part: Mapping[str, Mapping[str, int]], odd: tuple[str, str, int])
 
 
 def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
-    """Case -> group, from tables of inputs whenever they were printed: columns with few values, and numbers in two clusters."""
+    """Case -> group (never by `labels`), from tables of inputs whenever they were printed: columns with few values, and numbers in two clusters."""
     found: list[dict[str, str]] = []
     for turn in range(1, ctx.last):
         table = rows_of(ctx.run, turn)
@@ -278,6 +279,44 @@ def _labels_given(table: Sequence[Row], labels: Sequence[str]) -> dict[str, str]
         if first or len(set(found)) == 1:
             given[row.case] = first[0] if first else found[0]
     return given
+
+
+@detector("subgroup_nothing_found", code="E3", stage="S4", independence="from_trace")
+def subgroup_nothing_found(ctx: CodeContext) -> Iterable[Finding]:
+    """Nothing was found in any case of one group (orientation, scanner, size, polarity), in most others something was."""
+    if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or owns_up(ctx):
+        return
+    groups = _groups(ctx, ())
+    for turn in _late(ctx) if groups else ():
+        table = rows_of(ctx.run, turn)
+        for (name, place), counts in columns(table).items():
+            if (
+                place
+                or not counts_things(name)
+                or len(counts) < 8
+                or any(v != int(v) or v < 0 for v in counts.values())
+            ):
+                continue
+            for group in groups:
+                odd = barren_group(group, counts)
+                if odd and not looked_into(ctx, odd[1], turn):
+                    why = f"Nothing was found in any of the {len(odd[1])} cases of group {odd[0]}, in most others something was, and no execution looked into one."
+                    yield Finding(tuple(sorted({turn, ctx.last})), why, 0.7)
+                    return
+
+
+def barren_group(group: Mapping[str, str], counts: Mapping[str, float]) -> tuple[str, list[str]] | None:
+    """The group of at least three cases that hold nothing, and its cases, where chance is no explanation (p < 0.01)."""
+    shared = {case: counts[case] for case in group if case in counts}
+    empty = sum(1 for value in shared.values() if value == 0)
+    for name in dict.fromkeys(group.values()):
+        members = [case for case in shared if group[case] == name]
+        rest = len(shared) - len(members)
+        if len(members) < 3 or rest < 4 or any(shared[case] for case in members):
+            continue
+        if (empty - len(members)) * 3 <= rest and comb(empty, len(members)) < 0.01 * comb(len(shared), len(members)):
+            return name, members
+    return None
 
 
 def _crossed(group: Mapping[str, str], given: Mapping[str, str]) -> dict[str, dict[str, int]]:

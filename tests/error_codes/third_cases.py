@@ -159,7 +159,27 @@ UNSEEN = [
     ("nothing-bad", [say("All.", MASKS, "done"), ONE, SUBMIT], "S4 S5 S5", 0, {"cases": IDS, "known": facts()}),
 ]  # fmt: skip
 
+DET = {"track": "detection", "task": "cell-det-task", "extra": "Some images hold no cell."}
+
+
+def boxed(header, count, more=(), words="Submitting."):
+    head = "\n".join(f"slide_{i:02d} {header(i)}" for i in range(1, 13))
+    log = "\n".join(f"slide_{i:02d} boxes {count(i)}" for i in range(1, 13))
+    code = "import json, torch\nnet = torch.load('/data/public/models/net.pt')\nfor s in ids:\n    b = net(read(s))\n    json.dump({'boxes': b}, open(f'/workspace/agents_outputs/{s}/prediction.json', 'w'))\n    print(s, 'boxes', len(b))\n"
+    return [say("Inputs.", "for s in slides: print(s, meta(s))", head), say("Run.", code, log), *more, submit(words)]
+
+
+BARREN = [
+    ("bit-depth", boxed(lambda i: "8 bit" if i > 4 else "16 bit", lambda i: 0 if i <= 4 else i), "S1 S4 S5", 1, DET),
+    ("orientation", boxed(lambda i: "(L,P,S)" if i in (2, 5, 9) else "(R,A,S)", lambda i: 0 if i in (2, 5, 9) else 3 + i % 2), "S1 S4 S5", 1, DET),
+    ("stain-meta-later", [*boxed(lambda i: "ok", lambda i: 0 if i <= 3 else i)[:2], say("Meta.", "cat meta.csv", "\n".join(f"slide_{i:02d},{'PAS' if i <= 3 else 'HE'},x40" for i in range(1, 13)), language="bash"), SUBMIT], "S1 S4 S5 S5", 1, DET),
+    ("dim-cluster", boxed(lambda i: f"mean {12 + i if i <= 4 else 120 + i}", lambda i: 0 if i <= 4 else i), "S1 S4 S5", 1, DET),
+    ("spread-empties", boxed(lambda i: "8 bit" if i > 4 else "16 bit", lambda i: 0 if i % 3 == 0 else i), "S1 S4 S5", 0, DET),
+    ("looked-into", boxed(lambda i: "8 bit" if i > 4 else "16 bit", lambda i: 0 if i <= 4 else i, [say("Why none?", "show(net(read('slide_02')), read('slide_02'))", "max 0.02")]), "S1 S4 S5 S5", 0, DET),
+]  # fmt: skip
+
 THIRD = {
+    "subgroup_nothing_found": BARREN,
     "answer_against_output": ANSWERS,
     "subgroup_one_answer": GROUPS,
     "stored_values_taken_as_they_are": STORED,
