@@ -47,6 +47,11 @@ _VERDICT = re.compile(
 _NUMBERED = re.compile(r"(?:^|\s)\(?[1-9a-h][.)]\s+")
 _REMARKED = re.compile(r"(?:^|[,;])\s{0,4}[\w+./-]{2,40}(?: [\w+./-]{1,40}){0,4} \([^()\n]{4,200}\)")
 """A name with a remark in brackets, between commas: "U-Net (chosen), atlas (no registration tool here)"."""
+_OVER = re.compile(
+    r"\b(?:over|rather than|instead of|not|versus|vs\.?|against) (?:an? |the |plain |simple )?(?!the\b|all\b|each\b|every\b|\d)[A-Za-z][\w+./-]*(?: [\w+./-]+){0,3} ?(?::|\(|[,-]? (?:because|since|as|which)\b)(?! see\b)[^;)\n]{6,160}",
+    re.IGNORECASE,
+)
+"""A candidate that is set aside with a reason within a sentence."""
 _ITEM = re.compile(r"^\s{0,16}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
 _TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
 _REASON = re.compile(
@@ -81,12 +86,25 @@ def candidates(text: str) -> tuple[str, ...]:
     for section in _sections(text.split("\n")):
         if len(section) > len(best):
             best = section
+    for line in text.split("\n"):
+        refused = _refused(line[:2_000])
+        if len(refused) >= 2 and len(refused) + 1 > len(best):
+            best = refused
     reasoned = "\n".join(line for line in text.split("\n") if _REASON.search(line))
     for pattern in (WEIGHTS, FAMILIES):
         distinct = tuple(dict.fromkeys(m.lower() for m in pattern.findall(reasoned)))
         if len(distinct) > len(best):
             best = distinct
     return best
+
+
+def _refused(line: str) -> tuple[str, ...]:
+    """What one sentence chooses and sets aside, each with its reason: "net.pt (over an atlas: no tool; over X: brittle)"."""
+    found = tuple(dict.fromkeys(m.group().strip(" ,;(") for m in _OVER.finditer(line)))
+    if len(found) < 2:
+        return ()
+    before = line[: line.find(found[0])]
+    return (before.strip(" ,;(")[-80:], *found) if method_names(before) else found
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:

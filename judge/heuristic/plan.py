@@ -22,6 +22,10 @@ OUTPUT = re.compile(
     r"outputs?\b|\bsaved?\b|\bwrit(?:e|ten)\b|export|\w\.(?:json|csv|npy|txt|nii(?:\.gz)?)\b|agents?_outputs",
     re.IGNORECASE,
 )
+_GRID = re.compile(
+    r"z-?score|canonical|\bRAS\b|\bLPS\b|native (?:grid|space)|label ?[=>]|window|transpos|\baxis\b|back to|tiles?\b|mirror|averag",
+    re.IGNORECASE,
+)
 _BOX_DRAWN = re.compile(
     r"FancyBboxPatch|bbox ?= ?(?:dict|\{)|Rectangle\(|add_patch|Digraph|graphviz|node\[|\.node\(|rounded_rectangle|\.rectangle\(|shape ?= ?[\"']?box|flowchart|graph (?:LR|TD|TB)|boxstyle",
     re.IGNORECASE,
@@ -48,6 +52,7 @@ def plan_pipeline(view: View) -> Finding:
         len(STEP.findall(view.plan)) >= 2
         or len(_ARROW.findall(view.plan)) >= 2
         or len(_COMPUTE.findall(view.plan)) >= 3
+        or _chain(view.plan)
     )
     parts = {"input": bool(_INPUT.search(view.plan)), "steps": steps, "output": bool(OUTPUT.search(view.plan))}
     present = [name for name, there in parts.items() if there]
@@ -58,6 +63,16 @@ def plan_pipeline(view: View) -> Finding:
         )
     missing = [name for name, there in parts.items() if not there] + ([] if names else ["model or method"])
     return unmet(f"The plan gives no pipeline to follow: {', '.join(missing)} not found.", view.plan_quote(r"\w"))
+
+
+def _chain(text: str) -> bool:
+    """One sentence of at least four clauses between commas or semicolons, three of which say what is done to the data."""
+    for line in text.split("\n"):
+        clauses = [c for c in re.split(r"[;,]\s", line[:2_000]) if c.strip()]
+        doing = [c for c in clauses if _INPUT.search(c) or _COMPUTE.search(c) or _GRID.search(c) or OUTPUT.search(c)]
+        if len(clauses) >= 4 and len(doing) >= 3:
+            return True
+    return False
 
 
 def three_candidates(view: View) -> Finding:

@@ -192,8 +192,22 @@ def _running(parts: Iterable[Part]) -> list[str]:
         text = part.text
         for file in written:
             text = text.replace(file, "")
+        if written and part.kind == "python":
+            text = _without_strings(text, frozenset(written))
         texts.append(text)
     return texts
+
+
+def _without_strings(text: str, values: frozenset[str]) -> str:
+    """Code without the string literals of these values; escapes keep a literal from standing in it as it is written."""
+    tree = parse(text)
+    if tree is None:
+        return text
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in values and (found := ast.get_source_segment(text, node)):
+            text = text.replace(found, "''")
+            return _without_strings(text, values)
+    return text
 
 
 def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> tuple[list[str], list[str]]:

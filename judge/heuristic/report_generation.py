@@ -10,6 +10,7 @@ from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
 from .programs import Step
 from .validate import pilots
+from .values import same_files_twice
 from .view import FORWARD, LOADS, SAVES, Finding, Pattern, View, met, unmet
 
 _ENTRY = re.compile(
@@ -70,6 +71,19 @@ _ALL_USED = re.compile(
     r"assert[^\n]{0,120}len\([^\n]{0,80}==[^\n]{0,120}len\(|\b(?:used|loaded|processed|encoded|fed)\b[^\n]{0,30}\b(\d+)\s*(?:/|of)\s*\1\b|\b(\d+)\s*(?:/|of)\s*\2\s+(?:images|views)|\ball \d+ (?:manifest )?images (?:used|loaded|fed)|images? used:? ?\d+ (?:of|/|expected|listed|manifest)|n_images\D{1,4}\d+\D{1,12}used\D{1,4}\d+|used_images",
     re.IGNORECASE,
 )
+_FILE_LIST = re.compile(r"\[\s*['\"][^\]\n]{1,200}\.\w{3,4}['\"]")
+_USED_EQUALS = re.compile(
+    r"\b\w*(?:used|loaded|fed|opened)\w*\)?\s*==|==\s*\w{0,10}\(?\w*(?:used|loaded|fed|opened)\w*|len\(\w*(?:image|view|film)\w*\)\s*==\s*len\(",
+    re.IGNORECASE,
+)
+_OPENED = re.compile(
+    r"\b(\w+) ?= ?\[[^\n]{0,200}?(?:Image\.open|imread|dcmread|ReadImage|np\.load|\b(?:load|read|open|prep)\w*)\([^\n]{0,200}? for \w+ in ([^\n]{1,120}?)\]\s*(?:$|\n|;)"
+)
+_OPENED_IN_LOOP = re.compile(
+    r"\bfor \w+ in ([^\n:]{1,120}):[^\n]*\n(?:[^\n]*\n){0,6}?[ \t]*(\w+)\.append\([^\n]{0,160}?(?:Image\.open|imread|dcmread|ReadImage|np\.load|\b(?:load|read|open|prep)\w*)\("
+)
+_PART = re.compile(r"\[\s*(?:\d+|:\s*\d+|-\d+:?)\s*\]?$|\[:\s*\d+\]|\bif\b|islice")
+"""Only a part of a list is gone through."""
 _STAND_IN = re.compile(r"\b(?:mock|dummy|placeholder|stub|fake|template)\w*\b", re.IGNORECASE)
 
 
@@ -381,13 +395,29 @@ def images_used(view: View) -> Finding:
             _ALL_USED.search(step.out)
             or _ALL_USED.search(step.shown)
             or re.search(r"assert len\([^\n]{0,120}images", step.code)
+            or _used_as_listed(step)
         ):
             return met(
                 view,
                 "All listed images of the pilot were confirmed used.",
-                view.quote(step.turn, _ALL_USED, r"assert len\(", r"images", where="out code"),
+                view.quote(step.turn, _ALL_USED, _FILE_LIST, r"\d+ (?:images|views|films)", where="out")
+                or view.quote(step.turn, _ALL_USED, r"assert len\(", r"images|views", where="code out"),
             )
     return unmet("No execution confirms that all listed images of the pilot went into its report.")
+
+
+def _used_as_listed(step: Step) -> bool:
+    """The images that went in are shown to be those listed: two equal lists of files, a comparison that came out true,
+    or the number of images that were opened one by one from the list and given to the model."""
+    if any(same_files_twice(line) for line in step.out.split("\n")):
+        return True
+    texts = "\n".join((step.shown, *step.looks.texts))
+    if _USED_EQUALS.search(texts) and re.search(r"\bTrue\b", step.out) and not re.search(r"\bFalse\b", step.out):
+        return True
+    opened = {name for name, over in _OPENED.findall(step.code) if not _PART.search(over)}
+    opened |= {name for over, name in _OPENED_IN_LOOP.findall(step.code) if not _PART.search(over)}
+    counted = {name for name in opened if re.search(rf"\blen\({re.escape(name)}\)", texts)}
+    return any(re.search(rf"\.?\b(?!len\b)\w+\({re.escape(name)}\s*[,)]", step.code) for name in counted)
 
 
 def pilot_rerun(view: View) -> Finding:

@@ -22,6 +22,14 @@ _IMAGE_READ = re.compile(
     r"nib(?:abel)?\.load\(|Image\.open\(|imread\(|np\.load\(|dcmread\(|ReadImage\(|h5py\.File\(|LoadImage|read_image\(|load_volume|load_image"
 )
 _SHELL_LOOK = re.compile(r"\b(?:file|identify|nib-ls|fslinfo|fslhd|c3d|mrinfo|gdcminfo|dcmdump|exiftool)\b[ \t]+\S")
+_SIDE_CAR_SIZE = re.compile(
+    r"[\"']?\b(?:rows|columns|width|height|shape|size|dims?|matrix)[\"']?\s*[:=]\s*[\[(]?\s*\d{2,5}\b", re.IGNORECASE
+)
+_SIDE_CAR_FORM = re.compile(
+    r"[\"']?\b(?:photometric\w*|bits\w*|dtype|mode|spacing\w*|pixel_?spacing\w*|voxel_?(?:size|spacing)\w*|zooms|orientation|rescale_?\w+|slope|intercept)[\"']?\s*[:=]\s*[\[(\"']?\s*[-\w.]+",
+    re.IGNORECASE,
+)
+"""Fields of a file beside the image (info.json, a header dump) that give its size, and its type, scale or spacing."""
 _DIMENSIONS = re.compile(r"\d{2,5}\s*(?:,|x|×|X)\s*\d{1,5}|\b\d{2,5}\b")
 _TUPLE = re.compile(r"[\[(]\d{1,5}, ?\d{1,5}(?:, ?\d{1,5}){0,2}[\])]|\b\d{2,5} ?[x×] ?\d{2,5}\b")
 _FORM_SEEN = re.compile(
@@ -85,6 +93,8 @@ def inputs_checked_untrained(view: View) -> Finding:
 
 def _looks_at_inputs(step: Step) -> bool:
     shown = step.shown
+    if _SIDE_CAR_SIZE.search(step.out) and _SIDE_CAR_FORM.search(step.out) and not FORWARD.search(step.code):
+        return True
     if _SHELL_LOOK.search(step.own) and re.search(r"\d+ ?x ?\d+|image data|dim\d", step.out):
         return True
     if not (_SHAPE.search(shown) and _FORM.search(shown) and _IMAGE_READ.search(step.code)):
@@ -128,6 +138,8 @@ def _input_names(code: str) -> set[str]:
 
 def _look_quote(view: View, step: Step) -> Evidence | None:
     return (
+        view.quote(step.turn, _SIDE_CAR_SIZE, where="out") if _SIDE_CAR_FORM.search(step.out) and not _SHAPE.search(step.shown) else None
+    ) or (
         view.quote(step.turn, r"\(\d+, ?\d+[^)]*\).*(?:int|float|RGB|\bL\b|min|max|range)|\d+ x \d+", r"\(\d+, ?\d+", _DIMENSIONS, where="out")
         or view.quote(step.turn, _SHAPE, where="code")
     )  # fmt: skip

@@ -279,14 +279,14 @@ class Shown:
         if name in _KEEPS:
             cut = name == "strip" and bool(node.args) and "raw" in held
             return held | given | ({"parsed"} if cut else NONE)
+        if name in _PASSES:
+            return given
         if (held | given) & {"raw", "parsed"}:
             # A letter that is looked up by the answer, a piece that is cut from it, a match in it.
             kept = held if name in _CUTS - {"group"} else NONE
             return (kept - {"raw"}) | {"parsed"}
         if name in _RAW_CALLS and not _library(receiver):
             return frozenset({"raw"})
-        if name in _PASSES:
-            return given
         if name in ("group", "get"):
             return held
         return NONE

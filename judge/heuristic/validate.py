@@ -338,13 +338,11 @@ def _answer_level(view: View) -> Finding:
         shown = _LENGTH.sub("", step.shown)
         names = set(_RAW_NAME.findall(step.code))
         looks = step.looks.kinds()
-        if step.out.strip() and looks & {"raw", "parsed"}:
-            raw.append(pilot)
-            if looks >= {"raw", "parsed"}:
-                parsed.append(pilot)
-        elif _record(step.out):
+        if step.out.strip() and (looks >= {"raw", "parsed"} or _record(step.out)):
             raw.append(pilot)
             parsed.append(pilot)
+        elif step.out.strip() and looks & {"raw", "parsed"}:
+            raw.append(pilot)
         elif step.out.strip() and (
             _RAW_SHOWN.search(shown) or any(re.search(rf"\b{re.escape(n)}\b", shown) for n in names)
         ):

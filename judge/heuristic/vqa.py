@@ -7,6 +7,7 @@ import re
 from ..scorecard import Evidence
 from .names import WEIGHTS, model_names
 from .plan import NO_PLAN
+from .programs import Step
 from .setup import model_works, weights_obtained
 from .view import LOADS, Finding, View, met, unmet
 
@@ -22,7 +23,28 @@ _SCHEMA = re.compile(
     r"[\"'](?:question|options|choices|question_id|image_files?|answer_type|answer)[\"']\s*:|^[ \t]*(?:question|options)\b",
     re.IGNORECASE,
 )
+_FIELD = re.compile(
+    r"\[['\"](?:question|options|choices)['\"]\]|\.get\(['\"](?:question|options|choices)['\"]|\.(?:question|options|choices)\b"
+)
+_JQ = re.compile(r"\bjq\b[^\n]{0,80}\.(?:question|options|choices)\b")
+_ASKS = re.compile(
+    r"\b(?:what|which|where|is|are|how|does|do|can|who|why)\b[^\n]{0,200}\?|\w{3,}[^\n]{3,200}\?(?:\s|$|['\"|])",
+    re.IGNORECASE,
+)
+_CHOICES = re.compile(
+    r"\bA ?[=:.)] ?\w[^\n]{0,120}\bB ?[=:.)] ?\w|\[\s*['\"][^\]\n]{1,80}['\"]\s*,\s*['\"][^\]\n]{1,80}['\"]",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(r"[\"'](?:question|options|question_id|choices)[\"']|\bquestions?\b", re.IGNORECASE)
+
+
+def _record_shown(step: Step) -> bool:
+    """Question texts or options are printed through the fields of a record, whether or not the output names the fields."""
+    if not step.ok or not step.out.strip():
+        return False
+    printed = "\n".join((step.shown, *step.looks.texts)) if step.programs else step.shown
+    jq = _JQ.search(step.own)
+    return bool((_FIELD.search(printed) or jq) and (_ASKS.search(step.out) or _CHOICES.search(step.out)))
 
 
 def runnable_model(view: View) -> Finding:
@@ -51,7 +73,10 @@ def runnable_model(view: View) -> Finding:
 
 def schema_understood(view: View) -> Finding:
     """S1c of VQA: question records were printed, and their fields are used in the plan or in code."""
-    seen = next((s for s in view.steps if s.ok and s.turn <= view.boundary and _SCHEMA.search(s.out)), None)
+    seen = next(
+        (s for s in view.steps if s.ok and s.turn <= view.boundary and (_SCHEMA.search(s.out) or _record_shown(s))),
+        None,
+    )
     if seen is None:
         return unmet("No execution before the full run shows a question record or its fields.")
     fields = re.compile(
@@ -61,12 +86,12 @@ def schema_understood(view: View) -> Finding:
     if used is None and not any(fields.search(s.code) for s in view.steps if s.turn > seen.turn):
         return unmet(
             "Question records were printed, but neither plan nor code uses their fields.",
-            view.quote(seen.turn, _SCHEMA, where="out"),
+            view.quote(seen.turn, _SCHEMA, _ASKS, _CHOICES, where="out"),
         )
     return met(
         view,
         "Question records were printed and their fields are used.",
-        view.quote(seen.turn, _SCHEMA, where="out"),
+        view.quote(seen.turn, _SCHEMA, _ASKS, _CHOICES, where="out"),
         used,
     )
 
@@ -93,11 +118,11 @@ def dataset_ready(view: View) -> Finding:
     """S2a of VQA: questions (and images) were read in a succeeded execution."""
     for step in view.steps:
         read = re.search(r"question|\.jsonl?\b|load_dataset|parquet", step.code)
-        if step.ok and read and _QUESTION.search(step.out):
+        if step.ok and read and (_QUESTION.search(step.out) or _record_shown(step)):
             return met(
                 view,
                 "Questions were read where they lie.",
-                view.quote(step.turn, _QUESTION, where="out"),
+                view.quote(step.turn, _QUESTION, _ASKS, _CHOICES, where="out"),
                 _image_seen(view, step.turn),
             )
     return unmet("No succeeded execution shows questions that were read.")
