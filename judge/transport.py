@@ -68,6 +68,10 @@ def litellm() -> Any:
     """The module, imported and silenced once."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves it behind. And pydantic
+    # speaks of litellm's own types, whose silencing in one thread another thread may undo.
+    warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
+    warnings.filterwarnings("ignore", r".* using the `ReadOnly` qualifier", UserWarning)
     try:
         import litellm as module
     except ImportError as error:
@@ -77,8 +81,6 @@ def litellm() -> Any:
     module.drop_params = False
     # aiohttp sessions of litellm outlive the event loop they belong to; httpx clients do no harm there.
     module.disable_aiohttp_transport = True
-    # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves it behind.
-    warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return module
