@@ -245,7 +245,9 @@ BAD_OPTIONS = [
 @pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
 def test_options_of_a_model_that_make_no_sense_ask_nobody(out, judge_server, options: list[str], message: str) -> None:
     base = [] if "--api-base" in options else ["--api-base", judge_server.url]
-    code, text, err = out("score", ROOT / "examples" / "codes", "--judge", "openai/good", *base, *options)
+    code, text, err = out(
+        "score", ROOT / "examples" / "codes", "--judge", "openai/good", "--store", "none", *base, *options
+    )
     assert (code, text) == (2, "")
     assert message in err
     assert "secret" not in err
