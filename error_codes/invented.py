@@ -255,9 +255,8 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
         for place, unit in enumerate(prose):
             source, authority, excluded = _ascribed(unit)
             if not (source or authority) and any(_standards(unit)):
-                authority = (
-                    _DELIVERED.search(unit) is not None or re.search(_OBLIGATION, unit, re.IGNORECASE) is not None
-                )
+                known = known_before(ctx, turn.index) if known is None else known
+                authority = any(not _holds(known, name) for name in _standards(unit))
             if not (source or authority) or _HEDGED.search(unit):
                 continue
             looked_up += 1
@@ -313,11 +312,15 @@ def _standard_claim(unit: str, known: str, code: str) -> str | None:
     if not (_DELIVERED.search(unit) or re.search(_OBLIGATION, unit, re.IGNORECASE)):
         return None
     for name in _standards(unit):
-        if re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", known, re.IGNORECASE):
+        if _holds(known, name):
             continue
         if re.search(rf"(?<![A-Za-z]){name}(?![a-z])|(?<![A-Za-z]){name.lower()}(?=_|\b)", _code_only(code)):
             return str(name)
     return None
+
+
+def _holds(text: str, name: str) -> bool:
+    return re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", text, re.IGNORECASE) is not None
 
 
 def _standards(unit: str) -> Iterator[str]:

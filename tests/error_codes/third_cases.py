@@ -42,6 +42,10 @@ ANSWERS = [
     ("negated-others-only", asked(), S, 0, answers(*FINE, ("B", "pneumonia", "No fracture and no effusion; pneumonia is seen."), ("C", "fracture", "Without effusion, a fracture is shown."))),
     ("negative-option", asked(), S, 0, answers(*FINE, ("D", "no lesion", "There is no lesion."), ("D", "normal", "Not pneumonia, not fracture: this is normal."), ("B", "no", "No, the effusion is absent."))),
     ("log-pairs", [*asked("\n".join(f"q_{i} | fracture | the image shows pneumonia without fracture" for i in range(1, 7)))[:2], say("All.", WRITE + "# {'options': ['fracture', 'pneumonia']}", "options: {'A': 'fracture', 'B': 'pneumonia'}\n" + "\n".join(f"q_{i} | fracture | the image shows pneumonia without fracture" for i in range(1, 7))), DONE, SUBMIT], S, 1, VQA),
+    ("shuffled-options", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    perm = rng.permutation(4)\n    raw ="), "ok"), DONE, SUBMIT], S, 0, answers(*FINE, ("A", "effusion", "Answer: C"), ("B", "pneumonia", "Answer: D"))),
+    ("reasoning-then-answer", asked(), S, 0, answers(*FINE, ("C", "fracture", "Option A is not effusion as there is no effusion. Answer: C"), ("B", "pneumonia", "The answer is not A. The answer is B"))),
+    ("one-slip", asked(), S, 0, answers(*FINE, *FINE, ("C", "fracture", "Pneumonia is present, fracture is ruled out."))),
+    ("nor-lists", asked(), S, 1, answers(*FINE, ("C", "fracture", "Neither effusion nor fracture; the film has pneumonia."), ("A", "effusion", "Fracture of a rib and no pleural effusion."))),
     ("owned", asked(words="Submitting. Limitation: negated findings were parsed as answers in a few cases, these may be wrong."), S, 0, answers(*FINE, ("C", "fracture", "Pneumonia is present, fracture is ruled out."), ("A", "effusion", "I see pneumonia; effusion is absent."))),
 ]  # fmt: skip
 
@@ -113,6 +117,9 @@ REQUIRED = [
     ("per-iec", standard("Per IEC the result must be clipped at 25 SUV.", "IEC_MAX = 25.0\n" + STANDARD_CODE.format("1").replace("gaussian(y, 1)", "np.minimum(y, IEC_MAX)")), ENH, 1, PET),
     ("card-names-it", standard("The card asks for EARL: outputs have to be at 7 mm FWHM.", "EARL_FWHM = 7.0\n" + STANDARD_CODE.format("EARL_FWHM / 2.355"), "net.pt: give EARL images, FWHM 7 mm"), ENH, 0, PET),
     ("own-choice", standard("Smooth with 7 mm FWHM, which suits the noise; outputs must be float32.", "FWHM = 7.0\n" + STANDARD_CODE.format("FWHM / 2.355")), ENH, 0, PET),
+    ("network-of-the-card", standard("HRNET expects at least 32 px, so pad.", "HRNET_MIN = 32\n" + RUN, "HRNET: input sides of 32 px or more"), ENH, 0, PET),
+    ("file-format", standard("Outputs must be NIFTI, per DICOM orientation; masks need BIDS names later.", "FWHM = 7.0\n" + STANDARD_CODE.format("FWHM / 2.355")), ENH, 0, PET),
+    ("snmmi-reading", standard("Images have to be shown at 10 SUV under SNMMI rules, everything above is cut.", "SUV_TOP = 10.0\n" + STANDARD_CODE.format("1").replace("gaussian(y, 1)", "np.minimum(y, SUV_TOP)")), ENH, 1, PET),
     ("orientation", standard("The masks must be in RAS when the network sees them, per the RAS convention of nibabel.", "RAS = 1\n" + RUN), ENH, 0, PET),
 ]  # fmt: skip
 
