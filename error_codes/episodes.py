@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from ..trajectories.failures import Failure
 from ..trajectories.features import TurnFeatures
 from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
+from .lacks import names_of, unrelated
 
 SURE = 0.7
 """Failures below this confidence are hints and start no episode."""
@@ -84,6 +85,21 @@ class _Steps:
         self.features = features
         self._words: dict[tuple[int, int], frozenset[str]] = {}
         self._scripts: dict[tuple[int, int], frozenset[str]] = {}
+        self._lacks: dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]] = {}
+
+    def lack(self, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
+        """Models and packages that a failure of access was about."""
+        key = (failure.turn, failure.action)
+        if key not in self._lacks:
+            self._lacks[key] = names_of(self.action(*key), failure)
+        return self._lacks[key]
+
+    def other_lack(self, failure: Failure, group: list[Failure]) -> bool:
+        """Whether a failure of access is about another thing than those of a group."""
+        if not failure.environment or failure.family not in _ACCESS or not group[-1].environment:
+            return False
+        models, packages = zip(*(self.lack(f) for f in group), strict=True)
+        return unrelated(failure, self.lack(failure), (frozenset().union(*models), frozenset().union(*packages)))
 
     def action(self, turn: int, slot: int) -> Action:
         return self.run.turn(turn).actions[slot]
@@ -146,13 +162,15 @@ def _belongs(
     here, there = (failure.turn, failure.action), (last.turn, last.action)
     if failure.turn - last.turn > WINDOW:
         return False
-    same = steps.same(here, there)
+    same = bool(steps.scripts(*here) & steps.scripts(*there))
+    other = not same and steps.other_lack(failure, group)
+    same = same or (steps.same(here, there) and not other)
     if not same and failure.signature == last.signature:
         same = True
-    if not same and failure.environment and last.environment and {failure.family, last.family} <= _ACCESS:
+    if not (same or other) and failure.environment and last.environment and {failure.family, last.family} <= _ACCESS:
         # The same lack tried by other means: another installer, another source, another version.
         same = failure.turn - last.turn <= 3 and _stage(segmentation, failure.turn) == _stage(segmentation, last.turn)
-    if not same and failure.turn - last.turn <= 1:
+    if not (same or other) and failure.turn - last.turn <= 1:
         goal = steps.goal(failure.turn)
         same = goal is not None and goal == steps.goal(last.turn) and steps.similarity(here, there) >= 0.2
     return same and not _worked_between(last, failure, steps, failed)

@@ -9,38 +9,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..trajectories.code_parts import split
 from ..trajectories.failures import Failure, find_errors
 from ..trajectories.models import Turn
 from .context import CodeContext, names_weights
+from .lacks import GENERAL, WEIGHTS, names_of
 from .serving import run_code, without_comments, written_modules
 
-_EXTENSION = r"(?:pth?|onnx|ckpt|safetensors|h5|hdf5|keras|pkl|joblib|bin|tflite|pb|msgpack|torchscript|gguf|whl)"
-_WEIGHTS = re.compile(rf"(?<![\w.-])([A-Za-z][\w.-]{{1,80}}?)\.{_EXTENSION}\b")
-_SIDE_FILE = re.compile(
-    r"/(?:models?|weights|checkpoints?|zoo)/(?:[\w.-]{1,60}/){0,3}([A-Za-z][\w.-]{1,80}?)\.(?:json|txt|model|ya?ml|vocab|zip|t?gz|tar)\b"
-)
-_HUB = re.compile(
-    r"(?:from_pretrained|hf_hub_download|snapshot_download|create_model|hub\.load|load_model|huggingface-cli download|hf download|git clone|model(?:_id|_name)?=)"
-    r"[(\s]{0,3}[^\n'\"]{0,60}?['\"]?(?:https?://[\w.-]{1,80}/)?([\w.-]{1,60}/[\w.-]{2,80})",
-    re.IGNORECASE,
-)
-_PULL = re.compile(
-    r"\b(?:ollama|docker|podman|modelscope|kaggle models|bentoml models) (?:pull|run|download|get)(?: -{1,2}[\w-]{1,20})* ([A-Za-z][\w.-]{1,60})"
-)
-_PACKAGE = re.compile(
-    r"No module named '?([A-Za-z]\w{1,40})|(?:requirement|found for) '?([A-Za-z][\w-]{1,40})\b|cannot import name .{1,80} from '([A-Za-z]\w{1,40})|\b([A-Za-z]\w{1,40})-\d[\w.]{0,20}-\w{2,12}-\w{2,20}-[\w.]{2,60}\.whl"
-)
-_GENERAL = frozenset({
-    "numpy", "scipy", "pandas", "torch", "torchvision", "torchaudio", "pil", "pillow", "cv2", "opencv",
-    "opencv_python", "skimage", "scikit_image", "sklearn", "scikit_learn", "matplotlib", "nibabel", "simpleitk",
-    "sitk", "pydicom", "monai", "einops", "timm", "transformers", "tokenizers", "sentencepiece", "safetensors",
-    "accelerate", "onnxruntime", "onnx", "tqdm", "yaml", "pyyaml", "h5py", "tensorflow", "keras", "jax", "requests",
-    "pip", "versions", "setuptools", "wheel", "huggingface_hub", "pywt", "pywavelets", "imageio", "tifffile", "nltk",
-    "spacy", "protobuf", "numba", "bitsandbytes", "flash_attn", "lightning", "pytorch_lightning", "hydra", "omegaconf",
-    "gdcm", "pylibjpeg", "seaborn", "the", "a", "an",
-})  # fmt: skip
-"""Libraries of general use: their lack is met by another tool and takes no model away."""
 _ACCESS = frozenset(
     {"package", "network", "model", "memory", "device", "disk", "permission", "shell", "path", "killed"}
 )
@@ -86,7 +60,11 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
     final = ctx.final_write
     if final is None:
         return None
-    hard = [_Lack(f, *_names_of(ctx, f)) for f in ctx.failures if f.turn <= final and _is_access(f, final)]
+    hard = [
+        _Lack(f, *names_of(ctx.turn(f.turn).actions[f.action], f))
+        for f in ctx.failures
+        if f.turn <= final and _is_access(f, final)
+    ]
     if not hard:
         return None
     case = _Case(ctx, final, hard)
@@ -146,7 +124,7 @@ class _Case:
         prescribed = any(_prescribed(self.goals, n) for n in group)
         declared = any(_GIVES_UP.search(t.text[:20_000]) for t in ctx.run.turns[first:])
         count = sum(attempts.values())
-        other = [w for w in _WEIGHTS.findall(self.serving) if w not in group]
+        other = [w for w in WEIGHTS.findall(self.serving) if w not in group]
         # A candidate that gave way to the next one of the plan, where the brief leaves the choice, is no blocker yet.
         needed = 1 if prescribed and not tried else 2 if prescribed or not self._planned(other, first) else 3
         enough = count >= needed or (declared and count + len(tried) >= (2 if _named(name, self.goals) else 3))
@@ -170,10 +148,10 @@ class _Case:
         return _uses(name, self.serving) or _derived(self.ctx, name, self.serving)
 
     def _takes_a_model_away(self, package: str) -> bool:
-        if package.lower().replace("-", "_") in _GENERAL:
+        if package.lower().replace("-", "_") in GENERAL:
             return False
         wanted = _named(package, self.goals) or _named(package, self.plan)
-        return wanted and not any(_uses(w, self.serving) for w in _WEIGHTS.findall(self.goals))
+        return wanted and not any(_uses(w, self.serving) for w in WEIGHTS.findall(self.goals))
 
     def _tries(self, turn: Turn, group: set[str]) -> bool:
         """Whether a turn works at the model without an access error: it names it in code that loads or applies one."""
@@ -190,21 +168,6 @@ def _is_access(failure: Failure, final: int) -> bool:
     return failure.confidence >= (_HINT if failure.turn == final else 0.6)
 
 
-def _names_of(ctx: CodeContext, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
-    """Models (files, hub names) and packages that a failed action was about."""
-    action = ctx.turn(failure.turn).actions[failure.action]
-    said = failure.message
-    if action.observation is not None:
-        said = "\n".join([said, *(e.message for e in find_errors(action.observation.text[-8_000:]))])
-    code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
-    packages = {"".join(groups) for groups in _PACKAGE.findall(said)}
-    models = {*_WEIGHTS.findall(code), *_SIDE_FILE.findall(code), *_WEIGHTS.findall(said)}
-    models |= {*_PULL.findall(code)}
-    models |= {hub.rpartition("/")[2] for hub in _HUB.findall(code)}
-    models = {m for m in models if not m.startswith(tuple(f"{p}-" for p in packages))}
-    return frozenset(n for n in models if len(n) > 2), frozenset(p for p in packages if len(p) > 2)
-
-
 def _errors(ctx: CodeContext, failure: Failure) -> int:
     """1 or 2: different kinds of errors that one action ended in; several sources tried in one go are several attempts."""
     observation = ctx.turn(failure.turn).actions[failure.action].observation
@@ -217,7 +180,7 @@ def _prescribed(brief: str, name: str) -> bool:
     sentences = re.split(r"(?<=[.;!?])\s|\n", brief)
     for sentence in (part[:1_000] for part in sentences if name.lower() in part.lower()):
         rest = re.sub(r"\([^()]{0,200}\)", " ", sentence)
-        listed = set(_WEIGHTS.findall(rest)) - {name}
+        listed = set(WEIGHTS.findall(rest)) - {name}
         if _named(name, rest) and _USE.search(rest) and not _CHOICE.search(rest) and not listed:
             return True
     return False
@@ -229,7 +192,7 @@ def _derived(ctx: CodeContext, name: str, serving: str) -> bool:
     for turn in ctx.run.turns:
         code = turn.code[:200_000]
         if _uses(name, code) and _SAVES.search(code) and turn.index not in ctx.failed_turns:
-            stems = [*_WEIGHTS.findall(code), *_DATA_FILE.findall(code)]
+            stems = [*WEIGHTS.findall(code), *_DATA_FILE.findall(code)]
             if any(w != name and not _named(w, known) and _uses(w, serving) for w in stems):
                 return True
         known += turn.output[-20_000:] + turn.text[:5_000]

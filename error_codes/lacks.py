@@ -1,0 +1,81 @@
+"""What a failure of access was about: the models (weight files, hub names) and packages that code and message name."""
+
+from __future__ import annotations
+
+import re
+
+from ..trajectories.code_parts import split
+from ..trajectories.failures import Failure, find_errors
+from ..trajectories.models import Action
+
+_EXTENSION = r"(?:pth?|onnx|ckpt|safetensors|h5|hdf5|keras|pkl|joblib|bin|tflite|pb|msgpack|torchscript|gguf|whl)"
+WEIGHTS = re.compile(rf"(?<![\w.-])([A-Za-z][\w.-]{{1,80}}?)\.{_EXTENSION}\b")
+_SIDE_FILE = re.compile(
+    r"/(?:models?|weights|checkpoints?|zoo)/(?:[\w.-]{1,60}/){0,3}([A-Za-z][\w.-]{1,80}?)\.(?:json|txt|model|ya?ml|vocab|zip|t?gz|tar)\b"
+)
+_HUB = re.compile(
+    r"(?:from_pretrained|hf_hub_download|snapshot_download|create_model|hub\.load|load_model|huggingface-cli download|hf download|git clone|model(?:_id|_name)?=)"
+    r"[(\s]{0,3}[^\n'\"]{0,60}?['\"]?(?:https?://[\w.-]{1,80}/)?([\w.-]{1,60}/[\w.-]{2,80})",
+    re.IGNORECASE,
+)
+_PULL = re.compile(
+    r"\b(?:ollama|docker|podman|modelscope|kaggle models|bentoml models) (?:pull|run|download|get)(?: -{1,2}[\w-]{1,20})* ([A-Za-z][\w.-]{1,60})"
+)
+_PACKAGE = re.compile(
+    r"No module named '?([A-Za-z]\w{1,40})|(?:requirement|found for) '?([A-Za-z][\w-]{1,40})\b|cannot import name .{1,80} from '([A-Za-z]\w{1,40})|\b([A-Za-z]\w{1,40})-\d[\w.]{0,20}-\w{2,12}-\w{2,20}-[\w.]{2,60}\.whl"
+)
+
+_INSTALLS = re.compile(r"\b(?:pip3?|conda|mamba|uv pip)(?: -m pip)? install ([^\n;|&>]{1,300})")
+_OPTION = re.compile(
+    r"-{1,2}(?:index-url|extra-index-url|find-links|target|prefix|[itfr])(?:=|\s{1,3})\S{1,200}|(?<!\S)-{1,2}[\w-]{1,30}"
+)
+_DISTRIBUTION = re.compile(r"(?<![\w./=-])([A-Za-z][\w-]{1,60})(?:\[[\w,]{1,40}\])?(?=[=<>~!\s'\"]|$)")
+GENERAL = frozenset({
+    "numpy", "scipy", "pandas", "torch", "torchvision", "torchaudio", "pil", "pillow", "cv2", "opencv",
+    "opencv_python", "skimage", "scikit_image", "sklearn", "scikit_learn", "matplotlib", "nibabel", "simpleitk",
+    "sitk", "pydicom", "monai", "einops", "timm", "transformers", "tokenizers", "sentencepiece", "safetensors",
+    "accelerate", "onnxruntime", "onnx", "tqdm", "yaml", "pyyaml", "h5py", "tensorflow", "keras", "jax", "requests",
+    "pip", "versions", "setuptools", "wheel", "huggingface_hub", "pywt", "pywavelets", "imageio", "tifffile", "nltk",
+    "spacy", "protobuf", "numba", "bitsandbytes", "flash_attn", "lightning", "pytorch_lightning", "hydra", "omegaconf",
+    "gdcm", "pylibjpeg", "seaborn", "the", "a", "an",
+})  # fmt: skip
+"""Libraries of general use: their lack is met by another tool and takes no model away."""
+
+
+def names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
+    """Models (files, hub names) and packages that a failed action was about."""
+    said = failure.message
+    if action.observation is not None:
+        said = "\n".join([said, *(e.message for e in find_errors(action.observation.text[-8_000:]))])
+    code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
+    packages = {"".join(groups) for groups in _PACKAGE.findall(said)}
+    for rest in _INSTALLS.findall(code):
+        packages |= set(_DISTRIBUTION.findall(_OPTION.sub(" ", rest)))
+    models = {*WEIGHTS.findall(code), *_SIDE_FILE.findall(code), *WEIGHTS.findall(said)}
+    models |= {*_PULL.findall(code)}
+    models |= {hub.rpartition("/")[2] for hub in _HUB.findall(code)}
+    models = {m for m in models if not m.startswith(tuple(f"{p}-" for p in packages))}
+    return frozenset(n for n in models if len(n) > 2), frozenset(p for p in packages if len(p) > 2)
+
+
+def unrelated(
+    one: Failure, names: tuple[frozenset[str], frozenset[str]], other: tuple[frozenset[str], frozenset[str]]
+) -> bool:
+    """Whether two failures of access are about different things. Models stand in for one another, packages do not.
+
+    `one` and `names` are the later failure and what it names, `other` what the earlier ones name.
+    """
+    (models, packages), (known_models, known_packages) = names, other
+    if models & known_models or packages & known_packages:
+        return False
+    if one.family == "shell" and not models | packages:
+        return True  # a missing command is a look at the machine
+    optional = not models and bool(packages) and all(_plain(p) in GENERAL for p in packages)
+    before = not known_models and bool(known_packages) and all(_plain(p) in GENERAL for p in known_packages)
+    if not models and not known_models and packages and known_packages:
+        return True
+    return optional or before
+
+
+def _plain(package: str) -> str:
+    return package.lower().replace("-", "_")
