@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import comb
 from statistics import median
 
@@ -235,12 +235,12 @@ def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     for turn in range(1, ctx.last):
         table = rows_of(ctx.run, turn)
-        if ctx.feature(turn).forward_pass or len(table) < 8:
+        if ctx.feature(turn).forward_pass or len(table) < 8 or len(found) >= MAX_GROUPS:
             continue
         cells = {row.case: re.split(r"[\s,;|]+", row.rest.strip(" ,;|:"))[:12] for row in table}
         width = min((len(c) for c in cells.values()), default=0)
         named = [{case: c[place].strip("()[]{}'\":=") for case, c in cells.items()} for place in range(width)]
-        for group in (*named, *filter(None, map(two_clusters, columns(table).values()))):
+        for group in (*named, *filter(None, map(two_clusters, islice(columns(table).values(), MAX_GROUPS)))):
             sizes = Counter(group.values())
             if (
                 2 <= len(sizes) <= 4
@@ -249,9 +249,11 @@ def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
                 and group not in found
             ):
                 found.append(group)
-    return found[:20]
+    return found[:MAX_GROUPS]
 
 
+MAX_GROUPS = 20
+"""Groupings of the cases, and columns of one table, that are looked at."""
 GAP = 2.0
 """Two clusters lie further apart than this many times the wider one's range."""
 
