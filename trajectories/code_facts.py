@@ -232,7 +232,8 @@ class _Reader(Names):
             (self.results.add if result else self.results.discard)(name)
             if model:
                 self.models.add(name)
-            (self.of_case.add if mentions(value, self.of_case) else self.of_case.discard)(name)
+            one = isinstance(value, ast.Constant) and isinstance(value.value, str) and is_case(value.value)
+            (self.of_case.add if one or mentions(value, self.of_case) else self.of_case.discard)(name)
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 self.files[name] = value.value[:300]
 
