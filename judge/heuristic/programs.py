@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 
 from ...trajectories.code_parts import Part, parse, script_runs, split
@@ -242,22 +242,32 @@ def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> tuple[list[
 
 def _reached(text: str, code: str) -> str:
     """A module without the functions that neither the code that imports it nor a kept part of it names."""
-    tree = parse(text)
-    if tree is None:
+    pieces = _pieces(text)
+    if pieces is None:
         return text
-    lines = text.split("\n")
-    kept: list[str] = []
-    waiting: dict[str, str] = {}
-    for node in tree.body:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        source = "\n".join(lines[first - 1 : node.end_lineno])
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            waiting[node.name] = source
-        else:
-            kept.append(source)
+    kept, waiting = list(pieces[0]), dict(pieces[1])
     named = set(_WORD.findall(code)) | {word for source in kept for word in _WORD.findall(source)}
     while reached := [name for name in waiting if name in named]:
         for name in reached:
             kept.append(waiting.pop(name))
             named.update(_WORD.findall(kept[-1]))
     return "\n".join(kept)
+
+
+@lru_cache(maxsize=32)
+def _pieces(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]] | None:
+    """A module's statements, and its functions by name; None when it does not parse. Kept: many turns import the same."""
+    tree = parse(text)
+    if tree is None:
+        return None
+    lines = text.split("\n")
+    statements: list[str] = []
+    functions: list[tuple[str, str]] = []
+    for node in tree.body:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        source = "\n".join(lines[first - 1 : node.end_lineno])
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append((node.name, source))
+        else:
+            statements.append(source)
+    return tuple(statements), tuple(functions)

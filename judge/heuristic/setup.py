@@ -23,7 +23,9 @@ _IMAGE_READ = re.compile(
 )
 _SHELL_LOOK = re.compile(r"\b(?:file|identify|nib-ls|fslinfo|fslhd|c3d|mrinfo|gdcminfo|dcmdump|exiftool)\b[ \t]+\S")
 _SIDE_CAR_SIZE = re.compile(
-    r"[\"']?\b(?:rows|columns|width|height|shape|size|dims?|matrix)[\"']?\s*[:=]\s*[\[(]?\s*\d{2,5}\b", re.IGNORECASE
+    r"\b(?:rows|height)\b[^\n]{0,12}\d{2,5}\D{1,20}(?:columns|cols|width)\b\D{0,6}\d{2,5}|\b(?:columns|cols|width)\b[^\n]{0,12}\d{2,5}\D{1,20}(?:rows|height)\b\D{0,6}\d{2,5}"
+    r"|\b(?:shape|size|dims?|matrix)[\"']?\s*[:=]\s*[\[(]\s*\d{2,5}\s*,\s*\d{1,5}",
+    re.IGNORECASE,
 )
 _SIDE_CAR_FORM = re.compile(
     r"[\"']?\b(?:photometric\w*|bits\w*|dtype|mode|spacing\w*|pixel_?spacing\w*|voxel_?(?:size|spacing)\w*|zooms|orientation|rescale_?\w+|slope|intercept)[\"']?\s*[:=]\s*[\[(\"']?\s*[-\w.]+",

@@ -86,8 +86,7 @@ class Shown:
     def __init__(self, programs: Iterable[str], library: Iterable[str]) -> None:
         self.functions: dict[str, Function] = {}
         self.budget = MAX_STEPS
-        self.texts: list[str] = []
-        """Source of the printed expressions and of those that they were followed to."""
+        self._texts: list[str] = []
         self._found: Kinds | None = None
         self._scopes: dict[int, _Scope] = {}
         trees = [tree for text in programs if (tree := parse(text)) is not None]
@@ -110,6 +109,12 @@ class Shown:
             except RecursionError:
                 self._found = NONE
         return self._found
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Source of the printed expressions and of those that they were followed to."""
+        self.kinds()
+        return tuple(self._texts)
 
     # -- prints -------------------------------------------------------------------------------------------------------
 
@@ -295,9 +300,9 @@ class Shown:
         return frozenset(kind for kind, pattern in MEASURES.items() if pattern.search(head))
 
     def _keep(self, node: ast.AST) -> None:
-        if len(self.texts) < 400:
+        if len(self._texts) < 400:
             with contextlib.suppress(ValueError, RecursionError):  # what cannot be written back has no words to search
-                self.texts.append(ast.unparse(node)[:2_000])
+                self._texts.append(ast.unparse(node)[:2_000])
 
 
 def _functions(tree: ast.Module) -> list[Function]:

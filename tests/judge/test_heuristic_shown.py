@@ -117,7 +117,7 @@ RG_ALL = Do(
     "import os\nfrom rep import *\nfor c in sorted(os.listdir('/data/public')):\n    views = [np.asarray(Image.open(f'/data/public/{c}/{e}')) for e in entry(c)]\n    open(f'/workspace/agents_outputs/{c}/report.txt', 'w').write(M.generate(views))\nprint('reports written')",
     "reports written",
 )
-RG_ONE = "from rep import *\nc = 'case_001'\nviews = [np.asarray(Image.open(f'/data/public/{c}/{e}')) for e in entry(c)]\ntext = M.generate(views)\nopen(f'/workspace/agents_outputs/{c}/report.txt', 'w').write(text)\n"
+RG_ONE = "from rep import *\nc = 'case_001'\nman = json.load(open(f'/data/public/{c}/manifest.json'))\nlisted = man['images']\nviews = [np.asarray(Image.open(f'/data/public/{c}/{e}')) for e in listed]\ntext = M.generate(views)\nopen(f'/workspace/agents_outputs/{c}/report.txt', 'w').write(text)\n"
 TEXT = "The lungs are clear. No pleural effusion."
 SHOW_QUESTION = "import json, glob\nfor f in sorted(glob.glob('/data/public/case_*/question.json')):\n    q = json.load(open(f))\n    "
 PLAN_QUESTIONS = "Model net.pt; question.json has question and options; map the sentence to the option letter."
@@ -193,11 +193,11 @@ CASES = [
     pytest.param("vqa", vqa("table = [tuple(ask(c).values()) for c in ('case_001', 'case_002')]\nfor row in table: print(*row, sep='\\t')", "case_001\tA\tIt lies on the left.\ncase_002\tB\tRight.", ASK), {"S3": 1}, id="table-of-answers"),
     # E. all listed images were used
     pytest.param("report_generation", rg(RG_ONE + "print(c, len(views), 'views', text)", f"case_001 2 views {TEXT}"), {"S3f": 1}, id="views-fed-are-counted"),
-    pytest.param("report_generation", rg(RG_ONE.replace("M.generate(views)", "M.generate(views[:1])").replace("views = [np.asarray(Image.open(f'/data/public/{c}/{e}')) for e in entry(c)]", "views = [np.asarray(Image.open(f'/data/public/{c}/{entry(c)[0]}'))]") + "print(c, len(entry(c)), 'listed', text)", f"case_001 2 listed {TEXT}"), {"S3f": 0}, id="listed-images-counted-one-used"),
-    pytest.param("report_generation", rg(RG_ONE + "used = [e for e in entry(c)]\nprint('complete:', used == entry(c), text)", f"complete: True {TEXT}"), {"S3f": 1}, id="lists-compared"),
-    pytest.param("report_generation", rg(RG_ONE + "used = entry(c)[:1]\nprint('complete:', used == entry(c), text)", f"complete: False {TEXT}"), {"S3f": 0}, id="lists-differ"),
-    pytest.param("report_generation", rg(RG_ONE + "used = [e for e in entry(c)]\nprint('fed', used, 'of', entry(c), text)", f"fed ['a.png', 'b.png'] of ['a.png', 'b.png'] {TEXT}"), {"S3f": 1}, id="same-list-twice"),
-    pytest.param("report_generation", rg(RG_ONE.replace("for e in entry(c)]", "for e in entry(c)[:1]]") + "print('fed', entry(c)[:1], 'of', entry(c), text)", f"fed ['a.png'] of ['a.png', 'b.png'] {TEXT}"), {"S3f": 0}, id="two-different-lists"),
+    pytest.param("report_generation", rg(RG_ONE.replace("M.generate(views)", "M.generate(views[:1])").replace("views = [np.asarray(Image.open(f'/data/public/{c}/{e}')) for e in listed]", "views = [np.asarray(Image.open(f'/data/public/{c}/{listed[0]}'))]") + "print(c, len(listed), 'listed', text)", f"case_001 2 listed {TEXT}"), {"S3f": 0}, id="listed-images-counted-one-used"),
+    pytest.param("report_generation", rg(RG_ONE + "used = [e for e in listed]\nprint('complete:', used == listed, text)", f"complete: True {TEXT}"), {"S3f": 1}, id="lists-compared"),
+    pytest.param("report_generation", rg(RG_ONE + "used = listed[:1]\nprint('complete:', used == listed, text)", f"complete: False {TEXT}"), {"S3f": 0}, id="lists-differ"),
+    pytest.param("report_generation", rg(RG_ONE + "used = [e for e in listed]\nprint('fed', used, 'of', listed, text)", f"fed ['a.png', 'b.png'] of ['a.png', 'b.png'] {TEXT}"), {"S3f": 1}, id="same-list-twice"),
+    pytest.param("report_generation", rg(RG_ONE.replace("for e in listed]", "for e in listed[:1]]") + "print('fed', listed[:1], 'of', listed, text)", f"fed ['a.png'] of ['a.png', 'b.png'] {TEXT}"), {"S3f": 0}, id="two-different-lists"),
     pytest.param("report_generation", rg(RG_ONE + "print(text)", TEXT), {"S3f": 0}, id="text-alone"),
     # F. questions shown without the names of their fields
     pytest.param("vqa", asked("print(q['question_id'], '|', q['question'], '|', list(q['options'].values()))", "case_001 | Which side? | ['left', 'right']"), {"S1c": 1, "S2a": 1}, id="question-text-printed"),
