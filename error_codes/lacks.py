@@ -42,6 +42,10 @@ GENERAL = frozenset({
 """Libraries of general use: their lack is met by another tool and takes no model away."""
 
 
+_NO_NAMES = frozenset({"pip", "ensurepip", "venv", "versions", "setuptools", "wheel", "the", "and"})
+"""What stands where a package's name does: the installer's own parts, and words of its messages."""
+
+
 def names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
     """Models (files, hub names) and packages that a failed action was about."""
     said = failure.message
@@ -55,7 +59,9 @@ def names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozense
     models |= {*_PULL.findall(code)}
     models |= {hub.rpartition("/")[2] for hub in _HUB.findall(code)}
     models = {m for m in models if not m.startswith(tuple(f"{p}-" for p in packages))}
-    return frozenset(n for n in models if len(n) > 2), frozenset(p for p in packages if len(p) > 2)
+    return frozenset(n for n in models if len(n) > 2), frozenset(
+        p for p in packages if len(p) > 2 and p not in _NO_NAMES
+    )
 
 
 def unrelated(
@@ -74,7 +80,7 @@ def unrelated(
     before = not known_models and bool(known_packages) and all(_plain(p) in GENERAL for p in known_packages)
     if not models and not known_models and packages and known_packages:
         return True
-    return optional or before
+    return optional or (before and bool(models | packages))
 
 
 def _plain(package: str) -> str:
