@@ -277,6 +277,8 @@ def defect_accepted(ctx: CodeContext) -> Iterable[Finding]:
         return
     for turn in ctx.run.turns[ctx.model_turns[0] : ctx.last]:
         match = _DEFECT.search(turn.text) if ctx.stage(turn.index) in ("S3", "S4", "S5") else None
+        if match and turn.index > final and ctx.feature(turn.index).executed and not ctx.feature(turn.index).submits:
+            continue  # gone into on the spot
         if match:
             turns = tuple(sorted({turn.index, final, ctx.last}))
             yield Finding(

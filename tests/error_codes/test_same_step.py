@@ -80,6 +80,27 @@ def test_no_three_attempts_at_one_step(detect, turns, stages):
     assert not detect("repeated_code_failure", turns, stages)
 
 
+NO_PIP = "ERROR: No matching distribution found for {}"
+
+
+def lack(code, error, text="Look."):
+    return say(text, code, err=error, exit_code=1, language="bash")
+
+
+LACKS = [
+    ("two-packages-and-a-command", [lack("python -c 'import monai'", "ModuleNotFoundError: No module named 'monai'"), lack("pip install monai", NO_PIP.format("monai")), lack("pip install tqdm", NO_PIP.format("tqdm")), lack("nvidia-smi", "bash: line 1: nvidia-smi: command not found"), GOOD], 0),
+    ("library-then-a-candidate", [lack("pip install timm", NO_PIP.format("timm")), lack("pip install timm --pre", NO_PIP.format("timm")), crash("import torch\nn = torch.load('/data/public/models/alt.pt')", 0, "python") | {"err": TRACE.format(2, "EOFError: Ran out of input")}, GOOD], 0),
+    ("one-package-three-ways", [lack("pip: x", "bash: line 1: pip: command not found"), lack("pip install pandas", "bash: line 1: pip: command not found"), lack("python3 -m pip install pandas", "/usr/bin/python3: No module named pip"), lack("python3 -m pip install --user pandas", "error: externally-managed-environment"), GOOD], 1),
+    ("three-models", [crash(f"import torch\nn = torch.load('/data/public/models/{m}.pt')", 0, "python") | {"err": TRACE.format(2, "EOFError: Ran out of input")} for m in ("a_net", "b_net", "c_net")] + [GOOD], 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "count"), [pytest.param(*row[1:], id=row[0]) for row in LACKS])
+def test_lacks_of_one_thing(detect, turns, count):
+    stages = " ".join(["S2"] * (len(turns) - 1) + ["S4"])
+    assert len(detect("repeated_access_failure", turns, stages)) == count
+
+
 LOST = facts(
     completion=0.75,
     kinds=[
