@@ -142,7 +142,7 @@ def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
 def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
     """Runs found at or below a path, scored by the heuristic judge. A run that cannot be read is a problem."""
     from ..judge.engine import score
-    from ..rubrics.load import load_rubric
+    from ..rubrics.load import load_rubric, rubric_for
     from ..trajectories.load import iter_runs
 
     options = scoring.options
@@ -156,7 +156,8 @@ def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[Score
                 card = score(run)
             else:
                 run = run.model_copy(update={"track": run.track or options.track, "tier": run.tier or options.tier})
-                card = score(run, rubric=rubric, policy=options.policy, public=options.public)
+                own = rubric_for(run.track, run.task, rubric)
+                card = score(run, rubric=own, policy=options.policy, public=options.public)
         except AmbjudgeError as error:
             problems.append(str(error))
             continue

@@ -116,12 +116,18 @@ def _note_plan(made: RejudgePlan, quiet: bool) -> None:
         f"{made.runs} runs: {made.current} verdicts stand, {made.stale} are to be made in {made.calls} calls, cost {_interval(low.cost_usd, high.cost_usd, '${:.2f}')}",
         quiet,
     )
+    if made.apart:
+        console.note(_apart(made), quiet)
+
+
+def _apart(made: RejudgePlan) -> str:
+    return f"{made.apart} of them are of another track than the given rubric and judged by their own"
 
 
 def _plan_dict(made: RejudgePlan) -> dict[str, Any]:
     low, high = made.estimate.low, made.estimate.high
     return {
-        "judge": made.judge.judge, "runs": made.runs, "read": made.read, "current": made.current, "stale": made.stale, "calls": made.calls,
+        "judge": made.judge.judge, "runs": made.runs, "apart": made.apart, "read": made.read, "current": made.current, "stale": made.stale, "calls": made.calls,
         "by_criterion": [{"rubric": r, "criterion": c, "stale": sum(why.values()), "reasons": dict(why)} for (r, c), why in made.by_criterion().items()],
         "input_tokens": [low.input_tokens, high.input_tokens], "output_tokens": [low.output_tokens, high.output_tokens],
         "cost_usd": [low.cost_usd, high.cost_usd], "errors": [{"path": str(p), "error": str(e)} for p, e in made.errors],
@@ -145,6 +151,8 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
     console.say(
         f"{made.runs} runs with judge {made.judge.judge}: {made.current} verdicts stand, {made.stale} are stale, {made.calls} calls"
     )
+    if made.apart:
+        console.say(_apart(made))
     if made.calls:
         console.say(
             f"input tokens {_interval(low.input_tokens, high.input_tokens, '{:,}')}, output tokens {_interval(low.output_tokens, high.output_tokens, '{:,}')}, cost {_interval(low.cost_usd, high.cost_usd, '${:.4f}')}"

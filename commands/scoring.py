@@ -209,6 +209,8 @@ class _Sink:
             if self.failed:
                 bits.append(f"{self.failed} could not be read")
             console.note(", ".join(bits), self.quiet)
+        if session.apart:
+            console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
         if session.usage.calls:
             cost = session.usage.cost_usd
             console.note(

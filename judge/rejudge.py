@@ -47,7 +47,7 @@ class Scope:
     tier: Tier | None = None
 
     def rubric_of(self, track: Track | None, task: str | None) -> Rubric:
-        return self.rubric or rubric_for(track, task)
+        return rubric_for(track, task, self.rubric)
 
     def apply(self, run: Run) -> Run:
         """The run with the named track and tier where it has none."""
@@ -78,6 +78,8 @@ class RejudgePlan:
     errors: tuple[tuple[Path, AmbjudgeError], ...]
     estimate: Estimate
     """What the calls would use, at the least and at the most."""
+    apart: int = 0
+    """Runs of another track than the scope's rubric; they are judged by their own."""
 
     @property
     def calls(self) -> int:
@@ -132,6 +134,7 @@ class _Totals:
     current: int = 0
     low: Usage = field(default_factory=Usage)
     high: Usage = field(default_factory=Usage)
+    apart: int = 0
 
 
 def plan(
@@ -156,6 +159,7 @@ def plan(
     return RejudgePlan(
         judge=planner.who, scope=planner.scope, needs=tuple(done.needs), runs=done.runs, read=done.read,
         current=done.current, errors=tuple(done.errors), estimate=Estimate(done.low, done.high),
+        apart=done.apart,
     )  # fmt: skip
 
 
@@ -264,6 +268,7 @@ class _Planner:
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
         wanted: list[tuple[_Facts, Stage, str, str]] = []
         for facts in all_facts:
+            self.totals.apart += self.scope.rubric is not None and facts.rubric is not self.scope.rubric
             if facts.settled:
                 self.totals.current += self._count(facts)
                 continue

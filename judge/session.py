@@ -61,6 +61,8 @@ class Session:
     usage: Usage
     throttles: int
     """Rate limits met."""
+    apart: int = 0
+    """Runs of another track than the rubric that was given; they are judged by their own."""
 
 
 def conversations(paths: Iterable[str | Path]) -> Iterator[Path | Outcome]:
@@ -132,7 +134,7 @@ async def score_many(
         on_result=lambda job, outcome: order.put(job[0], outcome), on_progress=told, signals=signals,
     )  # fmt: skip
     order.flush()
-    return Session(summary, scorer.usage, scorer.pacer.throttles)
+    return Session(summary, scorer.usage, scorer.pacer.throttles, scorer.apart)
 
 
 class _Scorer:
@@ -153,6 +155,7 @@ class _Scorer:
             self.judge = self._stored
         self._kept: set[str] = set()
         self.rubric: Rubric | None = load_rubric(options.rubric) if options.rubric else None
+        self.apart = 0
 
     async def score(self, path: Path) -> Outcome:
         from . import stamps
@@ -169,9 +172,10 @@ class _Scorer:
             from .reuse import note_run
 
             reference = note_run(self.store, run, started)
-        card = await score_run(run, self.judge, rubric=self.rubric, policy=options.policy, public=options.public)
+        rubric = rubric_for(run.track, run.task, self.rubric)
+        self.apart += self.rubric is not None and rubric is not self.rubric
+        card = await score_run(run, self.judge, rubric=rubric, policy=options.policy, public=options.public)
         if self.store is not None and reference is not None:
-            rubric = self.rubric or rubric_for(run.track, run.task)
             if rubric.sha256 not in self._kept:
                 self._kept.add(rubric.sha256)
                 self.store.add_rubric(rubric)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..rubrics.load import load_rubric
+from ..rubrics.load import builtin_ids, load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from .base import Judge, Usage
 from .batch import Progress
@@ -40,18 +40,27 @@ def outdated(store: Store, paths: Sequence[Path], judge: Judge, rubric: str | Pa
     """Runs without a scorecard by this judge, or with one by another version of the rubric now in force."""
     given = load_rubric(rubric) if rubric else None
     heads = store.card_heads(judge.name)
-    current: dict[str, str] = {}
+    current: dict[str, str | None] = {}
     stale = []
     for path in paths:
         head = heads.get(path.absolute())
         if head is not None:
             name, sha = head
             if name not in current:
-                current[name] = (given or load_rubric(name)).sha256
+                in_force = _in_force(name, given)
+                current[name] = in_force.sha256 if in_force is not None else None
             if current[name] == sha:
                 continue
         stale.append(path)
     return tuple(stale)
+
+
+def _in_force(name: str, given: Rubric | None) -> Rubric | None:
+    """The rubric that now judges a run whose scorecard names this one; None for one that is no longer known."""
+    own = load_rubric(name) if name in builtin_ids() else None
+    if given is None or own is None:
+        return given or own
+    return given if rubric_for(own.track, None, given) is given else own
 
 
 async def update(

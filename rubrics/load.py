@@ -1,7 +1,7 @@
 """Rubrics from YAML: read, validated with line numbers, hashed by meaning.
 
 - `load_rubric(id_or_path)`: a built-in rubric by its id, or any file
-- `rubric_for(track, task)`: the built-in one that fits a run
+- `rubric_for(track, task, given)`: the one that judges a run: the given one, else the built-in one that fits
 - `validate_file(path)`: every problem of a file
 - `criterion_sha256`, `rubric_sha256`: what verdicts and scorecards are keyed by
 """
@@ -58,11 +58,14 @@ def load_rubric(id_or_path: str | Path) -> Rubric:
     return build(document)
 
 
-def rubric_for(track: Track | None, task: str | None = None) -> Rubric:
+def rubric_for(track: Track | None, task: str | None = None, given: Rubric | None = None) -> Rubric:
     """The built-in rubric of a track, or its variant whose `tasks` words begin a part of the task's name.
 
-    Unknown tracks get `workflow`, the rubric derived from the shared workflow.
+    Unknown tracks get `workflow`, the rubric derived from the shared workflow. `given` is taken instead, but for runs
+    whose track is known to be another than its own: an edited rubric of one track must not judge the others.
     """
+    if given is not None and (given.track is None or track is None or given.track == track):
+        return given
     if track is None or track not in builtin_ids():
         return _builtin(_FALLBACK)
     parts = f"-{task.lower().replace('_', '-')}" if task else ""

@@ -255,15 +255,12 @@ class Browser(App[None]):
         self._label(screen.opened.run, screen.opened.card, replace=None)
 
     def _label(self, run: object, card: ScoreCard | None, replace: LabelScreen | None) -> None:
-        from ..rubrics.load import load_rubric, rubric_for
         from ..trajectories.models import Run
         from .label_screen import LabelScreen
 
         assert isinstance(run, Run)
         try:
-            given = self.collection.options.rubric
-            rubric = load_rubric(given) if given else rubric_for(run.track, run.task)
-            screen = LabelScreen(run, rubric, card, self.book())
+            screen = LabelScreen(run, self.collection.rubric_of(run.track, run.task), card, self.book())
         except AmbjudgeError as error:
             self.tell(str(error), "error")
             return

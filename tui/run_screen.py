@@ -157,7 +157,10 @@ class RunScreen(Screen[None]):
         card = self.opened.card if self.opened else None
         if card is not None:
             try:
-                self.rubric = load_rubric(self.collection.options.rubric or card.rubric.id)
+                given = self.collection.options.rubric
+                self.rubric = load_rubric(given) if given else None
+                if self.rubric is None or self.rubric.id != card.rubric.id:
+                    self.rubric = load_rubric(card.rubric.id)
             except AmbjudgeError:
                 return
             if self.rubric.id != card.rubric.id:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
-    from ..trajectories.models import Run, Segmentation
+    from ..rubrics.model import Rubric
+    from ..trajectories.models import Run, Segmentation, Track
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,18 @@ class Collection:
     def options(self) -> ScoreOptions:
         """How runs are scored."""
         return self._make_options()
+
+    @cached_property
+    def _given_rubric(self) -> Rubric | None:
+        from ..rubrics.load import load_rubric
+
+        return load_rubric(self.options.rubric) if self.options.rubric else None
+
+    def rubric_of(self, track: Track | None, task: str | None) -> Rubric:
+        """The rubric that judges a run. RubricError when the one that was named cannot be used."""
+        from ..rubrics.load import rubric_for
+
+        return rubric_for(track, task, self._given_rubric)
 
     @cached_property
     def store(self) -> Store | None:
@@ -260,7 +273,7 @@ class Collection:
             run = load_conversation(where)
             named = {"track": run.track or self.options.track, "tier": run.tier or self.options.tier}
             card = score(
-                run.model_copy(update=named), rubric=self.options.rubric, policy=self.options.policy,
+                run.model_copy(update=named), rubric=self.rubric_of(run.track or self.options.track, run.task), policy=self.options.policy,
                 public=self.options.public,
             )  # fmt: skip
         except AmbjudgeError as error:

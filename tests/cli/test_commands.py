@@ -459,6 +459,23 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Pa
     assert (plan["calls"], plan["current"]) == (9, 0)
 
 
+def test_a_rubric_given_for_one_track_leaves_the_others_alone(out, stored, tmp_path: Path) -> None:
+    runs = _collection(tmp_path, "crc-lite-01", "vqa-std-02")
+    own = tmp_path / "own.yaml"
+    source = (files("ambjudge.rubrics") / "classification.yaml").read_text("utf-8")
+    own.write_text(source.replace("weight: 0.35", "weight: 0.70"), encoding="utf-8")
+    out("score", runs)
+    _, text, err = out("rejudge", runs, "--rubric", own)
+    assert "1 of them are of another track than the given rubric" in text + err
+    assert "1 scorecards renewed" in text
+    _, text, err = out("score", runs, "--rubric", own, "--json")
+    assert {c["run"]["track"]: c["rubric"]["id"] for c in lines(text)} == {
+        "classification": "classification",
+        "vqa": "vqa",
+    }
+    assert "1 of another track than the given rubric" in err
+
+
 def test_answer_level_codes_of_a_vqa_run(out) -> None:
     _, text, _ = out("codes", RECORDED / "runs" / "vqa-lite-01", "--public", RECORDED / "public", "--json")
     (data,) = lines(text)

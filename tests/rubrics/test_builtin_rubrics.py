@@ -136,6 +136,21 @@ def test_the_rubric_of_a_run(track, task, expected):
     assert rubric_for(track, task).id == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "track", "task", "expected"),
+    [
+        ("vqa", "vqa", "x", "vqa"),
+        ("vqa", "detection", "x", "detection"),
+        ("vqa", "segmentation", "feta-seg-task", "segmentation-multiclass"),
+        ("segmentation", "segmentation", "feta-seg-task", "segmentation"),
+        ("vqa", None, None, "vqa"),
+        ("workflow", "detection", "x", "workflow"),
+    ],
+)
+def test_a_given_rubric_judges_runs_of_its_own_track(given, track, task, expected):
+    assert rubric_for(track, task, load_rubric(given)).id == expected
+
+
 @pytest.mark.parametrize("rubric_id", IDS)
 def test_yaml_to_model_to_yaml(rubric_id, tmp_path):
     rubric = load_rubric(rubric_id)
