@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from ..trajectories.failures import Failure
 from ..trajectories.features import TurnFeatures
 from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
-from .lacks import names_of, unrelated
+from .lacks import machine, names_of, unrelated
 
 SURE = 0.7
 """Failures below this confidence are hints and start no episode."""
@@ -98,6 +98,8 @@ class _Steps:
         """Whether a failure of access is about another thing than those of a group."""
         if not failure.environment or failure.family not in _ACCESS or not group[-1].environment:
             return False
+        if failure.family != group[-1].family and all(machine(f, self.lack(f)) for f in group):
+            return True
         models, packages = zip(*(self.lack(f) for f in group), strict=True)
         return unrelated(failure, self.lack(failure), (frozenset().union(*models), frozenset().union(*packages)))
 
@@ -165,7 +167,9 @@ def _belongs(
     same = bool(steps.scripts(*here) & steps.scripts(*there))
     other = not same and steps.other_lack(failure, group)
     same = same or (steps.same(here, there) and not other)
-    if not same and failure.signature == last.signature:
+    # Two files that are not there are two look-ups, however alike the messages.
+    alike = failure.signature == last.signature and (failure.family != "path" or failure.message == last.message)
+    if not same and alike:
         same = True
     if not (same or other) and failure.environment and last.environment and {failure.family, last.family} <= _ACCESS:
         # The same lack tried by other means: another installer, another source, another version.

@@ -64,6 +64,11 @@ def names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozense
     )
 
 
+def machine(failure: Failure, names: tuple[frozenset[str], frozenset[str]]) -> bool:
+    """Whether a failure is a look at the machine (a missing command, a full disk) that names no model and no package."""
+    return failure.family in ("shell", "disk", "permission", "path") and not any(names)
+
+
 def unrelated(
     one: Failure, names: tuple[frozenset[str], frozenset[str]], other: tuple[frozenset[str], frozenset[str]]
 ) -> bool:
@@ -74,8 +79,8 @@ def unrelated(
     (models, packages), (known_models, known_packages) = names, other
     if models & known_models or packages & known_packages:
         return False
-    if one.family == "shell" and not models | packages:
-        return True  # a missing command is a look at the machine
+    if machine(one, names):
+        return True
     optional = not models and bool(packages) and all(_plain(p) in GENERAL for p in packages)
     before = not known_models and bool(known_packages) and all(_plain(p) in GENERAL for p in known_packages)
     if not models and not known_models and packages and known_packages:
