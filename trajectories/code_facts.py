@@ -32,7 +32,7 @@ _CONCERN = re.compile(
 
 _MODEL_LOADERS = {
     "from_pretrained", "load_state_dict", "load_model", "InferenceSession", "pipeline", "load_checkpoint", "from_checkpoint",
-    "load_from_checkpoint", "create_model", "load_net", "load_weights",
+    "load_from_checkpoint", "create_model", "load_net", "load_weights", "safe_open", "load_file",
 }  # fmt: skip
 _FORWARD_CALLS = {
     "predict", "predict_proba", "predict_one", "generate", "infer", "inference", "forward", "sliding_window_inference",
@@ -271,10 +271,10 @@ class _Reader(Names):
         ):
             known, owner = self.library.functions[name]
         if known is not None and self.depth < 6 and base not in self.foreign:
-            if owner is not self.module and not _READER.match(name):
+            if owner is not self.module and known.name != "__init__" and not _READER.match(name):
                 self.facts.note("applies_module", self.quote(node))
             self.enter(name, known, owner, node, output, size)
-            if known.name != "forward":
+            if known.name not in ("forward", "__init__"):
                 return
         if name in _APPLIERS and node.args and isinstance(node.args[0], ast.Name):
             self.applied(name, node, output, size)

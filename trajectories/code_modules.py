@@ -44,7 +44,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Module:
-    """Parsed source; `functions` by name, methods under their bare name."""
+    """Parsed source; `functions` by name, methods under their bare name, what makes an object under its class's."""
 
     tree: ast.Module
     lines: tuple[str, ...]
@@ -63,6 +63,10 @@ class Module:
         except RecursionError:
             return None
         found = {n.name: n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                made = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+                found.update((node.name, function) for function in made)
         aliases = {}
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):

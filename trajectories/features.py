@@ -21,7 +21,7 @@ from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, prog
 from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn
 from .shell_facts import shell_facts
-from .world import World, world_of
+from .world import World, file_name, world_of
 
 Scope = Literal["none", "one", "few", "all", "unknown"]
 
@@ -38,6 +38,7 @@ _COMPARISON = re.compile(
     r"\bcompar|\bcandidate|\bversus\b|\bvs\.? |\bvariant|\bablat|\bbaseline|\bthreshold sweep|\btta\b", re.IGNORECASE
 )
 _CHECK_WORDS = re.compile(r"\b(?:verif|check|validat|confirm|sanity|complete|missing|ok\b)", re.IGNORECASE)
+_MODULE_RUN = re.compile(r"(\bpython[\d.]{0,5} (?:-[uBOI] ){0,3})-m ([\w.]{1,80})")
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
 
 
@@ -65,6 +66,8 @@ class TurnFeatures(Frozen):
     """Versions, devices, hardware, or installed packages are asked for."""
     obtains_weights: bool = False
     """Weights, repositories or data sets are downloaded."""
+    looks_at_weights: bool = False
+    """The first bytes or the kind of a file of weights, or of another file of the model's folder, are looked at."""
     loads_model: bool = False
     forward_pass: bool = False
     """A model is applied to something (a classical method shows as `writes_outputs` or `classical_method`)."""
@@ -312,9 +315,9 @@ def _todo_done(action: Action) -> bool:
 
 
 def _store(part: Part, action: Action, world: World) -> None:
-    name = PurePosixPath(part.path).name
+    name = file_name(part.path)
     if action.kind != "edit":
-        world.store(part.path, world.texts.get(name, "") + part.text if part.append else part.text)
+        world.store(part.path, f"{world.texts.get(name, '')}\n{part.text}" if part.append else part.text)
         return
     arguments = action.arguments or {}
     old = arguments.get("old_string") or arguments.get("old_str")
@@ -327,6 +330,7 @@ def _store(part: Part, action: Action, world: World) -> None:
 
 
 def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
+    text = _MODULE_RUN.sub(lambda match: _as_script(match, world), text)
     for name, quote in shell_facts(text, world.outputs).items():
         quotes.setdefault(name, quote)
     for source, target in re.findall(
@@ -362,6 +366,13 @@ def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], starte
         if _delivers(program, world):
             facts.note("writes_outputs", program.arguments.strip()[:160])
             facts.scope = max(facts.scope, cases_asked(program, world.prefixes) or 1)
+
+
+def _as_script(match: re.Match[str], world: World) -> str:
+    """`python -m package.module` as the start of the file that the run wrote for it; as it is when it wrote none."""
+    last = match.group(2).rsplit(".", 1)[-1]
+    name = next((n for n in (f"{last}.py", "__main__.py") if n in world.texts), None)
+    return f"{match.group(1)}{name}" if name else match.group(0)
 
 
 def _delivers(launch: Launch, world: World) -> bool:

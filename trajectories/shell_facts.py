@@ -33,6 +33,9 @@ _FILE_READ = re.compile(
     r"(?:^|[;&({]|\bdo\b|\bthen\b|\becho [^;|&]{0,80};)\s{0,8}"
     + r"\b(?:cat|head|less|more|sed -n|jq|xxd|zcat|column)\b\s+[^<>|;&\n]{0,200}[\w*]"
 )
+_WEIGHTS = re.compile(
+    r"\b(?:head|xxd|hexdump|od|file|strings|md5sum|sha256sum|cat)\b[^<>|;&\n]{0,200}(?:\.(?:pth?|ckpt|safetensors|onnx|gguf|bin|h5|pkl|whl)\b|/models?/)"
+)
 _FOLDERS = re.compile(
     r"\s{0,8}(?:mkdir|chmod|touch|cd|export|set)\b(?![^\n]{0,300}(?:&&|;)\s{0,3}(?!mkdir|chmod|touch|cd|export|set)\w)"
 )
@@ -75,6 +78,8 @@ def shell_facts(text: str, outputs: re.Pattern[str]) -> dict[str, str]:
         elif not planned:
             if any(pattern.search(line) for pattern in _DOCUMENTS):
                 seen.setdefault("reads_docs", quote)
+            elif _WEIGHTS.search(line):
+                seen.setdefault("looks_at_weights", quote)
             elif _FILE_READ.search(line):
                 seen.setdefault("inspects_inputs", quote)
     if commands and all(_FOLDERS.match(line) for line in commands):

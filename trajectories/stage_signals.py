@@ -243,8 +243,11 @@ def _setup(scene: Scene) -> Iterator[Reason]:
         yield "imports_only", {"S2": 2.5}
     if fact.prepares_folders:
         yield "prepares_folders", {"S2": 3.0}
-    if fact.loads_model and (not fact.forward_pass or fact.dummy_forward) and scene.place == "before":
-        yield "loads_model", {"S2": 1.5}
+    applied = fact.forward_pass and not fact.dummy_forward
+    if fact.loads_model and scene.place == "before" and not (applied or _tries_own_code(fact)):
+        yield "loads_model", {"S2": 2.2}
+    elif fact.looks_at_weights and scene.place == "before":
+        yield "looks_at_weights", {"S2": 1.5}
     if fact.dummy_forward:
         yield "dummy_forward", {"S2": 2.5}
     if fact.module_only and scene.place == "before":
@@ -295,6 +298,8 @@ def _work(scene: Scene) -> Iterator[Reason]:
         # A script of one's own that neither runs a model nor makes anything: a unit test, or a look at the data.
         prepares = any(_PREPARE_SCRIPT.search(PurePosixPath(p).name) for p in fact.run_paths)
         looks = fact.loads_inputs and not scene.benchmark
+        # A pipeline written with some unit tests beside it has touched no case.
+        prepares = prepares or (place == "before" and fact.module_lines >= 3 * max(1, fact.run_lines + fact.code_lines))
         yield "runs_script", {"S2": 2.0} if prepares else {"S1": 1.5} if looks else {"S3": 1.0}
     if not scene.benchmark and fact.executed and not fact.has(*_KNOWN_WORK):
         yield "works_in_cells", {"S4": 1.0}

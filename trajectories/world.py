@@ -39,18 +39,24 @@ class World:
     planned: bool = False
 
     def store(self, path: str, text: str) -> None:
-        name = PurePosixPath(path).name
+        name = file_name(path)
         self.texts[name] = text
         if name.endswith(".py") and (module := Module.of(text)) is not None:
             self.files[name] = module
             self.library.modules[name[:-3]] = module
-            for function in module.functions.values():
-                self.library.functions[function.name] = (function, module)
+            for name, function in module.functions.items():
+                self.library.functions[name] = (function, module)
 
     def copy(self, source: str, target: str) -> None:
         name = PurePosixPath(source).name
         if name in self.texts:
             self.store(target, self.texts[name])
+
+
+def file_name(path: str) -> str:
+    """The name under which a written file is kept; a package is known by its folder, as imports name it."""
+    given = PurePosixPath(path)
+    return f"{given.parent.name}.py" if given.name == "__init__.py" and given.parent.name else given.name
 
 
 def case_ids(run: Run) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from ...trajectories.code_parts import Part, parse, script_runs, split
 from ...trajectories.features import TurnFeatures
 from ...trajectories.models import Action, Run, Turn
+from ...trajectories.world import file_name
 from .shown import Shown
 
 MAX_TEXT = 200_000
@@ -131,7 +132,7 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
         ran = _COMMENT.sub("", "\n".join(_running(parts)))
         for part in parts:
             if part.kind == "file" and part.path:
-                name = PurePosixPath(part.path).name
+                name = file_name(part.path)
                 files[name] = f"{files.get(name, '')}\n{part.text}" if part.append else part.text
         shell = "\n".join(part.text for part in parts if part.kind == "shell")
         helped = helped or bool(_HELP.search(shell))
@@ -215,7 +216,7 @@ def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> tuple[list[
     parts = list(parts)
     shell = "\n".join(part.text for part in parts if part.kind == "shell")
     started = {PurePosixPath(p).name for p in script_runs(shell)}
-    started |= {f"{module}.py" for module in _MODULE_RUN.findall(shell)}
+    started |= {f"{module.rsplit('.', 1)[-1]}.py" for module in _MODULE_RUN.findall(shell)}
     # A script that a run one is made from (sed, cp), or one that a cell starts as a process; a redirect only writes it.
     calls = shell if started else ""
     calls += ran if _PROCESS.search(ran) else ""
@@ -226,9 +227,10 @@ def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> tuple[list[
         ):
             started.add(name)
     imported = {
-        name.strip().split(" ")[0].split(".")[0]
+        part
         for module, names in _IMPORT.findall(ran)
         for name in (module or names).split(",")
+        for part in name.strip().split(" ")[0].split(".")
     }
     scripts, modules = [], []
     for name, text in files.items():

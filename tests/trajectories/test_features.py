@@ -202,6 +202,49 @@ def test_the_command_line_decides(tmp_path: Path, shell: str, scope: str, writes
     assert (found.cases_scope, found.writes_outputs) == (scope, writes), found
 
 
+BATCH = "import glob, os\nfrom lib import predict, save\nfor p in sorted(glob.glob('/data/public/case_*/ct.nii.gz')):\n    c = os.path.basename(os.path.dirname(p))\n    save(predict(c), c)\n"
+WRITE = (
+    "mkdir -p /workspace/lib\ncat > /workspace/{} <<'PY'\n"
+    + MODULE
+    + "PY\ncat > /workspace/batch.py <<'PY'\n"
+    + BATCH
+    + "PY"
+)
+STARTED = [
+    pytest.param("lib.py", "python", "exec(open('/workspace/batch.py').read())", "all", id="exec of a file"),
+    pytest.param("lib.py", "python", "import runpy; runpy.run_path('/workspace/batch.py')", "all", id="runpy.run_path"),
+    pytest.param("lib.py", "python", "import runpy; runpy.run_module('batch')", "all", id="runpy.run_module"),
+    pytest.param("lib.py", "bash", "cd /workspace && python -u -m batch", "all", id="python -m"),
+    pytest.param("lib/__init__.py", "bash", "python /workspace/batch.py", "all", id="a package is known by its folder"),
+    pytest.param(
+        "lib/core.py", "python", "from lib.core import predict\npredict('case_0001')", "one", id="a module of a package"
+    ),
+    pytest.param("lib.py", "python", "open('/workspace/notes.txt').read()", "none", id="a file that is only read"),
+]
+
+
+@pytest.mark.parametrize(("path", "language", "code", "scope"), STARTED)
+def test_files_started_in_other_ways(tmp_path: Path, path: str, language: str, code: str, scope: str) -> None:
+    facts = facts_of(tmp_path, language, code, "", ("bash", WRITE.replace("{}", path, 1), ""))
+    assert facts.cases_scope == scope
+
+
+def test_what_is_appended_to_a_file_begins_on_a_line_of_its_own(tmp_path: Path) -> None:
+    parts = MODULE.split("def save")
+    write = ("bash", f"cat > lib.py <<'P'\n{parts[0].rstrip()}\nP", "")
+    append = ("bash", f"cat >> lib.py <<'P'\ndef save{parts[1]}P", "")
+    assert facts_of(tmp_path, "python", BATCH, "", write, append).cases_scope == "all"
+
+
+def test_making_an_object_runs_what_makes_it(tmp_path: Path) -> None:
+    module = "import nibabel as nib\nclass Case:\n    def __init__(self, c):\n        self.ct = nib.load(f'/data/public/{c}/ct.nii.gz').get_fdata()\n    def segment(self):\n        return self.ct > 100\n"
+    write = ("bash", f"cat > thy.py <<'P'\n{module}P", "")
+    facts = facts_of(tmp_path, "python", "from thy import Case\nprint(Case('case_0001').segment().sum())", "12", write)
+    assert facts.loads_inputs
+    assert facts.applies_module
+    assert facts.inputs_scope == "one"
+
+
 def test_ids_without_a_separator_are_read_from_a_listing(tmp_path: Path) -> None:
     path = tmp_path / "conversation.json"
     call = {"id": "c", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": "ls /data/public"})}}  # fmt: skip
