@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ..trajectories.code_parts import split
 from ..trajectories.failures import Failure, find_errors
 from ..trajectories.models import Turn
 from .context import CodeContext, names_weights
@@ -40,6 +41,20 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 _HINT = 0.5
+_IN_PART = re.compile(
+    r"strict\s?=\s?False|\bmissing_keys\b|\b(?:missing|lost|unfilled|skipped|random(?:ly)?)\b[^\n]{0,40}\b(?:keys?|tensors?|weights?|layers?|init\w*)\b|\b(?:keys?|tensors?|weights?|layers?)\b[^\n]{0,20}\b(?:missing|lost)\b"
+    r"|\bcopy_\(|frombuffer|class \w{1,40}\((?:torch\.)?nn\.Module\)",
+    re.IGNORECASE,
+)
+"""Signs of a model that was put together rather than loaded."""
+_SHOWN = re.compile(r"Error|Exception|fail|corrupt|cannot|could not|lfs", re.IGNORECASE)
+_NOT_HAD = re.compile(
+    r"\b(?:load\w*|open\w*|read\w*|import\w*|download\w*|fetch\w*)\b[^\n]{0,20}\bfail|\bfail\w* to (?:load|open|read|fetch|download)|\b(?:cannot|could not|can't) (?:be )?(?:load|open|read|import)|\bcorrupt|lfs pointer",
+    re.IGNORECASE,
+)
+"""How a log says beside a file's name that it could not be had."""
+MAX_LINES = 400
+"""Lines of one output that are read for printed errors, from the end."""
 
 
 class OutOfReach(NamedTuple):
@@ -60,11 +75,12 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
     final = ctx.final_write
     if final is None:
         return None
-    hard = [
-        _Lack(f, *names_of(ctx.turn(f.turn).actions[f.action], f))
+    ended = [
+        _Lack(f.turn, f.message, _errors(ctx, f), *names_of(ctx.turn(f.turn).actions[f.action], f))
         for f in ctx.failures
         if f.turn <= final and _is_access(f, final)
     ]
+    hard = sorted((*ended, *_printed(ctx, final)), key=lambda lack: lack.turn)
     if not hard:
         return None
     case = _Case(ctx, final, hard)
@@ -74,9 +90,11 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
 
 
 class _Lack(NamedTuple):
-    """One failure of access, with the models and packages that it was about."""
+    """One failure of access: what came back, how many different errors, and the models and packages it was about."""
 
-    failure: Failure
+    turn: int
+    message: str
+    errors: int
     models: frozenset[str]
     packages: frozenset[str]
 
@@ -91,7 +109,7 @@ class _Case:
     def __init__(self, ctx: CodeContext, final: int, lacks: list[_Lack]) -> None:
         self.ctx, self.final, self.lacks = ctx, final, lacks
         self.modules = written_modules(ctx.run, final)
-        last = lacks[-1].failure.turn
+        last = lacks[-1].turn
         writes = {t for t in ctx.write_turns if t > last and t not in ctx.failed_turns} | {final}
         self.serving = without_comments("\n".join(self.code(ctx.turn(t)) for t in sorted(writes))[:400_000])
         self.no_model = not _LOADS.search(self.serving)
@@ -108,7 +126,7 @@ class _Case:
     def blocked(self, name: str) -> OutOfReach | None:
         ctx, final = self.ctx, self.final
         mine = [lack for lack in self.lacks if name in lack.names]
-        if not any(lack.failure.turn == final for lack in mine) and self._serves(name):
+        if not any(lack.turn == final for lack in mine) and (self._serves(name) or self._overcome(name, mine)):
             return None
         # What failed together with the model (its tokenizer, its wheel) was tried for its sake; where no model serves
         # at all, every model that was tried for counts.
@@ -116,7 +134,7 @@ class _Case:
         about = [lack for lack in self.lacks if group & lack.names or (self.no_model and lack.models)]
         attempts: dict[int, int] = {}
         for lack in about:
-            attempts[lack.failure.turn] = max(attempts.get(lack.failure.turn, 0), _errors(ctx, lack.failure))
+            attempts[lack.turn] = max(attempts.get(lack.turn, 0), lack.errors)
         first = min(attempts)
         tried = [
             t.index for t in ctx.run.turns[first - 1 : final - 1] if t.index not in attempts and self._tries(t, group)
@@ -130,7 +148,7 @@ class _Case:
         enough = count >= needed or (declared and count + len(tried) >= (2 if _named(name, self.goals) else 3))
         if not enough or not (declared or other or self.no_model):
             return None
-        return OutOfReach(name, tuple(sorted({*attempts, *tried})), declared, about[0].failure.message)
+        return OutOfReach(name, tuple(sorted({*attempts, *tried})), declared, about[0].message)
 
     def _planned(self, models: list[str], first: int) -> bool:
         """Whether the run spoke of one of these models before the first failure, in its plan or otherwise."""
@@ -146,6 +164,22 @@ class _Case:
 
     def _serves(self, name: str) -> bool:
         return _uses(name, self.serving) or _derived(self.ctx, name, self.serving)
+
+    def _overcome(self, name: str, lacks: list[_Lack]) -> bool:
+        """Whether the model was run whole, later and without an error: what served instead was then a choice."""
+        since = ""
+        for feature in self.ctx.features[lacks[0].turn - 1 : self.final - 1]:
+            turn = self.ctx.turn(feature.turn)
+            since += self.code(turn) + turn.output[-20_000:]
+            late = feature.turn > lacks[-1].turn and feature.executed and feature.turn not in self.ctx.failed_turns
+            if late and feature.forward_pass and _uses(name, self.code(turn)):
+                return not self._makeshift(since[-400_000:], lacks)
+        return False
+
+    def _makeshift(self, text: str, lacks: list[_Lack]) -> bool:
+        """A model filled in part, built by guess, or fed through a stand-in for the package that is lacking."""
+        missing = {p for lack in lacks for p in lack.packages}
+        return _IN_PART.search(text) is not None or any(p in self.modules or f"/{p}/" in text for p in missing)
 
     def _takes_a_model_away(self, package: str) -> bool:
         if package.lower().replace("-", "_") in GENERAL:
@@ -166,6 +200,33 @@ def _is_access(failure: Failure, final: int) -> bool:
     if failure.family not in _ACCESS or not failure.environment or failure.kind == "look-up":
         return False
     return failure.confidence >= (_HINT if failure.turn == final else 0.6)
+
+
+def _printed(ctx: CodeContext, final: int) -> list[_Lack]:
+    """Errors that code caught and printed while it opened models: of the model on the same line, else of the only one."""
+    found = []
+    for turn in ctx.run.turns[: final - 1]:
+        for action in turn.actions:
+            seen = action.observation
+            if action.kind != "execute" or seen is None or seen.kind not in ("ok", "unknown"):
+                continue
+            code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
+            opened = frozenset(n for n in WEIGHTS.findall(code) if len(n) > 2)
+            kinds: dict[frozenset[str], dict[str, str]] = {}
+            for line in seen.text.splitlines()[-MAX_LINES:] if opened and _LOADS.search(code) else ():
+                if not _SHOWN.search(line[:600]):
+                    continue
+                on_line = opened & frozenset(WEIGHTS.findall(line[:600]))
+                errors = [e for e in find_errors(line[:600]) if e.confidence >= _HINT]
+                if on_line and (errors or _NOT_HAD.search(line[:600])):
+                    kind = errors[-1].kind if errors else "failed"
+                    kinds.setdefault(on_line, {})[kind] = errors[-1].message if errors else line[:200]
+                elif len(opened) == 1 and any(e.family in ("model", "network") for e in errors):
+                    kinds.setdefault(opened, {})[errors[-1].kind] = errors[-1].message
+            for models, came_back in kinds.items():
+                message = next(iter(came_back.values()))
+                found.append(_Lack(turn.index, message, min(len(came_back), 2), models, frozenset()))
+    return found
 
 
 def _errors(ctx: CodeContext, failure: Failure) -> int:

@@ -83,7 +83,22 @@ FIRES = [
     ("two-sources-in-one-go", [hidden(WHEEL + "\n" + "curl: (22) The requested URL returned error: 404", "pip install netkit-1.2-cp38-cp38-linux_x86_64.whl; curl -fO https://zoo.example/models/net.pt"), threshold()], "S2 S4", KIT),
 ]  # fmt: skip
 
+ONNX = "import onnxruntime as ort, logging\nfor p in ['/data/public/models/vesselnet.onnx']:\n    try:\n        s = ort.InferenceSession(p{})\n    except Exception as e:\n        logging.warning('load failed for %s: %s', p, e)\n"
+ROWS = "import torch\nfor n in ('a_unet.pth', 'b_unet.pth'):\n    try:\n        torch.load('/data/public/models/' + n{})\n        st = 'ok'\n    except Exception as e:\n        st = f'{{type(e).__name__}}: {{e}}'\n    print('|', n, '|', st, '|')\n"
+BROKEN_ROWS = "| a_unet.pth | RuntimeError: PytorchStreamReader failed reading zip archive |\n| b_unet.pth | EOFError: Ran out of input |"
+VIT = "import torch\ntry:\n    ck = torch.load('/data/public/models/cardio_vit.ckpt')\n    m = build(ck['hyper_parameters'])\n    m.load_state_dict(ck['state_dict'])\nexcept Exception as e:\n    print('cardio_vit.ckpt ->', repr(e)[:200])\n"
+
+# Written before they were run, in styles that no run at hand has.
+FIRES += [
+    ("logged-warnings", [hidden("WARNING:root:load failed for /data/public/models/vesselnet.onnx: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Load model failed:Protobuf parsing failed.", ONNX.format(""), language="python"), hidden("WARNING:root:load failed for /data/public/models/vesselnet.onnx: RuntimeError: Load model from vesselnet.onnx failed: unsupported model IR version", ONNX.format(", providers=['CPUExecutionProvider']"), language="python"), threshold("Frangi.")], "S2 S2 S4", FREE),
+    ("a-table-of-models", [hidden(BROKEN_ROWS, ROWS.format(""), language="python"), hidden(BROKEN_ROWS, ROWS.format(", weights_only=False"), language="python"), threshold("Region growing on all.")], "S2 S2 S4", FREE),
+    ("filled-in-part", [hidden("safetensors_rust.SafetensorError: Error while deserializing header: InvalidHeaderDeserialization", "python -c \"from safetensors.torch import load_file; load_file('/data/public/models/quadnet.safetensors')\" 2>&1 | tail -1 || true"), say("By hand.", "import torch, struct\nb = open('/data/public/models/quadnet.safetensors','rb').read()\nprint(net.load_state_dict(pieces(b), strict=False).missing_keys[:2])\ny = net(x)\nprint(y.std())", "['enc.0.weight', 'enc.1.weight']\n0.0"), say("Once more.", "import torch\nb = open('/data/public/models/quadnet.safetensors','rb').read()\nnet.load_state_dict(pieces(b, 8), strict=False)\nprint(net(x).std())", "0.0"), threshold("The file cannot be read; edges instead.")], "S2 S3 S3 S4", FREE),
+    ("two-kinds-on-its-line", [hidden("cardio_vit.ckpt -> KeyError('hyper_parameters')", VIT, language="python"), hidden("cardio_vit.ckpt -> RuntimeError('Error(s) in loading state_dict for ViT: size mismatch for head')", VIT.replace("ck['hyper_parameters']", "{}"), language="python"), other("mini.pt for all.", "mini.pt")], "S2 S2 S4", FREE),
+]  # fmt: skip
+
 SILENT = [
+    ("worked-then-lost-the-comparison", [hidden("| a_unet.pth | UnpicklingError: Weights only load failed. |\n| b_unet.pth | ok |", ROWS.format(""), language="python"), hidden("| a_unet.pth | RuntimeError: Attempting to deserialize object on a CUDA device |", ROWS.format(", weights_only=False"), language="python"), say("Pilot of both.", MODEL.format("a_unet.pth', weights_only=False, map_location='cpu") + "print(net(x).sum(), score(net(x)))", "812 0.71"), other("b_unet is better on the pilot.", "b_unet.pth")], "S2 S2 S3 S4", FREE),
+    ("one-caught-of-a-listing", [hidden("| a_unet.pth | EOFError: Ran out of input |\n| b_unet.pth | ok |", ROWS.format(""), language="python"), other("b_unet it is.", "b_unet.pth")], "S2 S4", FREE),
     ("one-failed-import-replaced", [fail("ModuleNotFoundError: No module named 'netkit'", USES), other("Through torch.", "net.pt")], "S2 S4", KIT),
     ("optional-package", [fail("ModuleNotFoundError: No module named 'monai'", "import monai"), hidden(NO_PIP.format("monai"), "pip install monai"), other("Without it.", "net.pt")], "S2 S2 S4", {"plan": "net.pt with MONAI sliding window"}),
     ("loads-at-the-third-attempt", [fail(POINTER), fail("_pickle.UnpicklingError: Weights only load failed."), say("Loaded.", MODEL.format("net.pt"), "ok"), other("Run instead of asking.", "net.pt")], "S2 S2 S2 S4", {}),
