@@ -10,10 +10,10 @@ from .registry import Finding, detector
 
 WEIGHT = re.compile(r"([\w.-]{1,60})\.(?:pt|pth|onnx|ckpt|safetensors|h5)\b")
 MAX_TEXT = 200_000
-_HEADING = re.compile(r"^\s{0,3}(?:#{1,4}\s|={2,}|-{3,}|\*\*)")
-_CODE_LINE = re.compile(r"^\s{0,12}(?:def |return\b|import |from \w|self\.|class |>>>)")
+HEADING = re.compile(r"^\s{0,3}(?:#{1,4}\s|={2,}|-{3,}|\*\*)")
+CODE_LINE = re.compile(r"^\s{0,12}(?:def |return\b|import |from \w|self\.|class |>>>)")
 _DIVISOR = re.compile(
-    r"\b(?:HU|SUV|intensit\w{1,4}|values?|pixels?|input|x|RGB|grey|gray)\s{0,2}(?:/|divided by)\s{0,2}(\d{2,5})\b",
+    r"(?<![\w/])(?!(?:cases?|images?|samples?|scans?|slices?|epochs?|steps?|batch|fold|page|version|v|of|top|rank|iteration|https?|Dice|accuracy|AUC)\b)[A-Za-z][A-Za-z_]{0,20}(?:\s{0,2}/\s{0,2}|\s(?:is |are )?divided by )(255|256|400|500|1000|1023|1024|2000|3000|4000|4095|4096|10000|16383|32767|65535)(?![\w/-]|\.\d)",
     re.IGNORECASE,
 )
 _WINDOW = re.compile(
@@ -86,7 +86,7 @@ _OFFSET = re.compile(
 )
 _INTERCEPT = re.compile(r"\b(?:rescale[ _]?)?intercept['\"]?\s{0,2}[:=]\s{0,2}(-?\d{3,5})(?:\.0)?\b", re.IGNORECASE)
 _DECODES = re.compile(r"intercept|offset|rescale|slope|bias\b|\bHU\s?=|hounsfield|sitk|pydicom|apply_modality", re.I)
-_PER_IMAGE = re.compile(
+PER_IMAGE = re.compile(
     r"-=?\s{0,2}(?:np\.)?\w{0,20}\.?(?:mean|min|median|amin|percentile)\(|normali[sz]e|z_?score|mean\(\)|\bmu\b|\blo\b|percentile",
     re.I,
 )
@@ -94,26 +94,15 @@ _WANTED = re.compile(
     r"\b(?:input|takes|expects|trained|fed|forward|wants|needs|in)\b[^|\n]{0,60}\b(HU|SUV|Hounsfield)\b|\b(HU|SUV)\s{0,2}/\s{0,2}\d",
     re.I,
 )
-_DEEP = re.compile(
-    r"\b(?:1[0246]|twelve|sixteen)[- ]?bits?\b|\buint16\b|\bI;16\b|\bmode[ =:']{1,4}I\b|\b\d{1,4} ?(?:-|to|\.\.) ?(?:4095|16383|65535)\b",
-    re.I,
-)
-_NARROWED = re.compile(
+NARROWED = re.compile(
     r"open\([^()\n]{0,120}(?:\([^()\n]{0,80}\)[^()\n]{0,60}){0,2}\)\s{0,2}\.convert\(\s?['\"](?:L|RGB)['\"]|cv2\.imread\([^,\n()]{1,120}(?:,\s?(?:0|1|cv2\.IMREAD_(?:GRAYSCALE|COLOR)))?\)"
 )
-_WIDENS = re.compile(
+WIDENS = re.compile(
     r"65535|4095|1023|16383|\.point\(|I;16|mode\s?=\s?['\"]I|IMREAD_UNCHANGED|IMREAD_ANYDEPTH|,\s?-1\)|uint16|int32|/\s?16\b|>>\s?\d|\.max\("
 )
-_NEGATIVE_FILM = re.compile(r"MONOCHROME1\b")
-_INVERTS = re.compile(
+INVERTS = re.compile(
     r"MONOCHROME|invert|(?:255|65535|4095|1|1\.0|max\w{0,3}\(?\)?)\s{0,2}-\s{0,2}[a-z]|bitwise_not|~|\*\s?-1|-\s?1\s?\*|PhotometricInterp|photometric",
     re.I,
-)
-_LENGTHS = frozenset({"mm", "cm", "m", "um", "s", "sec", "ms", "seconds", "px", "pixels", "voxels"})
-_POLARITY = re.compile(r"photometric|polarity|invert", re.IGNORECASE)
-_STORED_AS = re.compile(
-    r"\b(units?|photometric\w{0,20}|polarity|inverted|colou?r_?space|channel_?order|rescale_?slope|rescale_?intercept)['\"]?\s{0,2}[:=]\s{0,2}['\"]?([A-Za-z0-9][\w./-]{0,20})",
-    re.IGNORECASE,
 )
 _PITCH = re.compile(
     r"\b(?:resampl\w{1,4} (?:to|at)|trained (?:at|on)|input[^|;\n]{0,40}\bat|spacing(?: of)?|expects?[^|;\n]{0,30}\bat)\s{0,2}(\d{1,2}(?:\.\d{1,3})?)\s{0,2}(?:x [\d. x]{1,20})?(mm|um/px|µm/px|um per pixel|mpp)\b",
@@ -123,7 +112,7 @@ _SHOWN_PITCH = re.compile(
     r"\b(?:spacing\w{0,4}|zooms|pixdim|pixel_?spacing|voxel[ _]?size|mpp|um_per_px|resolution)\b['\"]?[^\d\n]{0,12}(\d{1,2}\.\d{1,4})",
     re.IGNORECASE,
 )
-_RESAMPLES = re.compile(r"zoom|resampl|resiz|interpolat|spacing|rescale|affine_transform|map_coordinates|mpp", re.I)
+RESAMPLES = re.compile(r"zoom|resampl|resiz|interpolat|spacing|rescale|affine_transform|map_coordinates|mpp", re.I)
 
 
 @detector("input_convention_missed", code="E3", stage="S3", independence="from_trace")
@@ -136,7 +125,7 @@ def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
     for turn in ctx.run.turns[:final]:
         if turn.output and (missed := _missed(turn.output, code, served)):
             yield Finding(
-                _where(ctx, final),
+                where_served(ctx, final),
                 f"The card asks for {missed}, the pipeline never does it, and no check of the outputs caught it.",
                 0.8,
             )
@@ -145,23 +134,17 @@ def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("stored_values_taken_as_they_are", code="E3", stage="S3", independence="from_trace")
 def stored_values_taken_as_they_are(ctx: CodeContext) -> Iterable[Finding]:
-    """Brief or headers say how values are stored (offset, factor, bit depth, inverted film, pixel pitch); the code ignores it."""
+    """Brief or headers say how values are stored (offset, factor), and the code never turns them back."""
     final, code = ctx.final_write, ctx.pipeline_code[:400_000]
     if final is None or not code.strip() or not ctx.handed_over or ctx.run.track is None or _HELPED.search(code):
         return
     before = "\n".join(turn.output[:MAX_TEXT] for turn in ctx.run.turns[:final])
     missed = next(_undecoded(ctx.run.brief[:MAX_TEXT], before, code), None)
     if missed:
-        yield Finding(_where(ctx, final), f"{missed}, and no check of the outputs caught it.", 0.75)
-        return
-    for turn in ctx.run.turns[: ctx.last]:  # a header read after the batch counts as well
-        if not ctx.feature(turn.index).forward_pass and (mixed := _mixed(turn.output, code)):
-            where = tuple(sorted({turn.index, *_where(ctx, final)}))
-            yield Finding(where, f"{mixed}, and the code treats all alike.", 0.75)
-            return
+        yield Finding(where_served(ctx, final), f"{missed}, and no check of the outputs caught it.", 0.75)
 
 
-def _where(ctx: CodeContext, final: int) -> tuple[int, ...]:
+def where_served(ctx: CodeContext, final: int) -> tuple[int, ...]:
     turns = [t for t in ctx.model_turns if ctx.stage(t) in ("S3", "S4")] or [final]
     return tuple(sorted({*turns, *ctx.checks}))
 
@@ -174,7 +157,7 @@ def notes(output: str, code: str) -> list[str]:
         stems = WEIGHT.findall(line)
         if stems:
             owned = any(names_weights(code, stem) for stem in stems)
-        elif _HEADING.match(line) or _CODE_LINE.match(line):
+        elif HEADING.match(line) or CODE_LINE.match(line):
             owned = False
         if owned:
             found.append(line)
@@ -198,14 +181,14 @@ def _missed(output: str, code: str, served: str) -> str:
                 return what
         for pitch, unit in _PITCH.findall(note):
             other = [v for v in map(float, _SHOWN_PITCH.findall(output)) if not 0.9 < v / (float(pitch) or 1) < 1.1]
-            if other and not _RESAMPLES.search(code):
+            if other and not RESAMPLES.search(code):
                 return f"{pitch} {unit}, while a header shows {other[0]:g}"
     return ""
 
 
 def _undecoded(brief: str, shown: str, code: str) -> Iterator[str]:
     """Statements on how inputs are stored that nothing in the code allows for."""
-    if not _DECODES.search(code) and not _PER_IMAGE.search(code) and _WANTED.search(shown):
+    if not _DECODES.search(code) and not PER_IMAGE.search(code) and _WANTED.search(shown):
         for line in (*brief.splitlines(), *(part[:600] for part in shown.splitlines())):
             match = _ENCODED.search(line[:2_000])
             if match and not has_number(code, match[3]):
@@ -214,29 +197,6 @@ def _undecoded(brief: str, shown: str, code: str) -> Iterator[str]:
             number = next((g for g in offset.groups() if g), "0") if offset else "0"
             if offset and int(number) and not has_number(code, number):
                 yield f"An offset of {number} is stated for the stored values, and the code never takes it off"
-    deep = _DEEP.search("\n".join(line for line in brief.splitlines() if re.search(r"INPUT|/data/public", line)))
-    if deep and _NARROWED.search(code) and not _WIDENS.search(code):
-        yield f"Inputs are {deep[0]} images, and the code cuts them to 8 bits as it reads them"
-    if _NEGATIVE_FILM.search(shown) and not _INVERTS.search(code):
-        yield "A header shows MONOCHROME1 (inverted film), and the code never inverts it"
-
-
-def _mixed(output: str, code: str) -> str:
-    """A property of how values are stored that differs between inputs, as headers show, and that the code never asks for."""
-    found: dict[str, dict[str, int]] = {}
-    code = "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("print("))
-    for line in output[:MAX_TEXT].splitlines():
-        for key, value in _STORED_AS.findall(line[:2_000]):
-            counts = found.setdefault(key.lower(), {})
-            counts[value] = counts.get(value, 0) + 1
-    for key, counts in found.items():
-        asked = re.compile(rf"{re.escape(key[:6])}|{'|'.join(map(re.escape, counts))}", re.IGNORECASE)
-        if not 2 <= len(counts) <= 4 or sum(counts.values()) < 4 or set(counts) & _LENGTHS or asked.search(code):
-            continue
-        if (_INVERTS if _POLARITY.match(key) else _PER_IMAGE).search(code) or _DECODES.search(code):
-            continue
-        return f"Headers show {key} " + " and ".join(f"{v} ({n} times)" for v, n in counts.items())
-    return ""
 
 
 def has_number(code: str, number: str) -> bool:

@@ -19,7 +19,7 @@ def written_modules(run: Run, until: int) -> dict[str, str]:
     for turn in run.turns[:until]:
         for action in turn.actions:
             for part in split(action):
-                stem = part.path.rpartition("/")[2].rpartition(".")[0]
+                stem = part.path.removesuffix("/__init__.py").rpartition("/")[2].partition(".")[0]
                 if part.kind == "file" and stem and not _PROSE.search(part.path):
                     files[stem] = files.get(stem, "") + "\n" + part.text if part.append else part.text
     return files

@@ -58,8 +58,6 @@ _RUNNING = re.compile(
     r"\b(?:ok|done|saved?|wrote|written|writing|finished|process(?:ed|ing)|running|loading|loaded|complete[d]?|saving|to|in|all|case|patient|image)\b"
     r"|(?:/[\w.-]+)+|\[\d+/\d+\]|[^\w\s.-]", re.IGNORECASE)  # fmt: skip
 _VALUE = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
-_AXES = re.compile(r"\(\s?'([LR])',\s?'([AP])',\s?'([IS])'\s?\)|\b([LR])([AP])([IS])\b")
-_REORIENTS = re.compile(r"canonical|orient|flip|\[\s?::\s?-1|fliplr|reorient|resampl|ornt|axcodes", re.IGNORECASE)
 
 
 def _hand_over(ctx: CodeContext) -> tuple[int, ...]:
@@ -239,34 +237,6 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
         few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
-
-
-@detector("orientation_ignored", code="E3", stage="S3", independence="from_trace")
-def orientation_ignored(ctx: CodeContext) -> Iterable[Finding]:
-    """The headers printed show cases in different orientations, and the pipeline treats all alike."""
-    final = ctx.final_write
-    if (
-        final is None
-        or ctx.run.track not in ("segmentation", "synthesis")
-        or _REORIENTS.search(ctx.pipeline_code.replace("aff2axcodes", ""))
-    ):
-        return
-    for turn in ctx.run.turns[: final + 1]:
-        codes: dict[str, int] = {}
-        for line in turn.output.splitlines()[:MAX_ROWS]:
-            match = _AXES.search(line[:400])
-            if match:
-                code = "".join(g for g in match.groups() if g)
-                codes[code] = codes.get(code, 0) + 1
-        if len(codes) >= 2 and sum(codes.values()) >= 3:
-            odd = min(codes, key=lambda c: codes[c])
-            turns = tuple(sorted({turn.index, final, *ctx.checks}))
-            yield Finding(
-                turns,
-                f"A header list shows {odd} among the orientations and nothing in the pipeline allows for it.",
-                0.75,
-            )
-            return
 
 
 @detector("defect_accepted", code="E3", stage="S4", independence="from_trace")

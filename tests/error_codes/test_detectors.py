@@ -10,7 +10,9 @@ from ambjudge.error_codes.registry import MODULES, detectors
 
 sys.path.insert(0, str(Path(__file__).parent))
 from e1_cases import MORE
+from e1_parts import ROWS
 from e1_tried import TRIED
+from e3_tables import FOURTH
 from third_cases import THIRD
 from tiny_runs import SUBMIT, facts, say, submit
 
@@ -593,7 +595,6 @@ TABLE = {
     "stored_values_taken_as_they_are": [
         ("suv-times-a-thousand", [say("Read the notes.", "cat README", "PETNet (`net.pt`) takes SUV, float32.", language="bash"), say("Infer.", LOAD + "for f in files:\n    vol = tifffile.imread(f).astype(np.float32)\n    np.save(f'/workspace/agents_outputs/{f}/enhanced.npy', net(vol))\n", GOOD_LOG), SUBMIT], "S1 S4 S5", 1, MR | {"extra": "INPUTS. /data/public/<id>/pet.tif: uint16, stored = SUV x 5000."}),
         ("intercept-in-a-json", [HU_CARD, say("Peek.", "cat /data/public/patient_0001/info.json", '{"rows": 96, "intercept": -1024, "slope": 1}', language="bash"), say("Run.", "from skimage import io\n" + LOAD + "for p in paths:\n    a = io.imread(p).astype(float) / 1000.\n    json.dump(net(a), open('/workspace/agents_outputs/x/prediction.json', 'w'))\n", GOOD_LOG), SUBMIT], "S1 S1 S4 S5", 1, DETECTION),
-        ("opencv-eight-bits", [say("Go.", LOAD + "for p in paths:\n    g = cv2.imread(p, cv2.IMREAD_GRAYSCALE)\n    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(net(g))\n", "study_1 ok"), SUBMIT], "S4 S5", 1, REPORTS | {"extra": "INPUTS (read-only). /data/public/<study>/film.png, 12-bit films."}),
         ("decoded-by-a-helper", [HU_CARD, say("Run.", "from zoo import preprocess\n" + PNG.format("preprocess(p)"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, HU_1024),
         ("unit-of-another-kind", [say("Card.", "cat c.md", "`net.pt`: RGB 64x64, input in [0, 1]", language="bash"), say("Run.", PNG.format("np.array(Image.open(p).convert('RGB')) / 255."), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png, RGB, 8 bits per channel."}),
         ("offset-left-in", [HU_CARD, say("Run.", PNG.format(RAW), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, HU_1024),
@@ -601,10 +602,6 @@ TABLE = {
         ("slope-and-intercept", [HU_CARD, say("Run.", PNG.format(RAW + " * slope + intercept"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, HU_1024),
         ("scaled-image-by-image", [HU_CARD, say("Run.", PNG.format(RAW) + "x = (x - x.mean()) / x.std()", GOOD_LOG), SUBMIT], "S1 S4 S5", 0, HU_1024),
         ("no-unit-asked-for", [say("Run.", PNG.format(RAW), GOOD_LOG), SUBMIT], "S4 S5", 0, HU_1024),
-        ("cut-to-eight-bits", [say("Run.", PNG.format("np.array(Image.open(p).convert('L')) / 255."), GOOD_LOG), SUBMIT], "S4 S5", 1, SIXTEEN),
-        ("depth-kept", [say("Run.", PNG.format("np.array(Image.open(p)) / 65535."), GOOD_LOG), SUBMIT], "S4 S5", 0, SIXTEEN),
-        ("film-not-inverted", [FILMS, say("Run.", PNG.format(RAW), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, DETECTION),
-        ("film-inverted", [FILMS, say("Run.", PNG.format("255 - x if inv else x"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, DETECTION),
     ],
     "grid_not_restored": [
         ("opencv-border", [dense("    dy, dx = (112 - h) // 2, (96 - w) // 2\n    q = cv2.copyMakeBorder(x, dy, 112 - h - dy, dx, 96 - w - dx, cv2.BORDER_REFLECT)\n    y = infer(q)\n    y = y[0:h, 0:w]"), SUBMIT], "S4 S5", 1, MR),
@@ -865,7 +862,12 @@ TABLE = {
         ("default-does-something", [say("Help.", "cat smooth.py", HELP.replace("Default 0", "Default 1"), language="bash"), say("All.", SMOOTH.format(""), "done", language="bash"), SUBMIT], "S1 S4 S5", 0, {}),
         ("tool-not-used", [say("Help.", "cat smooth.py", HELP, language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
     ],
-    "orientation_ignored": [
+    "requirement_unmet": [
+        ("opencv-eight-bits", [say("Go.", LOAD + "for p in paths:\n    g = cv2.imread(p, cv2.IMREAD_GRAYSCALE)\n    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(net(g))\n", "study_1 ok"), SUBMIT], "S4 S5", 1, REPORTS | {"extra": "INPUTS (read-only). /data/public/<study>/film.png, 12-bit films."}),
+        ("cut-to-eight-bits", [say("Run.", PNG.format("np.array(Image.open(p).convert('L')) / 255."), GOOD_LOG), SUBMIT], "S4 S5", 1, SIXTEEN),
+        ("depth-kept", [say("Run.", PNG.format("np.array(Image.open(p)) / 65535."), GOOD_LOG), SUBMIT], "S4 S5", 0, SIXTEEN),
+        ("film-not-inverted", [FILMS, say("Run.", PNG.format(RAW), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, DETECTION),
+        ("film-inverted", [FILMS, say("Run.", PNG.format("255 - x if inv else x"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, DETECTION),
         ("odd-case", [say("Headers.", "print(1)", "p1 (64, 64) ('R', 'A', 'S')\np2 (64, 64) ('R', 'A', 'S')\np3 (64, 64) ('L', 'A', 'S')"), GOOD, SUBMIT], "S2 S4 S5", 1, {}),
         ("reoriented", [say("Headers.", "print(1)", "p1 RAS\np2 RAS\np3 LAS"), say("Run.", BATCH.replace("load(p)", "as_closest_canonical(load(p))"), GOOD_LOG), SUBMIT], "S2 S4 S5", 0, {}),
         ("all-alike", [say("Headers.", "print(1)", "p1 RAS\np2 RAS\np3 RAS"), GOOD, SUBMIT], "S2 S4 S5", 0, {}),
@@ -883,7 +885,7 @@ TABLE = {
     ],
 }  # fmt: skip
 
-for _name, _rows in (*MORE.items(), *TRIED.items(), *THIRD.items()):
+for _name, _rows in (*MORE.items(), *TRIED.items(), *THIRD.items(), *FOURTH.items(), *ROWS.items()):
     TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
 
 

@@ -189,7 +189,7 @@ THIRD = {
     "subgroup_nothing_found": BARREN,
     "answer_against_output": ANSWERS,
     "subgroup_one_answer": GROUPS,
-    "stored_values_taken_as_they_are": STORED,
+    "requirement_unmet": STORED,
     "invented_requirement": REQUIRED,
     "option_kept_up": KEPT,
     "bad_output_unseen": UNSEEN,
