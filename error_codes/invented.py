@@ -75,11 +75,9 @@ _ACTION = re.compile(
 )
 _OWN_CLAUSE = re.compile(r"\b(?:so|therefore|hence|thus|accordingly|consequently|I|I'll|we|We|let me|my|our)\b")
 """Where a sentence passes from what is said to hold to what the agent does."""
-_OF_OUTPUT = r"(?:line|section|heading|header|field|prefix|suffix|labell?er|labels?|observations?|classes|categories|codes?|vocabulary|terms?|phrases?|sentences?|column|key|style|format|wording|template|scheme|scale|map|mask)"
 _CAUSE = re.compile(
     r"\b(?:so|therefore|hence|thus|accordingly|consequently|which is why|that is why|I|we|are|is|get)\b", re.IGNORECASE
 )
-_NAME = re.compile(r"\b(?:[A-Z][a-z]+[A-Z]\w*|[A-Z]{4,}\b(?!\.\w)|[A-Z][a-z]{2,}[A-Z]{1,3}\b)")
 _COMMON_NAMES = frozenset(
     ["nifti", "json", "utf", "float", "int", "uint", "numpy", "pytorch", "monai", "simpleitk", "opencv", "imagenet", "coco", "rgba", "ssim", "psnr", "lpips", "dice", "bleu", "meteor", "rouge", "auroc", "auc", "iou", "nms", "tta", "clahe", "otsu", "bgr", "rgb", "readme", "todo", "note", "warning", "true", "false", "none", "null", "begin", "plan", "step", "steps", "task", "output", "input", "metric", "rules", "method", "workflow", "inputs", "radgraph", "f1radgraph", "micro", "macro", "dicom", "nrrd", "torchvision", "sklearn", "github", "huggingface"]
 )  # fmt: skip
@@ -151,7 +149,7 @@ _WORDS = re.compile(r"[a-z]{5,}")
 _PROSE = re.compile(r"^[^=\[\]{}]{20,}$")
 _SPLIT = re.compile(r"(?<=[.;!?])\s+(?=\S)")
 _LIMIT_LINE = re.compile(
-    r"[<>]|^\s{0,8}[A-Z][A-Z0-9_]{2,40}\s?=|\b\w{0,30}(?:FWHM|SIGMA|RADIUS|MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|:\s?\d{1,4}\s?\]|clip\(|clamp\(|remove_small|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
+    r"[<>]|^\s{0,8}[A-Z][A-Z0-9_]{2,40}\s?=|\b\w{0,30}(?:FWHM|SIGMA|RADIUS|MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|:\s?\d{1,4}\s?\]|clip\(|clamp\(|remove_small|resampl|\bzoom\(|spacing|pixdim|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,4})?(?![\w.])")
@@ -268,8 +266,6 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
             claim = _limit_claim(unit, near, known, limits, ctx.run.brief)
             if claim is None:
                 claim = _standard_claim(unit, known, code)
-            if claim is None and source and _ACTION.search(near):
-                claim = _name_claim(unit, known, code)
             if claim is None and source and excluded and not claimed_limits(unit):
                 claim = _bare_claim(unit, near, known)
             if claim and not _TAKEN_BACK.search(ctx.text_from(turn.index + 1, final)):
@@ -340,20 +336,6 @@ def _code_only(code: str) -> str:
         if re.match(r"\s{0,24}(?:def \w|[\w.\[\]'\", ]{1,60}\s?[-+*/]?=(?!=)|return\b)", line)
         and not _PROSE.match(line.strip())
     )
-
-
-def _name_claim(unit: str, known: str, code: str) -> str | None:
-    """A name that nothing shown holds, ascribed to what judges the outputs, and worked into the code of the outputs."""
-    if not re.search(_OBLIGATION, unit, re.IGNORECASE):
-        return None
-    for name in _NAME.findall(unit):
-        plain = name.lower()
-        if plain in _COMMON_NAMES or len(plain) < 4 or plain in known.lower():
-            continue
-        place = rf"{re.escape(name)}[^.;\n]{{0,30}}?\b{_OF_OUTPUT}\b|\b{_OF_OUTPUT}\b[^.;\n]{{0,30}}?{re.escape(name)}"
-        if re.search(place, unit, re.IGNORECASE) and re.search(rf"['\"][^'\"\n]{{0,80}}{re.escape(name)}", code):
-            return str(name)
-    return None
 
 
 def _bare_claim(unit: str, near: str, known: str) -> str | None:
