@@ -193,7 +193,7 @@ def subgroup_one_answer(ctx: CodeContext) -> Iterable[Finding]:
         given = _labels_given(rows_of(ctx.run, turn), labels)
         for part in (table, *(_crossed(group, given) for group in groups)):
             odd = one_answer_group(part)
-            if odd is None or (odd[0].startswith("from ") and not _elsewhere(part, odd)):
+            if odd is None or ((odd[0].startswith("from ") or odd[0].isdigit()) and not _elsewhere(part, odd)):
                 continue
             members = [case for group in groups for case, name in group.items() if name == odd[0]]
             if not looked_into(ctx, members or ["\0"], turn):
@@ -254,7 +254,7 @@ def _groups(ctx: CodeContext, labels: Sequence[str]) -> list[dict[str, str]]:
 
 MAX_GROUPS = 20
 """Groupings of the cases, and columns of one table, that are looked at."""
-GAP = 2.0
+GAP = 1.5
 """Two clusters lie further apart than this many times the wider one's range."""
 
 

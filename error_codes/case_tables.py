@@ -16,8 +16,15 @@ MAX_NUMBERS = 60
 """Numbers read of one row."""
 _ID = r"[A-Za-z][A-Za-z]{0,20}(?:[_-][A-Za-z]{1,12})?[_-]?\d{1,10}"
 _ROW = re.compile(
-    rf"^[^A-Za-z0-9]{{0,6}}(?:\d{{1,6}}/\d{{1,6}}[^A-Za-z0-9]{{1,4}})?(?:[\w.-]{{1,60}}/){{0,8}}({_ID})(?![\w-])"
+    rf"^[^A-Za-z0-9]{{0,6}}(?:\d{{1,6}}(?:/\d{{1,6}})?[^A-Za-z0-9]{{1,8}})?"
+    rf"(?:(?:case|patient|image|subject|study|scan|slice|tile|file|id|name|\w{{1,12}}_id)['\"]?\s{{0,2}}[=:]?\s{{0,2}}['\"]?)?(?:[\w.-]{{1,60}}/){{0,8}}({_ID})(?![\w-])",
+    re.IGNORECASE,
 )
+_LOGGED = re.compile(
+    r"^\s{0,4}(?=[\[\d]{1,2}\d|\[?(?:INFO|DEBUG|WARN|ERROR|[IWED]\s))(?:\[?\d{4}-\d\d-\d\d[T ]?)?(?:\[?\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{1,6})?\]?[\s|,-]{1,4})?"
+    r"(?:\[?(?:INFO|DEBUG|WARN(?:ING)?|ERROR|[IWED](?=\s))\]?[\s:|-]{1,4})?(?:[A-Za-z_.]{1,30}(?::\s| [-|] ))?"
+)
+"""What a logger puts in front of a message: date, time, level, its own name."""
 _PAIR = re.compile(rf"['\"]?({_ID})['\"]?\s{{0,2}}[:=]\s{{0,2}}(-?\d{{1,9}}(?:\.\d{{1,9}})?)(?=\s{{0,2}}[,}}]|$)")
 _NO_CASE = re.compile(
     r"^(?:epoch|step|iter\w*|turn|layer|conv|fc|line|fold|batch|channel|class|label|row|col|[xyz]|level|scale|rank|attempt|try|method"
@@ -27,6 +34,8 @@ _NO_CASE = re.compile(
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?(?![\w]|\.\d)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,30}")
 _HEAD_CELL = re.compile(r"[a-z][\w().%-]{0,30}")
+_FILE = re.compile(r"^/[\w./-]{1,80}")
+_UNIT_OF_TIME = re.compile(r"\s{1,2}(?:ms|s|secs?|seconds?|minutes?)\b")
 _TIME = re.compile(r"^(?:s|sec|secs|seconds|ms|min|time|runtime|runtime_s|took|elapsed|dt|wall|hours?)$", re.IGNORECASE)
 
 
@@ -43,7 +52,7 @@ def rows(output: str) -> tuple[Row, ...]:
     found: list[Row] = []
     head: list[str] = []
     for raw in output.splitlines()[-MAX_LINES:]:
-        line = raw[:2_000]
+        line = _LOGGED.sub("", raw[:2_000], count=1)
         pairs = _PAIR.findall(line)
         if len(pairs) >= 3 and len({case for case, _ in pairs}) == len(pairs):
             found += [
@@ -52,7 +61,7 @@ def rows(output: str) -> tuple[Row, ...]:
             continue
         match = _ROW.match(line)
         if match and not _NO_CASE.match(match[1]):
-            rest = line[match.end() :]
+            rest = _FILE.sub("", line[match.end() :], count=1)
             found.append(Row(match[1], _under(head, _numbers(rest)), rest))
         elif line.strip():
             head = _HEAD_CELL.findall(line.lower()) if not re.search(r"\d", line[:400]) and len(line) < 400 else []
@@ -85,6 +94,8 @@ def _numbers(rest: str) -> dict[tuple[str, int], float]:
     seen: dict[str, int] = {}
     word, end = "", 0
     for match in islice(_NUMBER.finditer(rest), MAX_NUMBERS):
+        if _UNIT_OF_TIME.match(rest, match.end()):
+            continue
         words = _WORD.findall(rest[end : match.start()])
         word, end = (words[-1].lower() if words else word), match.end()
         values[word, seen.get(word, 0)] = float(match[0])

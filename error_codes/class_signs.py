@@ -11,7 +11,13 @@ _NAME = r"[A-Za-z][\w-]{0,29}"
 _AS = re.compile(
     rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either) \(?({_NAME}(?:(?:, (?:or |and )?| or | and ){_NAME}){{2,14}})"
 )
-_SPLIT = re.compile(r", (?:or |and )?| or | and ")
+_SPLIT = re.compile(r", (?:or |and )?| or | and |\s?[/|]\s?")
+_SLASHED = re.compile(
+    rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either|pattern,?) \(?({_NAME}(?:\s?[/|]\s?{_NAME}){{2,14}})(?=[\s).,;]|$)"
+)
+_GLOSS = re.compile(r"\s?\([^()\n]{1,80}\)")
+_SHORT = re.compile(r"[a-z]{3} \(([A-Z][A-Z0-9]{1,8})\)")
+_QUOTES = re.compile(r"[`'\"*]")
 _BALANCED = re.compile(
     r"\b(?:\w{1,12} of each|\w{1,12} (?:cases |images |patches |tiles |samples )?per class|each class (?:has|holds)|balanced|equally many|in equal numbers)\b",
     re.IGNORECASE,
@@ -29,9 +35,14 @@ MAX_LINES = 3_000
 
 
 def classes(brief: str) -> tuple[str, ...]:
-    """Names of at least three classes that a brief asks for ("as CNV, DME, DRUSEN or NORMAL"); empty when it lists none."""
-    match = _AS.search(brief[:200_000])
-    return tuple(dict.fromkeys(_SPLIT.split(match[1]))) if match else ()
+    """Names of at least three classes that a brief asks for ("as CNV, DME or NORMAL", "one of CEN (centromere), HOM (...)", "A / B / C", "fat (ADI), stroma (STR)")."""
+    text = _QUOTES.sub("", brief[:200_000])
+    for form in (text, _GLOSS.sub("", text)):
+        match = _AS.search(form) or _SLASHED.search(form)
+        if match:
+            return tuple(dict.fromkeys(_SPLIT.split(match[1])))
+    lines = (tuple(dict.fromkeys(_SHORT.findall(line[:2_000]))) for line in text.splitlines())
+    return next((names for names in lines if len(names) >= 3), ())
 
 
 def balanced(brief: str) -> bool:

@@ -13,7 +13,7 @@ from .class_signs import classes
 from .context import CodeContext
 from .registry import Finding, detector
 
-LIMIT = 0.35
+LIMIT = 0.3
 """Share of cases in dispute from which a run has to find out more."""
 _RATIO = r"(\d{1,5})\s{0,2}(?:of|/|out of)\s{0,2}(\d{1,5})\b"
 _ALIKE = r"(?:agree(?:s|d|ment|ing)?|same (?:label|answer|class|result)s?|concordan\w{1,3}|consistent|stable|unchanged|match(?:es|ed|ing)?)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiny_runs import SUBMIT, say, submit
+from tiny_runs import SUBMIT, say
 
 SEG = {"track": "segmentation", "task": "organ-seg-task"}
 XRAY = {
