@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 
 from .context import CodeContext
 from .invented import (
-    _AUTHORITY,
-    _COMMON_NAMES,
-    _HEDGED,
-    _OBLIGATION,
-    _OUTCOME,
-    _TAKEN_BACK,
-    _TECHNICAL,
+    AUTHORITY,
+    COMMON_NAMES,
+    HEDGED,
+    OBLIGATION,
+    OUTCOME,
+    TAKEN_BACK,
+    TECHNICAL,
     MAX_TEXT,
     known_before,
     prose_of_code,
@@ -46,10 +46,10 @@ _NOT_DELIVERED = re.compile(
     r"^\s{0,40}(?:print|log\w*\.|logging|logger|raise|assert|warnings?\.|plt\.|ax\.|parser\.|#|import |from )|\b(?:print|warning|info|debug|add_argument|set_title|suptitle|Exception|Error)\("
 )
 _WANTS = re.compile(
-    rf"{_OBLIGATION}|\b(?:reads?|rewards?|scores?|scored|counts?|looks? for|parses?|checks?|driven|follow\w*|accord\w*|compl(?:y|ies|iant)|conform\w*|per|under|honou?r\w*|standard\w*|mandat\w+|as (?:the|in)|asks?)\b",
+    rf"{OBLIGATION}|\b(?:reads?|rewards?|scores?|scored|counts?|looks? for|parses?|checks?|driven|follow\w*|accord\w*|compl(?:y|ies|iant)|conform\w*|per|under|honou?r\w*|standard\w*|mandat\w+|as (?:the|in)|asks?)\b",
     re.IGNORECASE,
 )
-_JUDGES = re.compile(rf"{_OUTCOME}|{_AUTHORITY}|\b(?:\w+ing )?standards?\b", re.IGNORECASE)
+_JUDGES = re.compile(rf"{OUTCOME}|{AUTHORITY}|\b(?:\w+ing )?standards?\b", re.IGNORECASE)
 _OWN = re.compile(
     r"\b(?:not (?:asked|required|needed|demanded|scored)|no (?:one|rule|standard) asks|optional\w*|voluntar\w+|extra\b|for (?:the )?readers?|my own|I find|nice to have|(?:does|do) not (?:ask|require|mention|need))\b",
     re.IGNORECASE,
@@ -71,7 +71,7 @@ def invented_part(ctx: CodeContext) -> Iterable[Finding]:
         about = [index for index, unit in said if (_as_field if field else _in)(name, unit)]
         if not about or _in(name, known_before(ctx, _first_named(ctx, name))):
             continue
-        if not _TAKEN_BACK.search(ctx.text_from(about[0] + 1, final)):
+        if not TAKEN_BACK.search(ctx.text_from(about[0] + 1, final)):
             why = f"The outputs carry {name}, said to be required, and nothing shown asks for it."
             yield Finding(tuple(sorted({*about, final})), why, 0.75)
             return
@@ -80,7 +80,7 @@ def invented_part(ctx: CodeContext) -> Iterable[Finding]:
 def _claims(text: str, code: str) -> Iterator[str]:
     """Sentences that say what a scorer, a reference, a guideline or a standard wants."""
     for unit in (*units_of(text), *units_of(prose_of_code(code))):
-        if _JUDGES.search(unit) and _WANTS.search(unit) and not (_HEDGED.search(unit) or _OWN.search(unit)):
+        if _JUDGES.search(unit) and _WANTS.search(unit) and not (HEDGED.search(unit) or _OWN.search(unit)):
             yield unit
 
 
@@ -95,7 +95,7 @@ def _parts(code: str) -> Iterator[tuple[str, bool]]:
             if "/" in text and " " not in text:
                 continue
             for found in (*_HEADING.findall(text), *_GRADE.findall(text), *_CODED_NAME.findall(text)):
-                if found.lower() not in _COMMON_NAMES | _TECHNICAL:
+                if found.lower() not in COMMON_NAMES | TECHNICAL:
                     yield found, False
             for column in re.findall(r"[A-Za-z]\w*", text) if _COLUMNS.match(text) else ():
                 yield column, True

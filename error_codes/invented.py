@@ -15,12 +15,12 @@ MAX_CLAIMS = 300
 MAX_UNIT = 700
 """Characters of one sentence that are read."""
 
-_OUTCOME = (
+OUTCOME = (
     r"\b(?:ground[- ]truth|gold[- ]standard|reference (?:standard|annotation|labels?|masks?|list|text|boxes|does|do|leaves?|contains?|excludes?|omits?|ignores?|only|which|that)"
     r"|(?:the|benchmark's|dataset's|and|in|of|task's) references?(?= (?:set|standard|annot|label|mask|list|text|box|does|do|leav|contain|exclud|omit|ignor|only|follow|count|is|are|was|were|will|has|have|not|never|drawn|start|list)|[ ,.;:)]*$|[,.;:)])"
     r"|annotat\w+|raters?|readers|labell?ers?|radiologists?|pathologists?|graders?|benchmark\w*|challenge\w*|scorers?|scoring|evaluat(?:ion|or)s?|metrics?|mAP|COCO|leaderboard|organi[sz]ers?|submission (?:format|rules?)|the format|checker|(?:data ?set|collection|corpus)(?:'s)? (?:rules?|definition|convention|counts?|lists?|labels?|treats?|contains?|leaves?|excludes?|is|does|has)|(?:definition|rules|convention) of the (?:data ?set|collection|corpus|task)|(?:the |task )(?:brief|instructions|task statement|task description|rules?) (?:says?|states?|asks?|requires?|wants?|demands?|limits?|caps?|allows?|expects?|forbids?|prescribes?|excludes?)|(?:model )?card (?:says|states|requires|demands|prescribes|asks)|according to the (?:brief|card|rules|instructions)|per the (?:brief|rules|instructions))\b"
 )
-_AUTHORITY = (
+AUTHORITY = (
     r"\b(?:protocols?|reading rules?|lexicon|textbook|regulat\w+|guidelines?|manuals?|criteri(?:a|on)|consensus|recommendations?|reporting (?:threshold|range|standard|rule|practice|limit)|conventions?|polic(?:y|ies)|clinical (?:rule|standard|practice|definition)"
     r"|(?:official|standard|usual|radiolog\w+|clinical) (?:definition|rule|practice)|Fleischner|RECIST|BI-?RADS|LI-?RADS|PI-?RADS|TI-?RADS|Lung-?RADS|ICDR|ESC|WHO|ACR|ESUR|AAPM|FDA)\b"
 )
@@ -41,7 +41,7 @@ _EXCLUSION = (
     r"|\b(?:exclud\w+|ignor\w+|omit\w*|skip\w*|neglect\w*|pass(?:es|ed)? over|leav\w+ (?:\w+ )?out|left out|outside|disregard\w*|penali[sz]\w+|reject\w*|non-?(?:target|reportable|measurable)|irrelevant|insignificant|restricted to|limited to|confined to|masked out|cut off|un(?:label|annotat|mark|report|scor|list|count)\w+)\b"
     r"|\bonly (?:\w+ ){0,4}?(?:count\w*|annotat\w+|label\w+|scor\w+|keep\w*|report\w*|mark\w*|list\w*|contain\w*|look\w*|read\w*|tak\w*|consider\w*|carr\w+|draw\w*|drawn|if\b|from\b|of\b)|\b(?:count|annotat|mark|label|scor|report|accept|contain|list|consider|keep|record|drawn|look|read)\w* only\b|\bstarts? at\b"
 )
-_OBLIGATION = (
+OBLIGATION = (
     r"\b(?:has to|have to|had to|must|requires?|required|needs? to|needs|wants?|expects?|expected|demands?|mandat\w+|obligatory|prescribes?|stipulates?|calls? for|asks? for|insists?"
     r"|treats?|counts? as|is counted|are counted|considers?|merges?|lumps?|caps?|capped|clips?|limits? (?:the|it|to)|at most|no more than|at least|minimum|maximum|up to)\b"
 )
@@ -61,11 +61,11 @@ _FLAT = re.compile(
     r"\bclinically (?:ir\w+|in\w+|not \w+|meaningless)|\b(?:do|does)(?: not|n't) count\b|\b(?:is|are)(?: not|n't) (?:annotated|labell?ed|scored|reportable)\b",
     re.IGNORECASE,
 )
-_HEDGED = re.compile(
+HEDGED = re.compile(
     r"\b(?:whether|unclear|unknown|not stated|nothing (?:in|says)|no (?:rule|threshold|minimum)|does not say|doesn't say|nowhere)\b|\?\s*$",
     re.IGNORECASE,
 )
-_TAKEN_BACK = re.compile(
+TAKEN_BACK = re.compile(
     r"\b(?:not (?:stated|given|written|found) in the brief|nowhere|my own (?:assumption|invention)|no basis|unfounded|(?:brief|card) (?:says nothing|does not|doesn't)|(?:lift|undo|revert|drop|remov)\w* (?:the|this|that) (?:size |length |diameter )?(?:filter|rule|threshold|criterion))\b",
     re.IGNORECASE,
 )
@@ -78,10 +78,10 @@ _OWN_CLAUSE = re.compile(r"\b(?:so|therefore|hence|thus|accordingly|consequently
 _CAUSE = re.compile(
     r"\b(?:so|therefore|hence|thus|accordingly|consequently|which is why|that is why|I|we|are|is|get)\b", re.IGNORECASE
 )
-_COMMON_NAMES = frozenset(
+COMMON_NAMES = frozenset(
     ["nifti", "json", "utf", "float", "int", "uint", "numpy", "pytorch", "monai", "simpleitk", "opencv", "imagenet", "coco", "rgba", "ssim", "psnr", "lpips", "dice", "bleu", "meteor", "rouge", "auroc", "auc", "iou", "nms", "tta", "clahe", "otsu", "bgr", "rgb", "readme", "todo", "note", "warning", "true", "false", "none", "null", "begin", "plan", "step", "steps", "task", "output", "input", "metric", "rules", "method", "workflow", "inputs", "radgraph", "f1radgraph", "micro", "macro", "dicom", "nrrd", "torchvision", "sklearn", "github", "huggingface"]
 )  # fmt: skip
-_TECHNICAL = frozenset(
+TECHNICAL = frozenset(
     [
         "hu",
         "ras",
@@ -255,7 +255,7 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
             if not (source or authority) and any(_standards(unit)):
                 known = known_before(ctx, turn.index) if known is None else known
                 authority = any(not _holds(known, name) for name in _standards(unit))
-            if not (source or authority) or _HEDGED.search(unit):
+            if not (source or authority) or HEDGED.search(unit):
                 continue
             looked_up += 1
             if looked_up > MAX_CLAIMS:
@@ -268,7 +268,7 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
                 claim = _standard_claim(unit, known, code)
             if claim is None and source and excluded and not claimed_limits(unit):
                 claim = _bare_claim(unit, near, known)
-            if claim and not _TAKEN_BACK.search(ctx.text_from(turn.index + 1, final)):
+            if claim and not TAKEN_BACK.search(ctx.text_from(turn.index + 1, final)):
                 turns = tuple(sorted({turn.index, final}))
                 yield Finding(turns, f"The outputs follow a requirement that nothing shown states ({claim}).", 0.75)
                 return
@@ -282,10 +282,10 @@ def _ascribed(unit: str) -> tuple[bool, bool, bool]:
     source = authority = excluded = False
     for clause in _OWN_CLAUSE.split(unit):
         out = re.search(_EXCLUSION, clause, re.IGNORECASE) is not None
-        if not out and not re.search(_OBLIGATION, clause, re.IGNORECASE):
+        if not out and not re.search(OBLIGATION, clause, re.IGNORECASE):
             continue
-        here = re.search(_OUTCOME, clause, re.IGNORECASE) is not None
-        by = (out and _FLAT.search(clause) is not None) or re.search(_AUTHORITY, clause, re.IGNORECASE) is not None
+        here = re.search(OUTCOME, clause, re.IGNORECASE) is not None
+        by = (out and _FLAT.search(clause) is not None) or re.search(AUTHORITY, clause, re.IGNORECASE) is not None
         source, authority, excluded = source or here, authority or by, excluded or (out and (here or by))
     return source, authority, excluded
 
@@ -305,7 +305,7 @@ def _limit_claim(unit: str, near: str, known: str, limits: set[float], brief: st
 
 def _standard_claim(unit: str, known: str, code: str) -> str | None:
     """A standard by its initials that demands something of the outputs, that nothing shown names, and that names a part of the code."""
-    if not (_DELIVERED.search(unit) or re.search(_OBLIGATION, unit, re.IGNORECASE)):
+    if not (_DELIVERED.search(unit) or re.search(OBLIGATION, unit, re.IGNORECASE)):
         return None
     for name in _standards(unit):
         if _holds(known, name):
@@ -323,7 +323,7 @@ def _standards(unit: str) -> Iterator[str]:
     """Initials in a sentence that demand something or are to be met, those of formats, measures and methods left out."""
     for match in _STANDARD.finditer(unit):
         name = str(match[1] or match[2])
-        if name.lower() not in _COMMON_NAMES | _TECHNICAL:
+        if name.lower() not in COMMON_NAMES | TECHNICAL:
             yield name
 
 

@@ -74,6 +74,7 @@ MODULES = (
     "parsed_answers",
     "deliverables",
     "handed_over",
+    "wanted_words",
     "harness",
 )
 """Where detectors live; a module registers its own when it is imported."""
