@@ -22,7 +22,7 @@ _STATED = re.compile(
     r"\b(?:answers?|answered|words?|wording|vocabulary|terms?|spell\w*|say)\b[^.:;\n]{0,60}?(?::|\bone of\b|\beither\b|\bwith\b|\bas\b|\bby\b|\b(?:is|are|be|terms?|words?)\b|(?=\s['\"`“‘]))\s([^.\n]{3,300})",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"^.{0,80}\b(?:one of|either|with|by|as)\b:?\s{1,3}", re.IGNORECASE)
+_LEAD = re.compile(r"^.{0,80}\b(?:one of|either|with|by|as|are|is|be)\b:?\s{1,3}", re.IGNORECASE)
 _SPLIT = re.compile(r", or |, |/| or | and ")
 _WORD = r"['\"][A-Za-z][\w -]{0,30}['\"]"
 _SHARES = re.compile(

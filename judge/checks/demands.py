@@ -59,6 +59,49 @@ def sections(brief: str, name: str = "report.txt") -> tuple[str, ...]:
     return () if match is None or _ONLY.search(text[: match.end() + 40]) else ("findings", "impression")
 
 
+_MEASURED = re.compile(
+    r"\b(?:lengths?|sizes?|diameters?|measurements?|thickness\w*|distances?|volumes?)\b[^.;:\n]{0,20}? in (cm|mm|ml)\b(?:[^.;\n]{0,12}\b(one|two|no) decimals?)?",
+    re.IGNORECASE,
+)
+_MEASURE = re.compile(
+    r"(?<![\w.])\d{1,5}(?:\.(\d{1,4}))?\s?(cm|mm|ml|cc|millilit\w*|centimet\w*|millimet\w*)\b", re.IGNORECASE
+)
+_AT_MOST = re.compile(
+    r"\b(?:at most|no more than|not more than|up to|a maximum of|maximum) (\d{1,4}) (words|sentences)\b", re.IGNORECASE
+)
+_DECIMALS = {"no": 0, "one": 1, "two": 2}
+_SENTENCE_END = re.compile(r"[A-Za-z)][.!?](?=\s|$)")
+
+
+def wrong_wording(brief: str, text: str, name: str = "report.txt") -> str:
+    """What in a report breaks the brief's sentence on it: units, decimals, length; empty when nothing does."""
+    place = brief.find(name)
+    asked = re.split(r"\bMetric\b|\n\n", brief[place : place + 600], maxsplit=1)[0] if place >= 0 else ""
+    if (wanted := _MEASURED.search(asked)) is not None:
+        unit = wanted[1].lower()
+        kinds = ("ml", "cc", "mi") if unit == "ml" else ("cm", "mm", "ce", "mi")
+        alike = [(unit_of(m[2]), len(m[1] or "")) for m in _MEASURE.finditer(text) if m[2].lower().startswith(kinds)]
+        mine = [digits for found, digits in alike if found == unit]
+        if alike and not mine:
+            return f"measures stand in {alike[0][0]}, not in {unit}"
+        decimals = _DECIMALS.get((wanted[2] or "").lower())
+        if decimals is not None and mine and all(digits != decimals for digits in mine):
+            return f"measures have {mine[0]} decimals, not {decimals}"
+    for number, what in _AT_MOST.findall(asked):
+        count = len(text.split()) if what.lower() == "words" else len(_SENTENCE_END.findall(text))
+        if count > int(number):
+            return f"has {count} {what}, at most {number} are wanted"
+    return ""
+
+
+def unit_of(word: str) -> str:
+    """cm, mm or ml, as a text writes it."""
+    plain = word.lower()
+    if plain in ("cc", "ml") or plain.startswith("millil"):
+        return "ml"
+    return "cm" if plain.startswith(("cm", "ce")) else "mm"
+
+
 def wants_pixels(brief: str) -> bool:
     """Whether boxes are to be in pixels."""
     place = brief.find("prediction.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .demands import sections
+from .demands import sections, wrong_wording
 from .facts import Fact, TrackCheck
 from .files import read_text
 from .submission import Submission, identical
@@ -39,6 +39,8 @@ def check(submission: Submission) -> TrackCheck:
             return [Fact("demand", f"{NAME} lacks the section {lacking[0]}", case, NAME, fatal=False)]
         if _FILLER.match(text):
             return [Fact("demand", f"{NAME} holds no report: {' '.join(text.split())[:40]}", case, NAME, fatal=False)]
+        if wrong := wrong_wording(submission.run.brief, text):
+            return [Fact("demand", f"{NAME}: {wrong}", case, NAME, fatal=False)]
         return []
 
     found = submission.per_case((NAME,), inspect)
