@@ -18,6 +18,9 @@ _HUB = re.compile(
     r"[(\s]{0,3}[^\n'\"]{0,60}?['\"]?(?:https?://[\w.-]{1,80}/)?([\w.-]{1,60}/[\w.-]{2,80})",
     re.IGNORECASE,
 )
+_HUB_CALL = re.compile(r"from_pretrained|hf_hub_download|snapshot_download|hub\.load\b|\bpipeline\(")
+_HUB_NAME = re.compile(r"['\"]([A-Za-z][\w.-]{1,60}/[A-Za-z][\w.-]{1,80})['\"]")
+"""A hub id on its own in quotes: a list of candidates that a loop goes through."""
 _PULL = re.compile(
     r"\b(?:ollama|docker|podman|modelscope|kaggle models|bentoml models) (?:pull|run|download|get)(?: -{1,2}[\w-]{1,20})* ([A-Za-z][\w.-]{1,60})"
 )
@@ -46,6 +49,13 @@ _NO_NAMES = frozenset({"pip", "ensurepip", "venv", "versions", "setuptools", "wh
 """What stands where a package's name does: the installer's own parts, and words of its messages."""
 
 
+def models_in(code: str) -> frozenset[str]:
+    """Weight files and hub names that code names."""
+    hubs = [*_HUB.findall(code), *(_HUB_NAME.findall(code) if _HUB_CALL.search(code) else ())]
+    names = {*WEIGHTS.findall(code), *_PULL.findall(code), *(hub.rpartition("/")[2] for hub in hubs)}
+    return frozenset(name for name in names if len(name) > 2)
+
+
 def names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
     """Models (files, hub names) and packages that a failed action was about."""
     said = failure.message
@@ -55,9 +65,7 @@ def names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozense
     packages = {"".join(groups) for groups in _PACKAGE.findall(said)}
     for rest in _INSTALLS.findall(code):
         packages |= set(_DISTRIBUTION.findall(_OPTION.sub(" ", rest)))
-    models = {*WEIGHTS.findall(code), *_SIDE_FILE.findall(code), *WEIGHTS.findall(said)}
-    models |= {*_PULL.findall(code)}
-    models |= {hub.rpartition("/")[2] for hub in _HUB.findall(code)}
+    models = {*models_in(code), *_SIDE_FILE.findall(code), *WEIGHTS.findall(said)}
     models = {m for m in models if not m.startswith(tuple(f"{p}-" for p in packages))}
     return frozenset(n for n in models if len(n) > 2), frozenset(
         p for p in packages if len(p) > 2 and p not in _NO_NAMES

@@ -13,7 +13,7 @@ from ..trajectories.code_parts import split
 from ..trajectories.failures import Failure, find_errors
 from ..trajectories.models import Turn
 from .context import CodeContext, names_weights
-from .lacks import GENERAL, WEIGHTS, names_of
+from .lacks import GENERAL, WEIGHTS, models_in, names_of
 from .serving import run_code, without_comments, written_modules
 
 _ACCESS = frozenset(
@@ -211,12 +211,12 @@ def _printed(ctx: CodeContext, final: int) -> list[_Lack]:
             if action.kind != "execute" or seen is None or seen.kind not in ("ok", "unknown"):
                 continue
             code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
-            opened = frozenset(n for n in WEIGHTS.findall(code) if len(n) > 2)
+            opened = models_in(code)
             kinds: dict[frozenset[str], dict[str, str]] = {}
             for line in seen.text.splitlines()[-MAX_LINES:] if opened and _LOADS.search(code) else ():
                 if not _SHOWN.search(line[:600]):
                     continue
-                on_line = opened & frozenset(WEIGHTS.findall(line[:600]))
+                on_line = frozenset(name for name in opened if _named(name, line[:600]))
                 errors = [e for e in find_errors(line[:600]) if e.confidence >= _HINT]
                 if on_line and (errors or _NOT_HAD.search(line[:600])):
                     kind = errors[-1].kind if errors else "failed"
