@@ -41,6 +41,11 @@ _RANGE = re.compile(
     r"(?:\bin|within|range|between|values?|clipped to)\s{0,2}(?:of |from )?[\[(]?\s{0,2}(-?\d{1,5}(?:\.\d+)?)\s{0,2}(?:,|to|and|\.\.|-)\s{0,2}(-?\d{1,5}(?:\.\d+)?)\s{0,2}[\])]?(?=[\s,.;:)]|$)",
     re.IGNORECASE,
 )
+_SPAN = re.compile(r"[\[(]\s?(0|-1)(?:\.0)?\s?(?:\.\.|,|-|–|to)\s?(1|255|4095|65535)(?:\.0)?\s?[\])]")
+FAINT = 0.02
+"""Share of the stated range below which even the largest value of an image is next to nothing."""
+_LARGEST = re.compile(r"^(?:max\w{0,4}|hi|high|p99\w{0,3}|peak|top|upper)$")
+_TAKES_LARGEST = re.compile(r"\.(?:max|amax)\(|np\.(?:a?max|ptp)\(|percentile\([^)\n]{1,60}9[59]")
 _FLOOR = re.compile(r"\bnon-?negative\b|>=\s?0\b|\bno negative\b", re.IGNORECASE)
 _EXTREMES = re.compile(
     r"\bmin\w{0,4}['\"]?\s{0,2}[:=]?\s{0,2}(-?\d{1,7}(?:\.\d{1,6})?)[^\d\n-]{1,12}max\w{0,4}['\"]?\s{0,2}[:=]?\s{0,2}(-?\d{1,7}(?:\.\d{1,6})?)"
@@ -130,6 +135,33 @@ def stated_range_missed(ctx: CodeContext) -> Iterable[Finding]:
             return
 
 
+@detector("stated_range_unused", code="E3", stage="S5", independence="from_trace")
+def stated_range_unused(ctx: CodeContext) -> Iterable[Finding]:
+    """The largest value of every output lies within a fiftieth of the range that the brief states: next to empty images."""
+    bounds = _bounds(ctx.run.brief[:200_000]) if ctx.run.track in ("enhancement", "synthesis") else None
+    if bounds is None or bounds[0] or bounds[1] == float("inf") or not ctx.handed_over or owns_up(ctx):
+        return
+    top = bounds[1]
+    for turn in reversed(ctx.after_write):
+        if not ctx.feature(turn).has("writes_outputs", "reads_outputs", "checks_outputs"):
+            continue
+        table = {key: c for key, c in columns(rows_of(ctx.run, turn)).items() if len(c) >= 4}
+        fine = [c for c in table.values() if any(v != int(v) for v in c.values())]
+        large = any(sum(FAINT * top < v <= 1.1 * top for v in c.values()) * 2 > len(c) for c in fine)
+        largest = [
+            c for (name, _), c in table.items()
+            if c in fine and (_LARGEST.match(name) or _TAKES_LARGEST.search(ctx.turn(turn).code[:200_000]))
+            and all(0 <= v <= FAINT * top for v in c.values())
+        ]  # fmt: skip
+        if largest and not large:
+            most = max(max(c.values()) for c in largest)
+            why = f"The brief wants values up to {top:g}, and no output shown goes beyond {most:g}: next to empty."
+            yield Finding(tuple(sorted({turn, ctx.last})), why, 0.75)
+            return
+        if large:
+            return
+
+
 def _bounds(brief: str) -> tuple[float, float] | None:
     """Range of the delivered values as the OUTPUT lines of a brief state it."""
     for line in brief.splitlines():
@@ -139,6 +171,9 @@ def _bounds(brief: str) -> tuple[float, float] | None:
             low, high = float(match[1]), float(match[2])
             if (low < high and (low, high) in ((0, 1), (-1, 1), (0, 255), (0, 100))) or high - low >= 500:
                 return low, high
+        span = _SPAN.search(line[:2_000])
+        if span:
+            return float(span[1]), float(span[2])
         if _FLOOR.search(line[:2_000]):
             return 0.0, float("inf")
     return None

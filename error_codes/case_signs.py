@@ -347,7 +347,7 @@ def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
     for turn, table in _tables(ctx, _late(ctx)).items():
         for (name, _), column in columns(table).items():
             odd = [case for case in outliers(column) if case in inputs]
-            if not odd or _SETTING.search(name) or any(_same(column, inputs[case][2]) for case in odd):
+            if not odd or _SETTING.search(name) or _few(column) or any(_same(column, inputs[c][2]) for c in odd):
                 continue
             first = inputs[odd[0]][0]
             yield Finding(
@@ -356,6 +356,11 @@ def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
                 0.75,
             )
             return
+
+
+def _few(column: Mapping[str, float]) -> bool:
+    """Whether a column holds small whole numbers: counts and places that differ by nature."""
+    return all(value == int(value) for value in column.values()) and max(map(abs, column.values())) < 30
 
 
 def _same(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
@@ -373,8 +378,7 @@ def odd_outputs_accepted(ctx: CodeContext) -> Iterable[Finding]:
     for turn, table in _tables(ctx, _late(ctx)).items():
         odd: Counter[str] = Counter()
         for (name, _), column in columns(table).items():
-            whole = all(value == int(value) for value in column.values())
-            if not _SETTING.search(name) and not (whole and max(map(abs, column.values())) < 30):
+            if not _SETTING.search(name) and not _few(column):
                 odd.update(outliers(column))
         cases = [case for case, n in odd.items() if n >= 2]
         if cases and not looked_into(ctx, cases, turn):

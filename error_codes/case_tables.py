@@ -114,7 +114,8 @@ def columns(table: Iterable[Row]) -> dict[tuple[str, int], dict[str, float]]:
 
 
 def outliers(column: Mapping[str, float]) -> tuple[str, ...]:
-    """Cases far off an otherwise tight column: three times, a third or the other sign of what the rest agrees on.
+    """Cases apart from an otherwise tight column: three times, a third or the other sign of what the rest agrees on, or a
+    seventh off it and five times further away than the rest reaches.
 
     At least five cases, at most two in five of them off; the rest may scatter by a sixth of its median, so that a column
     which varies by nature (sizes of tumours) has no outliers.
@@ -122,12 +123,28 @@ def outliers(column: Mapping[str, float]) -> tuple[str, ...]:
     if len(column) < 5:
         return ()
     middle = median(column.values())
-    off = [case for case, value in column.items() if not _near(value, middle)]
+    off = [case for case, value in column.items() if not _near(value, middle)] or _beyond(column, middle)
     rest = [value for case, value in column.items() if case not in off]
     if not off or not middle or len(off) > 0.4 * len(column) or len(rest) < 4:
         return ()
     spread = median(abs(value - median(rest)) for value in rest) / abs(middle)
     return tuple(off) if spread <= 1 / 6 else ()
+
+
+APART = 5.0
+"""Times the range of all other cases by which a case lies off them."""
+
+
+def _beyond(column: Mapping[str, float], middle: float) -> list[str]:
+    """The furthest cases, at most two in five, where a gap of that size lies between them and all others."""
+    order = sorted(column, key=lambda case: abs(column[case] - middle), reverse=True)
+    for n in range(1, int(0.4 * len(order)) + 1):
+        rest = [column[case] for case in order[n:]]
+        low, high = min(rest), max(rest)
+        gap = min(max(low - column[case], column[case] - high) for case in order[:n])
+        if len(rest) >= 4 and gap >= 0.15 * abs(middle) and gap >= APART * (high - low):
+            return order[:n]
+    return []
 
 
 def _near(value: float, middle: float) -> bool:

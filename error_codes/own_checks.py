@@ -10,6 +10,7 @@ from .case_tables import columns, joined, rows, rows_of
 from .context import CodeContext
 from .registry import Finding, detector
 from .verification import admits
+from .wanted_words import other_words_delivered
 
 _GOOD = r"(?:\w{0,20}_?(?:ok|valid|match(?:es)?|equal|same|pass(?:ed)?|correct|finite|complete|within|in_?range|consistent|agrees?|identical|allclose|inside))"
 _NOT_GOOD = re.compile(rf"\b{_GOOD}['\"]?\s{{0,2}}[:=]?\s{{0,2}}(?:np\.)?False\b", re.IGNORECASE)
@@ -63,6 +64,21 @@ def own_check_failed(ctx: CodeContext) -> Iterable[Finding]:
             f"Its own check says no ({' '.join(failing[last][0].split())[:80]}), and the files were handed over as they are.",
             0.7,
         )
+
+
+@detector("own_standard_confirmed", code="E3", stage="S5", independence="from_files")
+def own_standard_confirmed(ctx: CodeContext) -> Iterable[Finding]:
+    """Answers in other words than those wanted were printed, and the run's own check held them against its own list."""
+    if not ctx.handed_over or not ctx.checks or owns_up(ctx):
+        return
+    printed = "\n".join(ctx.turn(t).output[-60_000:] for t in (*ctx.model_turns, *ctx.checks)).lower()
+    answers = ctx.facts.answers if ctx.facts is not None else ()
+    words = {str(a.get("predicted_answer", "")).lower() for a in answers if not a.get("predicted_label")}
+    shown = any(w and re.search(rf"(?<!\w){re.escape(w)}(?!\w)", printed) for w in list(words)[:50])
+    for finding in other_words_delivered(ctx) if shown else ():
+        turns = tuple(sorted({*finding.turns, *ctx.checks}))
+        yield Finding(turns, f"{finding.why.rstrip('.')}, which was printed, and its own check let it pass.", 0.7)
+        return
 
 
 def _complaints(ctx: CodeContext, turn: int) -> list[str]:

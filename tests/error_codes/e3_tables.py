@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiny_runs import SUBMIT, say
+from tiny_runs import SUBMIT, facts, say
 
 SEG = {"track": "segmentation", "task": "organ-seg-task"}
 XRAY = {
@@ -37,4 +37,119 @@ UNMET = [
     ("oriented-by-itk", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel", ITK.replace("    y =", "    im = sitk.DICOMOrient(im, 'LPS')\n    y =")), N, 0, SEG),
 ]  # fmt: skip
 
-FOURTH = {"requirement_unmet": UNMET}
+
+SR = {
+    "track": "enhancement",
+    "task": "sr-task",
+    "extra": "OUTPUT. /workspace/agents_outputs/<scan>/enhanced.npy, float32, scale counts / 4095 (0..1).",
+}
+GREY = {
+    "track": "enhancement",
+    "task": "us-task",
+    "extra": "OUTPUT. /workspace/agents_outputs/<scan>/enhanced.npy, float32, grey values in [0, 255].",
+}
+NET = "import numpy as np, torch\nnet = torch.load('/data/public/models/net.pt')\nfor s in scans:\n    y = net(load(s))\n    np.save(f'/workspace/agents_outputs/{s}/enhanced.npy', y)\n"
+LOOK = "import numpy as np\nfor s in scans:\n    y = np.load(f'/workspace/agents_outputs/{s}/enhanced.npy')\n    print(s, y.shape, y.dtype, y.max())"
+
+
+def looked(line, code=LOOK):
+    return [say("All.", NET, "done"), say("Check.", code, "\n".join(line(i) for i in range(1, 9))), SUBMIT]
+
+
+R = "S4 S5 S5"
+UNUSED = [
+    ("maxima-of-nothing", looked(lambda i: f"scan_{i} (64, 64) float32 0.00{i}"), R, 1, SR),
+    ("logger-percentile", looked(lambda i: f"10:00:0{i} INFO qc: scan_{i} p99 {1 + i / 9:.2f}", LOOK.replace("y.max()", "np.percentile(y, 99)")), R, 1, GREY),
+    ("json-rows", looked(lambda i: f'{{"scan": "scan_{i}", "dtype": "float32", "max": 0.0{i}}}'.replace("0.0", "0.00")), R, 1, SR),
+    ("fully-used", looked(lambda i: f"scan_{i} (64, 64) float32 0.9{i}"), R, 0, SR),
+    ("small-mean-large-max", looked(lambda i: f"scan_{i} mean 0.01{i} max 0.8{i}"), R, 0, SR),
+    ("no-range-stated", looked(lambda i: f"scan_{i} max 0.00{i}"), R, 0, SR | {"extra": "OUTPUT. enhanced.npy, float32, SUV."}),
+]  # fmt: skip
+
+FOUND = "import json, torch\nnet = torch.load('/data/public/models/net.pt')\nfor s in ids:\n    b = net(read(s))\n    json.dump({'boxes': b}, open(f'/workspace/agents_outputs/{s}/prediction.json', 'w'))\n    log.info(row(s, b))\n"
+ODD = (3, 7)
+
+
+def boxes(row, *more):
+    return [say("All.", FOUND, "\n".join(row(i) for i in range(1, 11))), *more, SUBMIT]
+
+
+def pano(i, form="INFO pan_{i:02d} mean {m} boxes {n} score {s}"):
+    odd = i in ODD
+    return form.format(i=i, m=0.64 if odd else f"0.3{5 + i % 2}", n=40 + i, s=f"0.7{i}" if odd else f"0.98{i % 3}")
+
+
+DET = {"track": "detection", "task": "opg-det-task", "extra": "Some images hold nothing."}
+APART = [
+    ("brighter-and-unsure", boxes(pano), "S4 S5", 1, DET),
+    ("in-json-lines", boxes(lambda i: pano(i, '{{"case": "pan_{i:02d}", "mean": {m}, "top": {s}}}')), "S4 S5", 1, DET),
+    ("under-a-header", [say("All.", FOUND, "case mean score\n" + "\n".join(pano(i, "pan_{i:02d} {m} {s}") for i in range(1, 11))), SUBMIT], "S4 S5", 1, DET),
+    ("gone-into", boxes(pano, say("Why?", "x = read('pan_03'); print(x[:5].mean(), 1 - x.mean())", "0.9 0.36")), "S4 S5 S5", 0, DET),
+    ("one-column-only", boxes(lambda i: pano(i, "pan_{i:02d} mean {m}")), "S4 S5", 0, DET),
+    ("spread-by-nature", boxes(lambda i: f"pan_{i:02d} mean 0.{20 + 5 * i} score 0.{50 + 4 * i}"), "S4 S5", 0, DET),
+]  # fmt: skip
+
+OPEN = {"track": "vqa", "task": "fundus-vqa-task"}
+PRIOR = say(
+    "Prior.",
+    "print(open('/data/public/models/prior.json').read())",
+    '{"half": {"superior": 0.4, "inferior": 0.6}, "cup": {"yes": 0.2, "no": 0.8}}',
+)
+ASKED = "import json\nfor q in ids:\n    raw = net(q)\n    json.dump(parse(raw), open(f'/workspace/agents_outputs/{q}/answer.json', 'w'))\n    print(q, raw, parse(raw))\n"
+TOLD = "\n".join(
+    f"q_{i} In which half? Mostly in the {w} half. {w}" for i, w in enumerate(("upper", "lower", "upper"), 1)
+)
+OWN_LIST = say(
+    "Verify.",
+    "import json, glob\nfor p in glob.glob('/workspace/agents_outputs/*/answer.json'):\n    a = json.load(open(p))\n    assert a['predicted_answer'] in ('upper', 'lower')\nprint('faults: none')",
+    "faults: none",
+)
+GIVEN = {
+    "known": facts(
+        answers=tuple(
+            {"question_id": f"q_{i}", "predicted_answer": w, "raw_model_output": f"Mostly in the {w} half."}
+            for i, w in enumerate(("upper", "lower", "upper"), 1)
+        )
+    )
+}
+RIGHT = {
+    "known": facts(
+        answers=tuple(
+            {"question_id": f"q_{i}", "predicted_answer": w, "raw_model_output": "Mostly in the upper half."}
+            for i, w in enumerate(("superior", "inferior", "superior"), 1)
+        )
+    )
+}
+CONFIRMED = [
+    ("own-list", [PRIOR, say("All.", ASKED, TOLD), OWN_LIST, SUBMIT], "S1 S4 S5 S5", 1, OPEN | GIVEN),
+    ("wanted-words", [PRIOR, say("All.", ASKED, TOLD), OWN_LIST, SUBMIT], "S1 S4 S5 S5", 0, OPEN | RIGHT),
+    ("no-check-of-its-own", [PRIOR, say("All.", ASKED, TOLD), SUBMIT], "S1 S4 S5", 0, OPEN | GIVEN),
+]  # fmt: skip
+
+GLOSSED = {
+    "track": "classification",
+    "task": "hep2-task",
+    "extra": "TASK. Give each of 20 cells one of CEN (centromere), HOM (homogeneous), NUC (nucleolar).",
+}
+CLASSIFY = "import csv, torch\nnet = torch.load('/data/public/models/net.pt')\nfor w in wells:\n    out.writerow([w, L[net(read(w)).argmax()]])\ncsv.writer(open('/workspace/agents_outputs/predictions.csv', 'w'))\n"
+
+
+def wells(label):
+    head = "well w h gmax\n" + "\n".join(
+        f"well_A{i:02d} {40 + i % 5} {50 - i % 3} {190 + 2 * i if i > 9 else 40 + 2 * i}" for i in range(1, 21)
+    )
+    return [say("Inputs.", "for f in files: print(f, g.max())", head), say("All.", CLASSIFY, "\n".join(f"10:11:12 INFO run: well_A{i:02d} {label(i)}" for i in range(1, 21))), say("Rows.", "wc -l predictions.csv", "21", language="bash"), SUBMIT]  # fmt: skip
+
+
+DIM = [
+    ("dim-cells-one-class", wells(lambda i: "CEN" if i <= 9 or i % 3 == 0 else ("HOM", "NUC")[i % 2]), "S1 S4 S5 S5", 1, GLOSSED),
+    ("dim-cells-all-classes", wells(lambda i: ("CEN", "HOM", "NUC")[i % 3]), "S1 S4 S5 S5", 0, GLOSSED),
+]  # fmt: skip
+
+FOURTH = {
+    "requirement_unmet": UNMET,
+    "stated_range_unused": UNUSED,
+    "odd_outputs_accepted": APART,
+    "own_standard_confirmed": CONFIRMED,
+    "subgroup_one_answer": DIM,
+}
