@@ -15,11 +15,11 @@ from .invented import (
     AUTHORITY,
     COMMON_NAMES,
     HEDGED,
+    MAX_TEXT,
     OBLIGATION,
     OUTCOME,
     TAKEN_BACK,
     TECHNICAL,
-    MAX_TEXT,
     known_before,
     prose_of_code,
     units_of,
@@ -50,6 +50,10 @@ _WANTS = re.compile(
     re.IGNORECASE,
 )
 _JUDGES = re.compile(rf"{OUTCOME}|{AUTHORITY}|\b(?:\w+ing )?standards?\b", re.IGNORECASE)
+_PART = re.compile(
+    r"\b(?:reports?|outputs?|boxes|box|answers?|rows?|tables?|files?|texts?|lines?|sections?|headings?|headers?|fields?|keys?|labels?|categor\w+|grades?|scores?|columns?|sentences?|prefix|suffix|format|layout|template|\w+ each)\b",
+    re.IGNORECASE,
+)
 _OWN = re.compile(
     r"\b(?:not (?:asked|required|needed|demanded|scored)|no (?:one|rule|standard) asks|optional\w*|voluntar\w+|extra\b|for (?:the )?readers?|my own|I find|nice to have|(?:does|do) not (?:ask|require|mention|need))\b",
     re.IGNORECASE,
@@ -63,7 +67,8 @@ def invented_part(ctx: CodeContext) -> Iterable[Finding]:
     if final is None or not ctx.handed_over or len(ctx.run.brief) < _SHORT_BRIEF:
         return
     code = run_code(ctx.turn(final), written_modules(ctx.run, final))[:MAX_TEXT]
-    names = list(dict.fromkeys(_parts(code)))[:MAX_PARTS]
+    texts = ctx.run.track == "report_generation"  # elsewhere headings stand in logs and plans, not in what is delivered
+    names = [(name, field) for name, field in dict.fromkeys(_parts(code)) if field is not texts][:MAX_PARTS]
     if not names:
         return
     said = [(turn.index, unit) for turn in ctx.run.turns for unit in _claims(turn.text, turn.code)]
@@ -80,7 +85,8 @@ def invented_part(ctx: CodeContext) -> Iterable[Finding]:
 def _claims(text: str, code: str) -> Iterator[str]:
     """Sentences that say what a scorer, a reference, a guideline or a standard wants."""
     for unit in (*units_of(text), *units_of(prose_of_code(code))):
-        if _JUDGES.search(unit) and _WANTS.search(unit) and not (HEDGED.search(unit) or _OWN.search(unit)):
+        said = _JUDGES.search(unit) and _WANTS.search(unit) and _PART.search(unit)
+        if said and not (HEDGED.search(unit) or _OWN.search(unit)):
             yield unit
 
 
@@ -94,7 +100,8 @@ def _parts(code: str) -> Iterator[tuple[str, bool]]:
             text = (match[1] or match[2]).replace("\\n", "\n")
             if "/" in text and " " not in text:
                 continue
-            for found in (*_HEADING.findall(text), *_GRADE.findall(text), *_CODED_NAME.findall(text)):
+            coded = _CODED_NAME.findall(text) if " " in text.strip() or "{" in text else ()
+            for found in (*_HEADING.findall(text), *_GRADE.findall(text), *coded):
                 if found.lower() not in COMMON_NAMES | TECHNICAL:
                     yield found, False
             for column in re.findall(r"[A-Za-z]\w*", text) if _COLUMNS.match(text) else ():
