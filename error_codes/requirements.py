@@ -87,6 +87,11 @@ TABLE = (
         re.compile(r"\b(?:units?|rescale_?slope|rescale_?intercept|colou?r_?space|channel_?order)['\"]?\s{0,2}[:=]\s{0,2}['\"]?([A-Za-z0-9][\w./-]{0,20})", re.IGNORECASE),
     ),
 )  # fmt: skip
+_DEEP = re.compile(r"(?:I;?16|uint16|16-?bit)$", re.IGNORECASE)
+_UNIFORM = re.compile(
+    r"\b(?:all|every|each) (?:of the )?(?:\d+ )?(?:given |input )?(?:cases?|scans?|volumes?|images?|films?|files?|inputs?|stacks?|slices?|tiles?) (?:is|are|come|have|has|share|in|were)\b|\bsame (?:orientation|polarity|spacing|bit depth)\b|\balready (?:in|at|resampled|oriented|inverted)\b",
+    re.IGNORECASE,
+)
 _LENGTHS = frozenset({"mm", "cm", "m", "um", "s", "sec", "ms", "seconds", "px", "pixels", "voxels"})
 _HEADER = re.compile(r"(?<![\w.*-])([\w-]{1,40}\.(?:json|ya?ml|xml|hdr|tsv|txt|ini|toml))\b")
 _NO_HEADER = re.compile(
@@ -137,9 +142,18 @@ def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int
             yield turn.index, f"Headers show {need.name} as {each}, and the code treats all alike.", 0.75
         elif "MONOCHROME1" in map(str.upper, values):
             yield turn.index, "A header shows MONOCHROME1 (inverted film), and the code never inverts it.", 0.75
+        deep = [v for v in values if _DEEP.match(v)] if need.narrows and turn.index < (ctx.final_write or 0) else []
+        if deep and not ctx.feature(turn.index).forward_pass:
+            yield turn.index, f"Inputs are shown as {deep[0]}, and the code cuts them to 8 bits as it reads them.", 0.75
     said = next(_stated(ctx, need, code), None)
-    if said is None or _helped(code):
+    if said is None or _helped(code) or _all_alike(ctx, need):
         return
+    if need.narrows and said in ctx.run.brief:
+        yield (
+            0,
+            f'The brief says "{" ".join(said.split())[:90]}", and the code cuts the inputs to 8 bits as it reads them.',
+            0.75,
+        )
     words = " ".join(said.split())[:90]
     unread = next((h for h in headers_beside(ctx) if not _asked_over_cases(ctx, h)), None)
     if unread:
@@ -154,6 +168,13 @@ def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int
             f'It is stated "{words}" ({need.name}), the code does nothing for it and no execution asked the inputs for it.',
             0.65,
         )
+
+
+def _all_alike(ctx: CodeContext, need: Requirement) -> bool:
+    """Whether brief or card say that all inputs have the property alike, so that nothing is to be done for it."""
+    texts = (ctx.run.brief, *(turn.output for turn in ctx.run.turns[: ctx.final_write]))
+    lines = (line[:1_000] for text in texts for line in text[:MAX_TEXT].splitlines())
+    return any(need.stated.search(line) and _UNIFORM.search(line) for line in lines)
 
 
 def shown_values(need: Requirement, output: str) -> Counter[str]:

@@ -32,6 +32,8 @@ UNMET = [
     ("yaml-never-opened", with_card("net.pt - three classes, takes grey / 255, polarity as in MONOCHROME2 exports", CELLS), N, 1, XRAY),
     ("itk-in-lps", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel", ITK), N, 1, SEG),
     ("cv2-grey-flag", with_card("net.pt: pictures at the full range of the file, scaled to [0, 1]", CELLS.replace("imageio.imread(p)", "cv2.imread(p, cv2.IMREAD_GRAYSCALE)").replace("predictions.csv", "q_1/answer.json")), N, 1, QA),
+    ("all-in-lps", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel. All scans are in LPS.", ITK), N, 0, SEG),
+    ("depth-shown", with_card("q_1/view.png: PNG image data, 64 x 64, 16-bit grayscale", CELLS.replace("imageio.imread(p)", "np.array(Image.open(p).convert('L'))").replace("predictions.csv", "q_1/answer.json")), N, 1, QA),
     ("see-the-xml", with_card("net.pt: tiles as scanned.\nThe pitch differs between scanners, see slide.xml of each slide.", CELLS, LOG), N, 1, XRAY | {"extra": "INPUTS. /data/public/<slide>/view.png with slide.xml beside it.\nTASK. Sort into A, B or C."}),
     ("read-over-cases", with_card("net.pt - three classes, takes grey / 255, polarity as in MONOCHROME2 exports", "for d in dirs:\n    print(d, yaml.safe_load(open(f'{d}/acq.yaml')))\n" + CELLS), N, 0, XRAY),
     ("oriented-by-itk", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel", ITK.replace("    y =", "    im = sitk.DICOMOrient(im, 'LPS')\n    y =")), N, 0, SEG),
