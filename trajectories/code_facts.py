@@ -11,9 +11,22 @@ import ast
 import builtins
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from .code_modules import Facts, Library, Module
-from .code_names import ALL, LISTING, LOADS, Names, dotted_name, first_name, integer, is_case, last_name, mentions
+from .code_names import (
+    ALL,
+    LISTING,
+    LOADS,
+    Names,
+    dotted_name,
+    first_name,
+    functions_looped,
+    integer,
+    is_case,
+    last_name,
+    mentions,
+)  # fmt: skip
 from .command_lines import Launch, cases_asked
 
 COUNT_OPTION = re.compile(
@@ -106,6 +119,8 @@ class _Reader(Names):
         self.results: set[str] = set()
         self.memo: dict[tuple[str, bool], Facts] = shared.memo if shared else {}
         self.unknown_loops = 0
+        self.stands_for: dict[str, list[str]] = {}
+        """Names of loops over functions, with the functions."""
         self.imported: set[str] = set(shared.imported) if shared else set()
         self.foreign = {name for name, origin in module.aliases.items() if origin not in library.modules}
 
@@ -121,6 +136,7 @@ class _Reader(Names):
         if isinstance(node, ast.For | ast.AsyncFor):
             self.walk(node.iter, size)
             inner = self.loop(node.target, node.iter, node.body, size)
+            self.stands_for |= functions_looped(node)
             self.block(node.body, inner)
             self.leave(node.iter)
             self.block(node.orelse, size)
@@ -276,6 +292,12 @@ class _Reader(Names):
             self.enter(name, known, owner, node, output, size)
             if known.name not in ("forward", "__init__"):
                 return
+        for other in self.stands_for.get(name, ()):
+            function, module = self.module.functions.get(other), self.module
+            if function is None and other in self.library.functions:
+                function, module = self.library.functions[other]
+            if function is not None and self.depth < 6:
+                self.enter(other, function, module, node, output, size)
         if name in _APPLIERS and node.args and isinstance(node.args[0], ast.Name):
             self.applied(name, node, output, size)
         if name in ("append", "add", "extend") and isinstance(node.func, ast.Attribute) and base:
@@ -380,8 +402,9 @@ class _Reader(Names):
                 self.facts.note("reads_outputs", self.quote(node))
             elif _WEIGHTS.search(text):
                 self.facts.note("loads_model", self.quote(node))
-            elif name in ("open", "read_text") and any(_DOCUMENT.search(t) for t in self.texts(node)):
-                self.facts.note("reads_docs", self.quote(node))
+            elif name in ("open", "read_text") and (named := [t for t in self.texts(node) if _DOCUMENT.search(t)]):
+                if any(PurePosixPath(t).stem not in self.library.modules for t in named):
+                    self.facts.note("reads_docs", self.quote(node))
             elif _OF_MODELS.search(text):
                 self.facts.note("loads_model", self.quote(node))
             elif name != "loads":

@@ -113,7 +113,7 @@ class Names:
             return self.sizes.get(node.id, 1)
         if isinstance(node, ast.Subscript):
             return self.size_of_slice(node, depth)
-        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
             return self.size_of(node.generators[0].iter, depth + 1)
         if isinstance(node, ast.BoolOp | ast.IfExp):
             parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
@@ -123,7 +123,8 @@ class Names:
             return self.size_of(node.left, depth + 1)
         if isinstance(node, ast.BinOp):
             sides = [self.size_of(side, depth + 1) for side in (node.left, node.right)]
-            return None if None in sides else min(ALL, sum(s for s in sides if s))
+            # Lists of cases add up; what is no set of cases (text, numbers) adds nothing.
+            return None if None in sides else max(1, min(ALL, sum(s for s in sides if s is not None and s > 1)))
         if isinstance(node, ast.Attribute):
             if self.is_argument(node):
                 return self.arguments
@@ -286,3 +287,26 @@ def is_case(value: object) -> bool:
     return (isinstance(value, int) and not isinstance(value, bool)) or (
         isinstance(value, str) and bool(_CASE_ID.fullmatch(value))
     )
+
+
+def functions_looped(node: ast.For | ast.AsyncFor) -> dict[str, list[str]]:
+    """The loop's name for functions, and which: `for f in (a, b)`, `for name, f in [("A", a), ("B", b)]` or a dict's items."""
+    targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+    iterable = node.iter
+    if (
+        isinstance(iterable, ast.Call)
+        and last_name(iterable.func) == "items"
+        and isinstance(iterable.func, ast.Attribute)
+    ):
+        iterable = iterable.func.value
+    rows: list[list[ast.expr]] = []
+    if isinstance(iterable, ast.Dict):
+        rows = [[key, value] for key, value in zip(iterable.keys, iterable.values, strict=True) if key is not None]
+    elif isinstance(iterable, ast.Tuple | ast.List):
+        rows = [e.elts if isinstance(e, ast.Tuple | ast.List) else [e] for e in iterable.elts]
+    found: dict[str, list[str]] = {}
+    for position, target in enumerate(targets):
+        named = [row[position] for row in rows if len(row) == len(targets)]
+        if named and isinstance(target, ast.Name) and all(isinstance(n, ast.Name) for n in named):
+            found[target.id] = [n.id for n in named if isinstance(n, ast.Name)]
+    return found

@@ -24,6 +24,8 @@ _HEREDOC = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
 _TARGET = re.compile(r"(?:>{1,2}|\btee\s(?:-a\s)?)\s{0,8}([^\s<>|;&]{1,300})")
 _PYTHON = re.compile(r"\b(?:python[\d.]{0,5}|ipython|uv run)\b")
 _INLINE = re.compile(r"\bpython[\d.]{0,5}\s+(?:-[a-zA-Z]\s+){0,3}-c\s*(['\"])")
+_ECHO = re.compile(r"\b(?:echo|printf)\s+(?:-[ne]{1,2}\s+)?(['\"])")
+_SENT = re.compile(r"['\"]\s{0,4}(>{1,2})\s{0,4}([^\s<>|;&]{1,300})")
 _NO_HELP = r"(?![^\n;|&]{0,300}\s(?:--help\b|--version\b|-h(?:[ \t]*$|[ \t]*[\n;|&])))"
 RUN = re.compile(
     r"\b(?:python[\d.]{0,5}|torchrun|accelerate launch|bash|sh|Rscript|node)\s+(?:-[\w=]{1,20}\s+){0,4}(?:-m\s+)?([\w./~$\{\}-]{1,200}\.(?:py|sh|R|js|ipynb))\b"
@@ -45,6 +47,8 @@ class Part:
     text: str
     path: str = ""
     append: bool = False
+    before: str = ""
+    """The end of the shell text in which a Python here-document stands: its command line and the loops around it."""
 
     @property
     def lines(self) -> int:
@@ -95,6 +99,11 @@ def _patched(patch: str) -> str:
     return next((g for g in match.groups() if g), "") if match else ""
 
 
+def split_shell(code: str) -> tuple[Part, ...]:
+    """The parts of a shell text, such as a script that the run wrote."""
+    return tuple(_shell_parts(clip(code)))
+
+
 def script_runs(shell: str) -> tuple[str, ...]:
     """Paths of the scripts that a shell text starts."""
     return tuple(found[0] or found[1] for found in RUN.findall(shell))
@@ -121,13 +130,33 @@ def _shell_parts(code: str) -> Iterator[Part]:
             text = "\n".join(body)
             target = _TARGET.search(line)
             if target is None and _PYTHON.search(line):
-                yield Part("python", text)
+                yield Part("python", text, before="\n".join(shell)[-400:])
             elif target is not None:
                 written = target.group(0)
                 yield Part("file", text, target.group(1).strip("'\""), ">>" in written or "-a " in written)
             else:
                 shell.append(text)
-    yield from _inline_python("\n".join(shell))
+    files, text = _echoed("\n".join(shell))
+    yield from files
+    yield from _inline_python(text)
+
+
+def _echoed(shell: str) -> tuple[list[Part], str]:
+    """Texts of several lines that echo or printf sends to a file, and the shell text without them."""
+    found: list[Part] = []
+    rest: list[str] = []
+    position = 0
+    for match in _ECHO.finditer(shell):
+        if match.start() < position:
+            continue
+        end = _closing(shell, match.end(), match.group(1))
+        target = _SENT.match(shell, end)
+        if target is None or "\n" not in shell[match.end() : end]:
+            continue
+        found.append(Part("file", shell[match.end() : end], target.group(2).strip("'\""), target.group(1) == ">>"))
+        rest.append(f"{shell[position : match.end()]}…")
+        position = end
+    return found, "".join((*rest, shell[position:]))
 
 
 def _inline_python(shell: str) -> Iterator[Part]:

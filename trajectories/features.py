@@ -16,7 +16,7 @@ from typing import Literal
 from .code_facts import python_facts
 from .code_modules import Facts, Module
 from .code_names import ALL
-from .code_parts import Part, clip, split
+from .code_parts import Part, clip, split, split_shell
 from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, programs
 from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn
@@ -39,6 +39,12 @@ _COMPARISON = re.compile(
 )
 _CHECK_WORDS = re.compile(r"\b(?:verif|check|validat|confirm|sanity|complete|missing|ok\b)", re.IGNORECASE)
 _MODULE_RUN = re.compile(r"(\bpython[\d.]{0,5} (?:-[uBOI] ){0,3})-m ([\w.]{1,80})")
+_OPENED = (
+    r"""(?:(?:io\.)?open|(?:pathlib\.)?Path)\(\s{0,4}['"]([^'"\n]{1,200}\.py)['"][^)\n]{0,40}\)\.read(?:_text)?\("""
+)
+_READ_FILE = re.compile(rf"(?m)^(\w{{1,40}}) ?= ?{_OPENED}")
+_EXEC_FILE = re.compile(rf"(?m)^exec\((?:compile\()?(?:{_OPENED}|(\w{{1,40}})[,)])[^\n]{{0,200}}$")
+"""An exec of a file's text, on a line of its own."""
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
 
 
@@ -206,7 +212,7 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
             elif part.kind == "python":
                 executed_lines += max(0, part.lines - inside)
                 executed_text.append(_without(part.text, own))
-                _python(part.text, world, facts, quotes, started)
+                _python(part, world, facts, quotes, started)
     for fact, quote in facts.seen.items():
         quotes.setdefault(fact, quote)
     if "plan.md" in turn.code and "writes_plan" not in quotes and _python_plan(turn):
@@ -356,7 +362,11 @@ def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], starte
             facts.merge(found)
         elif name in world.texts and name.endswith(".sh") and world.texts[name] != text:
             inner = world.texts.pop(name)
-            _shell(inner, world, facts, quotes, started)
+            for part in split_shell(inner):
+                if part.kind == "shell":
+                    _shell(part.text, world, facts, quotes, started)
+                elif part.kind == "python":
+                    _python(part, world, facts, quotes, started)
             world.texts[name] = inner
         elif name not in world.texts and _delivers(launch, world):
             # A given tool, whose code is not known: its command line names the place of the outputs.
@@ -385,10 +395,15 @@ def _delivers(launch: Launch, world: World) -> bool:
     return True in kinds and False in kinds
 
 
-def _python(text: str, world: World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
+def _python(part: Part, world: World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
+    text = _with_files(part.text, world)
     module = Module.of(text)
     if module is not None:
-        found = python_facts(module, world.library, world.outputs)
+        asked = cases_asked(Launch("", "", part.before), world.prefixes) if part.before else None
+        found = python_facts(module, world.library, world.outputs, asked)
+        if asked is not None and (found.scope == 1 or found.open_ended):
+            found.scope, found.open_ended = (asked if found.scope else 0), False
+            found.loaded = asked if found.loaded else 0
         facts.merge(found)
         calls = [n for n in ast.walk(module.tree) if isinstance(n, ast.Call)]
         commands = "\n".join([_command(n) for n in calls if _starts_process(n)] + [_own_file(n) for n in calls])
@@ -423,6 +438,20 @@ def _command(node: ast.Call) -> str:
         elif isinstance(part, ast.Attribute) and part.attr == "executable":
             words.insert(0, "python")
     return " ".join(words)
+
+
+def _with_files(text: str, world: World) -> str:
+    """The code with the files put in that it executes in its own name space: exec(open("x.py").read())."""
+    if "exec(" not in text:
+        return text
+    read = dict(_READ_FILE.findall(text))
+
+    def put_in(match: re.Match[str]) -> str:
+        path = match.group(1) or read.get(match.group(2) or "", "")
+        known = world.texts.get(file_name(path)) if path else None
+        return match.group(0) if known is None else known
+
+    return clip(_EXEC_FILE.sub(put_in, text))
 
 
 def _own_file(node: ast.Call) -> str:

@@ -243,7 +243,7 @@ def _setup(scene: Scene) -> Iterator[Reason]:
         yield "imports_only", {"S2": 2.5}
     if fact.prepares_folders:
         yield "prepares_folders", {"S2": 3.0}
-    applied = fact.forward_pass and not fact.dummy_forward
+    applied = (fact.forward_pass and not fact.dummy_forward) or fact.writes_outputs
     if fact.loads_model and scene.place == "before" and not (applied or _tries_own_code(fact)):
         yield "loads_model", {"S2": 2.2}
     elif fact.looks_at_weights and scene.place == "before":

@@ -236,6 +236,59 @@ def test_what_is_appended_to_a_file_begins_on_a_line_of_its_own(tmp_path: Path) 
     assert facts_of(tmp_path, "python", BATCH, "", write, append).cases_scope == "all"
 
 
+CELLS = MODULE + "LEGS = sorted(os.path.basename(p) for p in glob.glob('/data/public/case_*'))\n"
+KEPT = ("bash", f"cat > /workspace/cells.py <<'P'\nimport glob, os\n{CELLS}P", "")
+INCLUDED = [
+    pytest.param(
+        "exec(open('/workspace/cells.py').read())\nfor leg in LEGS:\n    save(predict(leg), leg)",
+        "all",
+        id="exec of a file in the same name space",
+    ),
+    pytest.param(
+        "from pathlib import Path\nexec(Path('/workspace/cells.py').read_text())\nfor leg in LEGS[:2]:\n    predict(leg)",
+        "few",
+        id="exec of a path's text",
+    ),
+    pytest.param(
+        "s = open('/workspace/cells.py').read()\ns = s.replace('a', 'a')\nexec(s)\npredict('case_0002')",
+        "one",
+        id="exec of an edited text",
+    ),
+    pytest.param(
+        "exec(open('/workspace/cells.py').read())\nfor f in (predict, str):\n    f('case_0001')",
+        "one",
+        id="functions in a loop",
+    ),
+    pytest.param("exec(open('/workspace/cells.py').read())\nprint(len(LEGS))", "none", id="nothing is called"),
+]
+
+
+@pytest.mark.parametrize(("code", "scope"), INCLUDED)
+def test_files_executed_in_place(tmp_path: Path, code: str, scope: str) -> None:
+    facts = facts_of(tmp_path, "python", code, "", KEPT)
+    assert facts.cases_scope == scope
+    assert not facts.reads_docs, "one's own source is no documentation"
+
+
+def test_a_here_document_in_a_shell_loop_runs_for_each_case(tmp_path: Path) -> None:
+    body = "import sys\nfrom lib import predict, save\nc = sys.argv[1]\nsave(predict(c), c)\n"
+    loop = f"for d in /data/public/case_*; do\npython3 - $(basename $d) <<'PY'\n{body}PY\ndone"
+    library = ("bash", f"cat > lib.py <<'P'\n{MODULE}P", "")
+    assert facts_of(tmp_path / "a", "bash", loop, "", library).cases_scope == "all"
+    kept = f"cat > run.sh <<'SH'\n{loop}\nSH\nbash run.sh"
+    assert facts_of(tmp_path / "b", "bash", kept, "", library).cases_scope == "all"
+    alone = f"python3 - case_0001 <<'PY'\n{body}PY"
+    assert facts_of(tmp_path / "c", "bash", alone, "", library).cases_scope == "one"
+
+
+def test_text_of_several_lines_echoed_to_a_file_is_that_file(tmp_path: Path) -> None:
+    code = 'mkdir -p plan\necho "# Plan\nOutput: /workspace/agents_outputs/<id>/lesion.nii.gz\nModel: unet.pt" > plan/plan.md'
+    facts = facts_of(tmp_path, "bash", code)
+    assert facts.writes_plan
+    assert not facts.writes_outputs
+    assert facts.plan_lines == 2, "a heading is no line of text"
+
+
 def test_making_an_object_runs_what_makes_it(tmp_path: Path) -> None:
     module = "import nibabel as nib\nclass Case:\n    def __init__(self, c):\n        self.ct = nib.load(f'/data/public/{c}/ct.nii.gz').get_fdata()\n    def segment(self):\n        return self.ct > 100\n"
     write = ("bash", f"cat > thy.py <<'P'\n{module}P", "")
