@@ -137,7 +137,11 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
         shell = "\n".join(part.text for part in parts if part.kind == "shell")
         helped = helped or bool(_HELP.search(shell))
         scripts, modules = _used(ran, parts, files)
-        used = _COMMENT.sub("", "\n".join((*scripts, *(_reached(text, ran) for text in modules))))
+        callers = "\n".join((ran, *scripts))
+        kept = [
+            _reached(text, "\n".join((callers, *(other for other in modules if other is not text)))) for text in modules
+        ]
+        used = _COMMENT.sub("", "\n".join((*scripts, *kept)))
         attempted += [ran, used]
         good = _passed(action) and (turn.index, position) not in failed
         if action.kind == "execute":
@@ -226,20 +230,27 @@ def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> tuple[list[
             for m in re.finditer(rf"(?<![\w.-]){re.escape(name)}\b", calls)
         ):
             started.add(name)
-    imported = {
+    scripts = [text for name, text in files.items() if name in started]
+    modules: dict[str, str] = {}
+    waiting = [ran, *scripts]
+    while waiting:  # a module that a started script imports, and one that this module imports in turn
+        imported = _imported(waiting.pop())
+        for name, text in files.items():
+            if name not in started and name not in modules and name.endswith(".py") and name[:-3] in imported:
+                main = _MAIN.search(text)
+                modules[name] = text[: main.start()] if main else text
+                waiting.append(modules[name])
+    return scripts, list(modules.values())
+
+
+def _imported(text: str) -> set[str]:
+    """Every part of the module names that a text imports."""
+    return {
         part
-        for module, names in _IMPORT.findall(ran)
+        for module, names in _IMPORT.findall(text)
         for name in (module or names).split(",")
         for part in name.strip().split(" ")[0].split(".")
     }
-    scripts, modules = [], []
-    for name, text in files.items():
-        if name in started:
-            scripts.append(text)
-        elif name.endswith(".py") and name[:-3] in imported:
-            main = _MAIN.search(text)
-            modules.append(text[: main.start()] if main else text)
-    return scripts, modules
 
 
 def _reached(text: str, code: str) -> str:
