@@ -31,6 +31,7 @@ _HELP = re.compile(r"\.py\b[^\n|;&]{0,200}\s(?:--help|-h|--version)(?=[\s|;&]|$)
 """A script that is asked for its usage: it runs on nothing."""
 _INLINE = re.compile(r"\bpython[\d.]{0,5} (?:-\w+ ){0,2}-c\b")
 _REDIRECT = re.compile(r">\s{0,4}[\w./~$\{\}'\"-]{0,150}$")
+_ASKS_LAST = re.compile(r"(?:^|[\n;&|])[ \t]*(?:grep|egrep|diff|cmp|test|\[)[ \t][^\n]*\Z")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
 _IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
@@ -183,7 +184,13 @@ def _foreign(shell: str, files: dict[str, str]) -> list[str]:
 
 
 def _passed(action: Action) -> bool:
-    return action.observation is not None and action.observation.kind in ("ok", "unknown")
+    seen = action.observation
+    if seen is None:
+        return False
+    if seen.kind == "failed" and seen.exit_code == 1 and not seen.stderr.strip() and seen.stdout.strip():
+        # grep counts no hit, diff finds a difference: the answer of a question that closes the command, no failure.
+        return bool(_ASKS_LAST.search(action.code.rstrip()))
+    return seen.kind in ("ok", "unknown")
 
 
 def _running(parts: Iterable[Part]) -> list[str]:

@@ -5,29 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..scorecard import Evidence
 from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
 from .programs import Step
-from .validate import pilots
-from .values import same_files_twice
-from .view import FORWARD, LOADS, SAVES, Finding, Pattern, View, met, unmet
+from .view import FORWARD, SAVES, Finding, Pattern, View, met, unmet
+from .zoo import called, planned_calls
 
 _ENTRY = re.compile(
     r"\b[\w/-]{1,80}\.(?:py|sh)\b|\bpython3? -m [\w.]+|\b\w+\.(?:generate|predict|forward|infer|run)\b(?:\(\w*\))?|\bfrom_pretrained\b|\bpipeline\(|\b[a-z][a-z0-9]{0,20}_\w{1,40}\(\w{0,40}\)",
     re.IGNORECASE,
 )
+_IMAGE = r"(?:images?|views?|films?|frames?|projections?|radiographs?|slices|pictures?|sweeps?|exposures?|photographs?|scans)"
+"""What a manifest lists: the word differs with the modality."""
+_UNIT = r"(?:stud(?:y|ies)|study_id|exams?|examinations?|accessions?)\b"
 _STUDY = re.compile(
-    r"(?:one|each|every|a|per)[ -]?(?:case|report)[^\n.]{0,40}\b(?:is|=|per|for|of)\b[^\n.]{0,30}\bstud(?:y|ies)|\bstud(?:y|ies)\b[^\n.]{0,60}\b(?:one|single|each|per)\b[^\n.]{0,20}\b(?:case|report)|per[- ]study|study[- ]level|case ?= ?(?:one )?study|not (?:one|per|each|an?) image|one report (?:per|for (?:each|every|a|the)) (?:study|case)|multi-?(?:view|image)"
-    r"|\b(?:images?|views?|films?)\)? (?:of|in|from|per) (?:the|a|an|one|each|every|its|that) study|\ba case (?:is|=) (?:a|one) study",
+    rf"(?:one|each|every|a|per)[ -]?(?:case|report)[^\n.]{{0,40}}\b(?:is|=|per|for|of)\b[^\n.]{{0,30}}\b{_UNIT}|\b{_UNIT}[^\n.]{{0,60}}\b(?:one|single|each|per)\b[^\n.]{{0,20}}\b(?:case|report)|per[- ]study|study[- ]level|case ?= ?(?:one )?study|not (?:one|per|each|an?) {_IMAGE}\b|one report (?:per|for (?:each|every|a|the)) (?:study|case)|multi-?(?:view|image|frame)"
+    rf"|\b{_IMAGE}\)? (?:of|in|from|per) (?:the|a|an|one|each|every|its|that) {_UNIT}|\ba case (?:is|=) (?:a|one) {_UNIT}"
+    # The images of a manifest that belong to a study, a table's row, an equation.
+    rf"|\b{_IMAGE}\b[^\n.;]{{0,60}}\b(?:for|of|in|from|per) (?:the|a|an|one|each|every|its|that) {_UNIT}|\b{_IMAGE}/{_UNIT}"
+    rf"|\b(?:case|unit|sample|item)s?\b[*_` ]*[|:=][^\n.]{{0,20}}\b{_UNIT}|\b{_UNIT}[^\n.]{{0,40}}= ?(?:one |a )?(?:case|report)\b"
+    rf"|\bgroup\w*\b[^\n.]{{0,30}}\bby {_UNIT}",
     re.IGNORECASE,
 )
 _ALL_IMAGES = re.compile(
-    r"\ball\b[^\n.]{0,30}\b(?:images?|views?)\b|\b(?:every|each) (?:listed )?(?:image|view)\b|all (?:manifest|listed) images|images? listed[^\n.]{0,40}\b(?:used|all)",
+    rf"\ball\b[^\n.]{{0,30}}\b{_IMAGE}\b|\b(?:every|each) (?:listed |single )?{_IMAGE}\b|all (?:manifest|listed) {_IMAGE}|{_IMAGE} listed[^\n.]{{0,40}}\b(?:used|all)"
+    rf"|\b(?:all|every|each)\b[^\n.]{{0,30}}\b(?:rows?|entries|entry|files?|pngs?)\b[^\n.]{{0,30}}\b(?:manifest|{_UNIT})|\b{_IMAGE} (?:used|read|loaded) ?==? ?[^\n.]{{0,30}}\b(?:listed|manifest)",
     re.IGNORECASE,
 )
 _ONE_IMAGE = re.compile(
-    r"\b(?:only|just)\b[^\n.]{0,20}\b(?:first|one|frontal|single)\b[^\n.]{0,10}\b(?:image|view)|\bfirst image\b|frontal (?:image|view) only",
+    rf"\b(?:only|just)\b[^\n.]{{0,20}}\b(?:first|one|frontal|single)\b[^\n.]{{0,10}}\b{_IMAGE}\b|\bfirst (?:image|frame|film|picture)\b|frontal (?:image|view|film) only",
     re.IGNORECASE,
 )
 _PATH = re.compile(r"[\w./<>{}$*\[\]-]{0,120}[/}>]report\.txt")
@@ -36,7 +42,7 @@ _PILOT = re.compile(
     re.IGNORECASE,
 )
 _CONCRETE = re.compile(
-    r"exist|not? ?-?empty|non-?empty|length|characters?|chars|letters|utf-?8|findings|impression|readable|repetit|open(?:ed|s)? (?:the|its|and)|print|word count|words|sections?|fits the study|image count|all images|40|8,?000",
+    r"exist|not? ?-?empty|non-?empty|length|characters?|chars|letters|utf-?8|findings|impression|readable|repetit|open(?:ed|s)? (?:the|its|and|it|report)|compare[ds]?\b|all (?:frames|views|films)|print|word count|words|sections?|fits the study|image count|all images|40|8,?000",
     re.IGNORECASE,
 )
 _MANIFEST_READ = re.compile(
@@ -56,35 +62,11 @@ _EACH_IMAGE = re.compile(
     r"\bfor \w+(?:, ?\w+)? in (?:enumerate\()?[^\n:]{0,60}(?:images?|image_paths?|image_files?|views|files|paths|names)\b",
     re.IGNORECASE,
 )
-_WRITES_REPORT = re.compile(r"report\.txt")
+WRITES_REPORT = re.compile(r"report\.txt")
 _EXPORT = re.compile(
     r"\bexport\w*(?:\.py|\(|_\w+)|\b\w+_export\w*\b|\bexport (?:helper|script|function|path)\b|\bofficial (?:export|writer|helper)\b",
     re.IGNORECASE,
 )
-_TEXT_SHOWN = re.compile(r"report|text|out|generated|read_text|\bcat\b|findings", re.IGNORECASE)
-_REPORT_WORDS = re.compile(
-    r"\b(?:findings|impression|lungs?|cardiac|pleural|effusion|pneumothorax|opacit|normal|heart|mediastin|consolidation|acute|no evidence|unremarkable)\b",
-    re.IGNORECASE,
-)
-_IMAGES_CHECKED = re.compile(r"exist|len\(|is_file|isfile|open|size|shape|count|missing|n_images", re.IGNORECASE)
-_ALL_USED = re.compile(
-    r"assert[^\n]{0,120}len\([^\n]{0,80}==[^\n]{0,120}len\(|\b(?:used|loaded|processed|encoded|fed)\b[^\n]{0,30}\b(\d+)\s*(?:/|of)\s*\1\b|\b(\d+)\s*(?:/|of)\s*\2\s+(?:images|views)|\ball \d+ (?:manifest )?images (?:used|loaded|fed)|images? used:? ?\d+ (?:of|/|expected|listed|manifest)|n_images\D{1,4}\d+\D{1,12}used\D{1,4}\d+|used_images",
-    re.IGNORECASE,
-)
-_FILE_LIST = re.compile(r"\[\s*['\"][^\]\n]{1,200}\.\w{3,4}['\"]")
-_USED_EQUALS = re.compile(
-    r"\b\w*(?:used|loaded|fed|opened)\w*\)?\s*==|==\s*\w{0,10}\(?\w*(?:used|loaded|fed|opened)\w*|len\(\w*(?:image|view|film)\w*\)\s*==\s*len\(",
-    re.IGNORECASE,
-)
-_OPENED = re.compile(
-    r"\b(\w+) ?= ?\[[^\n]{0,200}?(?:Image\.open|imread|dcmread|ReadImage|np\.load|\b(?:load|read|open|prep)\w*)\([^\n]{0,200}? for \w+ in ([^\n]{1,120}?)\]\s*(?:$|\n|;)"
-)
-_OPENED_IN_LOOP = re.compile(
-    r"\bfor \w+ in ([^\n:]{1,120}):[^\n]*\n(?:[^\n]*\n){0,6}?[ \t]*(\w+)\.append\([^\n]{0,160}?(?:Image\.open|imread|dcmread|ReadImage|np\.load|\b(?:load|read|open|prep)\w*)\("
-)
-_PART = re.compile(r"\[\s*(?:\d+|:\s*\d+|-\d+:?)\s*\]?$|\[:\s*\d+\]|\bif\b|islice")
-"""Only a part of a list is gone through."""
-_STAND_IN = re.compile(r"\b(?:mock|dummy|placeholder|stub|fake|template)\w*\b", re.IGNORECASE)
 
 
 # -- S1: the plan -----------------------------------------------------------------------------------------------------
@@ -116,7 +98,14 @@ def names_model(view: View) -> Finding:
     return met(view, f"The plan names {names[0]}.", view.plan_quote(re.escape(names[0])))
 
 
-names_entry = says(_ENTRY, "how inference is started")
+def names_entry(view: View) -> Finding:
+    """S1c: the plan names the script, command or call that starts the inference."""
+    calls = planned_calls(view)
+    if calls and (quote := view.plan_quote(re.escape(calls[0]), re.escape(calls[0].rsplit(".", 1)[-1]))):
+        return met(view, f"The plan says how inference is started: {calls[0]}.", quote)
+    return says(_ENTRY, "how inference is started")(view)
+
+
 case_is_study = says(
     _STUDY,
     "that one case is one study",
@@ -182,8 +171,8 @@ def _met_by(view: View, holds: Callable[[Step], bool], yes: str, no: str, *patte
     return met(view, yes, view.quote(step.turn, *patterns, where="code out") or view.any_line(step.turn, "out code"))
 
 
-def _writes_report(view: View, step: Step) -> bool:
-    return bool(_WRITES_REPORT.search(step.code) and SAVES.search(step.code)) or (
+def writes_report(view: View, step: Step) -> bool:
+    return bool(WRITES_REPORT.search(step.code) and SAVES.search(step.code)) or (
         step.facts.writes_outputs and "report" in step.code
     )
 
@@ -217,7 +206,7 @@ def images_from_manifest(view: View) -> Finding:
 
 def images_grouped(view: View) -> Finding:
     """S2d: executed code that reads the manifest groups images by case or study, and does not open the first alone."""
-    making = [s for s in view.steps if s.ok and _writes_report(view, s)]
+    making = [s for s in view.steps if s.ok and writes_report(view, s)]
     first = next((s for s in making if _FIRST_IMAGE.search(s.code)), None)
     if first is not None and not any(_EACH_IMAGE.search(s.code) for s in making):
         return unmet(
@@ -234,10 +223,10 @@ def report_written(view: View) -> Finding:
     """S2e: executed code writes report.txt."""
     return _met_by(
         view,
-        lambda s: _writes_report(view, s),
+        lambda s: writes_report(view, s),
         "Executed code writes report.txt.",
         "No succeeded execution writes a report.txt.",
-        _WRITES_REPORT,
+        WRITES_REPORT,
     )
 
 
@@ -245,12 +234,22 @@ def entry_as_planned(view: View) -> Finding:
     """S2f: the entry point that the plan names is the one that ran."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
+    calls = planned_calls(view)
     entries = [m.strip() for m in _ENTRY.findall(view.plan)]
-    if not entries:
+    if not entries and not calls:
         return unmet("The plan names no entry point.", view.plan_quote(r"\w"))
     for step in view.steps:
         if not step.ok or not view.applies_model(step):
             continue
+        for name in calls:
+            if called(name, step.code, view):
+                return met(
+                    view,
+                    f"{name} of the plan was run.",
+                    view.plan_quote(re.escape(name)),
+                    view.quote(step.turn, rf"\b{re.escape(name.rsplit('.', 1)[-1])}\b", where="code")
+                    or view.any_line(step.turn, "code out"),
+                )
         for entry in entries:
             token = re.split(r"[/.(]", entry.split(" ")[-1].removesuffix(".py").removesuffix(".sh"))
             words = [w for w in token if len(w) >= 3]
@@ -280,162 +279,4 @@ def export_used(view: View) -> Finding:
         "The prescribed export was used.",
         "The prescribed export helper does not occur in executed code.",
         pattern,
-    )
-
-
-# -- S3: the pilot ----------------------------------------------------------------------------------------------------
-
-
-def _pilot_steps(view: View) -> tuple[Step, ...]:
-    return tuple(p.step for p in pilots(view) if view.applies_model(p.step))
-
-
-def pilot_first(view: View) -> Finding:
-    """S3a: the pipeline ran on one or a few cases before the full run."""
-    found = _pilot_steps(view)
-    if not found:
-        return unmet("No succeeded execution runs the pipeline on one or a few cases before the full run.")
-    return met(view, "The pipeline ran on a few cases before the full run.", *(_case_quote(view, s) for s in found[:2]))
-
-
-def _case_quote(view: View, step: Step) -> Evidence | None:
-    named = [re.escape(c) for c in step.facts.cases[:3]]
-    return (view.quote(step.turn, *named, where="out code") if named else None) or view.any_line(step.turn, "out code")
-
-
-def same_model(view: View) -> Finding:
-    """S3b: the pilot loads the weights, or runs the script, that the full run (or setup) uses, and no stand-in."""
-    found = _pilot_steps(view)
-    if not found:
-        return unmet("There was no pilot.")
-    others = view.batches or tuple(s for s in view.steps if view.loads(s) and s not in found) or found
-    used = set().union(*(_identity(s) for s in others))
-    for step in found:
-        shared = _identity(step) & used
-        if shared and not _STAND_IN.search(step.own):
-            return met(
-                view,
-                "The pilot uses the same model and entry point.",
-                view.quote(step.turn, *(re.escape(t) for t in sorted(shared)), LOADS, FORWARD, where="code"),
-            )
-    return unmet("The pilot shares neither weights nor entry point with the full run.", _case_quote(view, found[0]))
-
-
-def _identity(step: Step) -> set[str]:
-    """Weight files, hub names, scripts and model calls of a step."""
-    names = {m.lower() for m in WEIGHTS.findall(step.code)} | {p.rsplit("/", 1)[-1] for p in step.facts.run_paths}
-    names |= set(re.findall(r"from_pretrained\(\s*[rf]?['\"]([^'\"\n]{2,120})", step.code))
-    names |= set(re.findall(r"\b([A-Za-z_]\w*(?:\.\w+)?)\.generate\(", step.code))
-    names |= set(re.findall(r"from (\w+) import (?:\w+)", step.code)) - {
-        "PIL",
-        "pathlib",
-        "transformers",
-        "collections",
-        "os",
-        "json",
-    }
-    return names
-
-
-def pilot_writes(view: View) -> Finding:
-    """S3c: the pilot wrote a report.txt."""
-    for step in _pilot_steps(view):
-        if _writes_report(view, step):
-            return met(view, "The pilot writes report.txt.", view.quote(step.turn, _WRITES_REPORT, where="code out"))
-    return unmet("No pilot writes a report.txt.")
-
-
-def pilot_opened(view: View) -> Finding:
-    """S3d: the pilot's report, or its text, was printed before the full run."""
-    for step in view.steps:
-        if not step.ok or step.turn >= view.boundary or view.is_batch(step):
-            continue
-        reads = re.search(
-            r"\b(?:cat|head|less|tail)\b[^\n]*report\.txt|report\.txt[^\n]*(?:read|open)|(?:read|open)[^\n]*report\.txt",
-            step.code,
-        )
-        prints = step in _pilot_steps(view) and _TEXT_SHOWN.search(step.shown) and _REPORT_WORDS.search(step.out)
-        if (reads or prints) and step.out.strip() and len(re.findall(r"[A-Za-z]{3,}", step.out)) >= 5:
-            return met(
-                view,
-                "The pilot's report was printed.",
-                view.quote(step.turn, _REPORT_WORDS, r"[A-Za-z]{3,} [A-Za-z]{2,} [A-Za-z]{2,}", where="out"),
-            )
-    return unmet("Nothing prints or reads the pilot's report before the full run.")
-
-
-def pilot_images(view: View) -> Finding:
-    """S3e: an execution checked the manifest's images of the pilot case."""
-    for step in view.steps:
-        if not step.ok or step.turn >= view.boundary or view.is_batch(step):
-            continue
-        shown = step.shown
-        lists = re.search(r"image|view|files|paths", shown, re.IGNORECASE) and _IMAGES_CHECKED.search(
-            f"{shown}\n{step.code}"
-        )
-        if (
-            "manifest" in step.code.lower()
-            and lists
-            and re.search(r"\.(?:png|jpe?g|dcm|npy)\b|images?\W+\d+|\d+ images?|views?", step.out, re.IGNORECASE)
-        ):
-            return met(
-                view,
-                "The manifest's images of a case were listed and checked.",
-                view.quote(step.turn, r"\.(?:png|jpe?g|dcm|npy)\b|images?\W+\d+|\d+ images?", r"image", where="out"),
-            )
-    return unmet("No execution before the full run checks which images the manifest lists for the pilot case.")
-
-
-def images_used(view: View) -> Finding:
-    """S3f: an execution confirms that all listed images of the pilot went into its report."""
-    for step in view.steps:
-        if not step.ok or step.turn >= view.boundary or view.is_batch(step):
-            continue
-        if (
-            _ALL_USED.search(step.out)
-            or _ALL_USED.search(step.shown)
-            or re.search(r"assert len\([^\n]{0,120}images", step.code)
-            or _used_as_listed(step)
-        ):
-            return met(
-                view,
-                "All listed images of the pilot were confirmed used.",
-                view.quote(step.turn, _ALL_USED, _FILE_LIST, r"\d+ (?:images|views|films)", where="out")
-                or view.quote(step.turn, _ALL_USED, r"assert len\(", r"images|views", where="code out"),
-            )
-    return unmet("No execution confirms that all listed images of the pilot went into its report.")
-
-
-def _used_as_listed(step: Step) -> bool:
-    """The images that went in are shown to be those listed: two equal lists of files, a comparison that came out true,
-    or the number of images that were opened one by one from the list and given to the model."""
-    if any(same_files_twice(line) for line in step.out.split("\n")):
-        return True
-    texts = "\n".join((step.shown, *step.looks.texts))
-    if _USED_EQUALS.search(texts) and re.search(r"\bTrue\b", step.out) and not re.search(r"\bFalse\b", step.out):
-        return True
-    opened = {name for name, over in _OPENED.findall(step.code) if not _PART.search(over)}
-    opened |= {name for over, name in _OPENED_IN_LOOP.findall(step.code) if not _PART.search(over)}
-    counted = {name for name in opened if re.search(rf"\blen\({re.escape(name)}\)", texts)}
-    return any(re.search(rf"\.?\b(?!len\b)\w+\({re.escape(name)}\s*[,)]", step.code) for name in counted)
-
-
-def pilot_rerun(view: View) -> Finding:
-    """S3g: a failed pilot was run again with success; not applicable when the first one did not fail."""
-    done = _pilot_steps(view)
-    first = done[0].turn if done else view.boundary
-    tried = [
-        s for s in view.steps if s.failed and s.turn < first and FORWARD.search(s.attempted) and not view.is_batch(s)
-    ]
-    if not tried:
-        return Finding.inapplicable("The first pilot did not fail.")
-    if done:
-        return met(
-            view,
-            "The pilot failed first and was run again with success.",
-            view.any_line(tried[0].turn),
-            _case_quote(view, done[0]),
-        )
-    return unmet(
-        "The pilot failed and was not run again with success before the full run.", view.any_line(tried[0].turn)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...rubrics.model import Rubric
-from . import plan, report_generation, setup, targets, validate, vqa, workflow
+from . import plan, report_generation, report_pilot, setup, targets, validate, vqa, workflow
 from .view import Finding, View
 
 Rule = Callable[[View], Finding]
@@ -44,10 +44,10 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
         "S2c": report_generation.images_from_manifest, "S2d": report_generation.images_grouped,
         "S2e": report_generation.report_written, "S2f": report_generation.entry_as_planned,
         "S2g": report_generation.export_used,
-        "S3a": report_generation.pilot_first, "S3b": report_generation.same_model,
-        "S3c": report_generation.pilot_writes, "S3d": report_generation.pilot_opened,
-        "S3e": report_generation.pilot_images, "S3f": report_generation.images_used,
-        "S3g": report_generation.pilot_rerun,
+        "S3a": report_pilot.pilot_first, "S3b": report_pilot.same_model,
+        "S3c": report_pilot.pilot_writes, "S3d": report_pilot.pilot_opened,
+        "S3e": report_pilot.pilot_images, "S3f": report_pilot.images_used,
+        "S3g": report_pilot.pilot_rerun,
     },
     "workflow": {
         "S1a": workflow.task_understood, "S1b": workflow.methods_researched, "S1c": workflow.plan_written,
