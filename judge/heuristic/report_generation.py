@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from .manifest import opens_listed
 from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
 from .programs import Step
@@ -199,7 +200,7 @@ def manifest_read(view: View) -> Finding:
 def images_from_manifest(view: View) -> Finding:
     """S2c: executed code opens images in a program that reads the manifest."""
     return _met_by(
-        view, lambda s: "manifest" in s.code.lower() and bool(_IMAGE_READ.search(s.code)),
+        view, lambda s: ("manifest" in s.code.lower() and bool(_IMAGE_READ.search(s.code))) or opens_listed(s.code),
         "The pipeline opens the manifest's images.", "No succeeded execution opens images taken from the manifest.", _IMAGE_READ,
     )  # fmt: skip
 

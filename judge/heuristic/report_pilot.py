@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..scorecard import Evidence
+from .manifest import all_used, cases_of, equal_counts, listed, names_files
 from .names import WEIGHTS
 from .programs import Step
 from .report_generation import WRITES_REPORT, writes_report
@@ -19,7 +20,7 @@ _REPORT_WORDS = re.compile(
 )
 _IMAGES_CHECKED = re.compile(r"exist|len\(|is_file|isfile|open|size|shape|count|missing|n_images", re.IGNORECASE)
 _ALL_USED = re.compile(
-    r"assert[^\n]{0,120}len\([^\n]{0,80}==[^\n]{0,120}len\(|\b(?:used|loaded|processed|encoded|fed)\b[^\n]{0,30}\b(\d+)\s*(?:/|of)\s*\1\b|\b(\d+)\s*(?:/|of)\s*\2\s+(?:images|views)|\ball \d+ (?:manifest )?images (?:used|loaded|fed)|images? used:? ?\d+ (?:of|/|expected|listed|manifest)|n_images\D{1,4}\d+\D{1,12}used\D{1,4}\d+|used_images",
+    r"assert[^\n]{0,120}len\([^\n]{0,80}==[^\n]{0,120}len\(|\b(?:used|loaded|processed|encoded|fed)\b[^\n]{0,30}\b(\d+)\s*(?:/|of)\s*\1\b|\b(\d+)\s*(?:/|of)\s*\2\s+(?:images|views)|\ball \d+ (?:manifest )?images (?:used|loaded|fed)|used_images",
     re.IGNORECASE,
 )
 _FILE_LIST = re.compile(r"\[\s*['\"][^\]\n]{1,200}\.\w{3,4}['\"]")
@@ -36,6 +37,14 @@ _OPENED_IN_LOOP = re.compile(
 _PART = re.compile(r"\[\s*(?:\d+|:\s*\d+|-\d+:?)\s*\]?$|\[:\s*\d+\]|\bif\b|islice")
 """Only a part of a list is gone through."""
 _STAND_IN = re.compile(r"\b(?:mock|dummy|placeholder|stub|fake|template)\w*\b", re.IGNORECASE)
+
+_FAULT = re.compile(
+    r"\b(?:cut(?: off)?|truncat\w+|wrong|nonsense|gibberish|garbled|too (?:short|long|small|large|low|high|few|many)|missing|gone|fix\w*|fail\w*|bugs?|broken|repeat\w*|repetit\w*|empty|implausibl\w*|odd|off by|swapped|mixed up|not (?:right|plausible|what|usable)|unusable|doesn't|don't|isn't)\b",
+    re.IGNORECASE,
+)
+"""What is said of a result that cannot stay."""
+_EDITS = re.compile(r"\bsed -i|\.replace\([^\n]*\)[\s\S]{0,2000}(?:write_text|\.write\()|\bpatch\b")
+_FUNCTION = re.compile(r"^[ \t]*def (\w+)\(", re.MULTILINE)
 
 
 def _pilot_steps(view: View) -> tuple[Step, ...]:
@@ -125,7 +134,7 @@ def pilot_images(view: View) -> Finding:
         lists = re.search(r"image|view|files|paths", shown, re.IGNORECASE) and _IMAGES_CHECKED.search(
             f"{shown}\n{step.code}"
         )
-        if (
+        if names_files(step) or (
             "manifest" in step.code.lower()
             and lists
             and re.search(r"\.(?:png|jpe?g|dcm|npy)\b|images?\W+\d+|\d+ images?|views?", step.out, re.IGNORECASE)
@@ -148,6 +157,7 @@ def images_used(view: View) -> Finding:
             or _ALL_USED.search(step.shown)
             or re.search(r"assert len\([^\n]{0,120}images", step.code)
             or _used_as_listed(step)
+            or all_used(view, step)
         ):
             return met(
                 view,
@@ -161,7 +171,7 @@ def images_used(view: View) -> Finding:
 def _used_as_listed(step: Step) -> bool:
     """The images that went in are shown to be those listed: two equal lists of files, a comparison that came out true,
     or the number of images that were opened one by one from the list and given to the model."""
-    if any(same_files_twice(line) for line in step.out.split("\n")):
+    if any(same_files_twice(line) or equal_counts(line) for line in step.out.split("\n")[:2_000]):
         return True
     texts = "\n".join((step.shown, *step.looks.texts))
     if _USED_EQUALS.search(texts) and re.search(r"\bTrue\b", step.out) and not re.search(r"\bFalse\b", step.out):
@@ -180,7 +190,15 @@ def pilot_rerun(view: View) -> Finding:
         s for s in view.steps if s.failed and s.turn < first and FORWARD.search(s.attempted) and not view.is_batch(s)
     ]
     if not tried:
-        return Finding.inapplicable("The first pilot did not fail.")
+        again = _repaired(view, done)
+        if again is None:
+            return Finding.inapplicable("The first pilot did not fail.")
+        return met(
+            view,
+            "The pilot's result was unusable, the pipeline was changed and the same case run again.",
+            view.quote(again.turn, _FAULT, where="text") or view.any_line(again.turn),
+            _case_quote(view, again),
+        )
     if done:
         return met(
             view,
@@ -191,3 +209,31 @@ def pilot_rerun(view: View) -> Finding:
     return unmet(
         "The pilot failed and was not run again with success before the full run.", view.any_line(tried[0].turn)
     )
+
+
+def _repaired(view: View, done: tuple[Step, ...]) -> Step | None:
+    """The first pilot on a case that an earlier pilot had, after lines of the pipeline were replaced (not only added)
+    because its result was wrong, and with another output."""
+    for at, later in enumerate(done):
+        for earlier in done[:at]:
+            between = view.run.turns[earlier.turn : later.turn]
+            said = any(_FAULT.search(turn.text) for turn in between)
+            if (
+                said
+                and cases_of(earlier) & cases_of(later) & _known(view, later)
+                and any(_EDITS.search(turn.code) or _defines_again(view, turn.index) for turn in between)
+                and earlier.out.strip() != later.out.strip()
+            ):
+                return later
+    return None
+
+
+def _known(view: View, step: Step) -> frozenset[str]:
+    """Names that stand for cases: the run's, and words of an earlier output beside which image files are named."""
+    return frozenset(view.cases) | frozenset(c for c in cases_of(step) if listed(view, c, step.turn))
+
+
+def _defines_again(view: View, turn: int) -> bool:
+    """A turn writes a function that an earlier one had defined."""
+    now = set(_FUNCTION.findall(view.steps[turn - 1].attempted)) & set(_FUNCTION.findall(view.run.turns[turn - 1].code))
+    return any(now & set(_FUNCTION.findall(earlier.code)) for earlier in view.run.turns[: turn - 1])

@@ -1,0 +1,89 @@
+"""Which images a manifest lists for a case, and which of them an execution shows to have gone into its report."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from .programs import Step
+from .view import View
+
+_FILE = re.compile(r"[\w-]{1,60}\.(?:png|jpe?g|dcm|dicom|npy|tiff?|bmp|webp|nii(?:\.gz)?)\b", re.IGNORECASE)
+_LIST = re.compile(r"[\[({][^\[\](){}\n]{1,600}[\])}]")
+_NAME = re.compile(r"[\"']([\w.-]{2,60})[\"']")
+_WORD = re.compile(r"(?<![\w.-])([A-Za-z][\w-]{0,40}\d[\w-]{0,20})(?![\w.])")
+_RESULT = re.compile(r"\b(?:used|fed|loaded|encoded|read|opened|tokens?|prob\w*)\b|\d\.\d", re.IGNORECASE)
+"""A line on what was made of an image: a listing has none of these."""
+_LISTED = re.compile(r"\b(?:manifest|listed|expected|on disk)\b", re.IGNORECASE)
+_KEEPS_FILE = re.compile(r"\.(?:append|add)\(\s*\w+\[['\"](?:\w*file\w*|\w*image\w*|\w*path\w*|name)['\"]\]\s*\)")
+"""A program that keeps the file of every record that it went through."""
+_USE = re.compile(r"\b(?:used|fed|loaded|encoded|processed|opened|went in|read)\b", re.IGNORECASE)
+_IMAGES = re.compile(
+    r"\b(?:n_)?(?:images?|views?|films?|frames?|projections?|sweeps?|pictures?|files)\b", re.IGNORECASE
+)
+_WHOLE = re.compile(r"\b(?:manifest|listed|expected|total|all|of|n_\w+)\b|/|==", re.IGNORECASE)
+_COUNT = re.compile(r"(?<![\w.-])\d{1,3}(?![\w.-]*\d)(?![\w-])")
+_PASSED = re.compile(
+    r"\b(?!exists\b|join\b|isfile\b|is_file\b|print\b|basename\b|append\b|add\b|len\b|str\b|Path\b)(\w{3,40})\(\s*[^()\n]{0,120}\[['\"](?:file|files|filename|image|images|img|path|frame|png)['\"]\]"
+)
+
+
+def cases_of(step: Step) -> frozenset[str]:
+    """Names of cases that a step itself speaks of: in quotes, as arguments, and those known from the run's folders."""
+    return frozenset({*_NAME.findall(step.own), *_WORD.findall(step.own), *step.facts.cases})
+
+
+def listed(view: View, case: str, before: int) -> frozenset[str]:
+    """Image files of a case that earlier turns printed beside its name; with them, lines of this turn marked as listed."""
+    found: set[str] = set()
+    named = re.compile(rf"(?<![\w-]){re.escape(case)}(?![\w-])")
+    for turn in view.run.turns[:before]:
+        for line in turn.output.split("\n")[:2_000]:
+            if (turn.index < before and named.search(line)) or _LISTED.search(line.split("used")[0]):
+                found.update(_FILE.findall(line[:2_000]) if turn.index == before or named.search(line) else ())
+    return frozenset(found)
+
+
+def used(step: Step) -> frozenset[str]:
+    """Image files that a step's output shows to have gone through the model: lines that give a result beside the file,
+    and lists of files from a program that keeps each record's file."""
+    found: set[str] = set()
+    keeps = bool(_KEEPS_FILE.search(step.code))
+    for line in step.out.split("\n")[:2_000]:
+        told = line[:2_000]
+        if _LISTED.search(told) and not _USE.search(told):
+            continue
+        if _RESULT.search(_FILE.sub("", told)) or (keeps and _LIST.match(told.strip())):
+            found.update(_FILE.findall(told))
+    return frozenset(found)
+
+
+def all_used(view: View, step: Step) -> bool:
+    """Every image that was listed for the step's case is shown as used. At least two must be listed."""
+    shown = used(step)
+    if not shown:
+        return False
+    return any(
+        len(files) >= 2 and files <= shown for case in cases_of(step) if (files := listed(view, case, step.turn))
+    )
+
+
+def equal_counts(line: str) -> bool:
+    """One line gives the images that were used and those that were to be used, and the numbers are equal."""
+    told = line[:2_000]
+    if not (_USE.search(told) and _IMAGES.search(told) and _WHOLE.search(told)):
+        return False
+    counts = _COUNT.findall(told)
+    return any(a == b != "0" for a, b in itertools.pairwise(counts))
+
+
+def opens_listed(code: str) -> bool:
+    """Code that reads a manifest hands a path taken from one of its records to a function."""
+    return "manifest" in code.lower() and bool(_PASSED.search(code))
+
+
+def names_files(step: Step) -> bool:
+    """A program that reads the manifest prints image files that it took from records."""
+    texts = "\n".join((step.shown, *step.looks.texts))
+    taken = re.search(r"\[['\"](?:\w*file\w*|\w*image\w*|\w*path\w*|name)['\"]\]", texts)
+    return bool(taken and "manifest" in step.code.lower() and len(_FILE.findall(step.out)) >= 1)
