@@ -144,7 +144,7 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
         ]
         used = _COMMENT.sub("", "\n".join((*scripts, *kept)))
         attempted += [ran, used]
-        good = _passed(action) and (turn.index, position) not in failed
+        good = _answered(action) or (_passed(action) and (turn.index, position) not in failed)
         if action.kind == "execute":
             passed, broken = passed or good, broken or not good
         if good:
@@ -184,13 +184,15 @@ def _foreign(shell: str, files: dict[str, str]) -> list[str]:
 
 
 def _passed(action: Action) -> bool:
+    return action.observation is not None and action.observation.kind in ("ok", "unknown")
+
+
+def _answered(action: Action) -> bool:
+    """The exit code 1 is the answer of a question that closes the command: grep counts no hit, diff finds a difference."""
     seen = action.observation
-    if seen is None:
+    if seen is None or seen.kind != "failed" or seen.exit_code != 1 or seen.stderr.strip():
         return False
-    if seen.kind == "failed" and seen.exit_code == 1 and not seen.stderr.strip() and seen.stdout.strip():
-        # grep counts no hit, diff finds a difference: the answer of a question that closes the command, no failure.
-        return bool(_ASKS_LAST.search(action.code.rstrip()))
-    return seen.kind in ("ok", "unknown")
+    return bool(seen.stdout.strip()) and bool(_ASKS_LAST.search(action.code.rstrip()))
 
 
 def _running(parts: Iterable[Part]) -> list[str]:

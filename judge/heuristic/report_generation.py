@@ -268,10 +268,11 @@ def entry_as_planned(view: View) -> Finding:
 
 
 def export_used(view: View) -> Finding:
-    """S2g: the export helper that the brief prescribes was used; not applicable without one."""
+    """S2g: the export helper that the brief prescribes was used, or the reports lie under the path that it prescribes;
+    not applicable where the brief prescribes neither."""
     helpers = {m.strip("(").lower() for m in _EXPORT.findall(view.run.brief)}
     if not helpers:
-        return Finding.inapplicable("The brief prescribes no export helper.")
+        return _export_path_used(view)
     names = [h.rsplit(".", 1)[0] for h in helpers if " " not in h]
     pattern = re.compile("|".join(re.escape(n) for n in sorted(names)) or r"export", re.IGNORECASE)
     return _met_by(
@@ -280,4 +281,20 @@ def export_used(view: View) -> Finding:
         "The prescribed export was used.",
         "The prescribed export helper does not occur in executed code.",
         pattern,
+    )
+
+
+def _export_path_used(view: View) -> Finding:
+    """Executed code writes reports into the folder that the brief gives for them."""
+    path = _PATH.search(view.run.brief)
+    folder = re.search(r"[\w-]+(?=/+[<{\[$*])", path.group()) if path else None
+    if folder is None:
+        return Finding.inapplicable("The brief prescribes neither an export helper nor an export path.")
+    name = re.compile(rf"\b{re.escape(folder.group())}\b")
+    return _met_by(
+        view,
+        lambda s: writes_report(view, s) and bool(name.search(s.code)),
+        "The reports were written under the prescribed path.",
+        "No succeeded execution writes reports under the prescribed path.",
+        name,
     )

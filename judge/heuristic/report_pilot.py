@@ -187,7 +187,13 @@ def pilot_rerun(view: View) -> Finding:
     done = _pilot_steps(view)
     first = done[0].turn if done else view.boundary
     tried = [
-        s for s in view.steps if s.failed and s.turn < first and FORWARD.search(s.attempted) and not view.is_batch(s)
+        s
+        for s in view.steps
+        if s.failed
+        and s.turn < first
+        and FORWARD.search(s.attempted)
+        and WRITES_REPORT.search(s.attempted)
+        and not view.is_batch(s)
     ]
     if not tried:
         again = _repaired(view, done)

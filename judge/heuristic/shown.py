@@ -86,6 +86,10 @@ class Shown:
     def __init__(self, programs: Iterable[str], library: Iterable[str]) -> None:
         self.functions: dict[str, Function] = {}
         self.budget = MAX_STEPS
+        self._known: dict[str, Kinds] = {}
+        """Kinds of global names that were followed to their end."""
+        self._cut = 0
+        """How often following was cut short: by a circle, the depth or the budget."""
         self._texts: list[str] = []
         self._found: Kinds | None = None
         self._scopes: dict[int, _Scope] = {}
@@ -156,7 +160,10 @@ class Shown:
 
     def _of(self, node: ast.AST | None, scope: _Scope, depth: int, seen: frozenset[str]) -> Kinds:
         self.budget -= 1
-        if node is None or depth > MAX_DEPTH or self.budget < 0 or isinstance(node, ast.Constant | ast.Lambda):
+        if node is None or isinstance(node, ast.Constant | ast.Lambda):
+            return NONE
+        if depth > MAX_DEPTH or self.budget < 0:
+            self._cut += 1
             return NONE
         if isinstance(node, ast.Name):
             return self._of_name(node.id, scope, depth, seen)
@@ -217,6 +224,7 @@ class Shown:
     def _made(self, node: ast.AST, scope: _Scope, depth: int) -> list[tuple[ast.AST, _Scope]]:
         """The expressions that made a value, through names and the run's own functions."""
         if depth > MAX_DEPTH:
+            self._cut += 1
             return []
         if isinstance(node, ast.Name):
             at = scope if node.id in scope.names else self.globals
@@ -243,9 +251,13 @@ class Shown:
         if name in scope.given:
             found = scope.given[name]
         elif name in seen:
+            self._cut += 1
             return NONE
+        elif name in self._known and (scope is self.globals or name not in scope.names):
+            return self._known[name]
         else:
             found = NONE
+        before = self._cut
         found |= frozenset(k for k in self._measured(name) if k in ("scores", "comparison", "geometry"))
         at = scope if name in scope.names else self.globals
         for value in at.names.get(name, ())[:20]:
@@ -254,6 +266,8 @@ class Shown:
         for test in at.conditions.get(name, ())[:10]:
             if "raw" in self._of(test, at, depth + 1, seen | {name}):
                 found |= {"parsed"}
+        if at is self.globals and name not in scope.given and self._cut == before:
+            self._known[name] = found
         return found
 
     def _of_call(self, node: ast.Call, scope: _Scope, depth: int, seen: frozenset[str]) -> Kinds:

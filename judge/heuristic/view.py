@@ -56,6 +56,13 @@ _AUXILIARY = re.compile(
 """Names of functions around a method: they read, write or show, and their call applies nothing."""
 _LEARNED_WEIGHTS = re.compile(r"[\w/.-]{1,80}\.(?:pth?|onnx|ckpt|safetensors|gguf|tflite|h5)\b")
 
+_FAMILY = re.compile(
+    r"^[ \t]*class ([A-Z]\w{4,40})|(?<![\w.-])([A-Za-z]\w{4,40})\.(?:py\b|from_pretrained\(|load\()", re.MULTILINE
+)
+_GENERIC_FAMILY = frozenset(
+    {"model", "models", "network", "networks", "weights", "detector", "classifier", "segmenter", "generator", "encoder", "checkpoint", "inference", "predict", "common", "utils", "torch"}
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -226,11 +233,15 @@ class View:
 
     @cached_property
     def weight_names(self) -> frozenset[str]:
-        """Lower-case stems of weight files that the environment showed or code named."""
+        """Lower-case stems of weight files that the environment showed or code named, and of the model family that they
+        begin with: a class or module of that name was shown (`DermaTalk`, `sonowriter.py`)."""
         names: set[str] = set()
+        shown: set[str] = set()
         for step in self.steps:
             for text in (step.out, step.attempted):
                 names.update(m.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower() for m in _LEARNED_WEIGHTS.findall(text))
+            shown.update((a or b).lower() for a, b in _FAMILY.findall(step.out))
+        names |= {name for name in shown - _GENERIC_FAMILY if any(n.startswith(name) for n in names)}
         return frozenset(n for n in names if len(n) >= 3)
 
     # -- quotes -------------------------------------------------------------------------------------------------------

@@ -56,16 +56,6 @@ def classes(view: View) -> frozenset[str]:
     return frozenset(name for s in view.steps if s.ok for name in _CLASS.findall(s.out))
 
 
-def families(view: View) -> frozenset[str]:
-    """Lower-case names of model families: a class or module with whose name the name of a shown weight file begins."""
-    named = {name.lower() for name in classes(view) | modules(view)}
-    return frozenset(
-        name
-        for name in named
-        if len(name) >= 5 and name not in _GENERIC and any(w.startswith(name) for w in view.weight_names)
-    )
-
-
 def planned_calls(view: View) -> tuple[str, ...]:
     """Calls that the plan names and that start something known: `describe_study(net, images)`, `ReportPipeline(...)`.
 
