@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .alternatives import weighed
 from .names import FAMILIES, WEIGHTS, candidates, method_names
 from .view import Finding, View, met, unmet
 
@@ -86,6 +87,10 @@ def compared(view: View, wanted: int) -> Finding:
     if len(found) >= wanted:
         quotes = [view.notes_quote(item) for item in found[:3]]
         return met(view, f"{len(found)} candidates are described in the plan.", *quotes)
+    told = weighed(view)
+    if len(told) >= wanted:
+        quotes = [view.plan_quote(re.escape(item[:60])) for item in told[:3]]
+        return met(view, f"The plan weighs {len(told)} candidates in its sentences.", *quotes)
     if not view.notes:
         return unmet(f"No plan or document in which {wanted} candidates could be compared.")
     return unmet(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from .manifest import opens_listed
-from .names import FAMILIES, WEIGHTS, candidates, method_names, model_names
+from .names import CLASSICAL, FAMILIES, WEIGHTS, candidates, method_names, model_names
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
 from .programs import Step
 from .view import FORWARD, SAVES, Finding, Pattern, View, met, unmet
@@ -37,6 +37,7 @@ _ONE_IMAGE = re.compile(
     rf"\b(?:only|just)\b[^\n.]{{0,20}}\b(?:first|one|frontal|single)\b[^\n.]{{0,10}}\b{_IMAGE}\b|\bfirst (?:image|frame|film|picture)\b|frontal (?:image|view|film) only",
     re.IGNORECASE,
 )
+_SCRIPT = re.compile(r"\b[\w/-]{1,80}\.py\b")
 _PATH = re.compile(r"[\w./<>{}$*\[\]-]{0,120}[/}>]report\.txt")
 _PILOT = re.compile(
     r"\bpilot|\bsmoke|dry[- ]run|\b(?:first|one|single|1|two|2|few|three|3) (?:case|study|studies|cases)\b[^\n]{0,60}\b(?:before|first|then|test|check)|\btest\b[^\n]{0,30}\b(?:one|first|single) (?:case|study)",
@@ -136,15 +137,16 @@ def pilot_check(view: View) -> Finding:
 
 
 def image_agrees(view: View) -> Finding:
-    """S1j: the code of plan.png draws steps with arrows and names the plan's model."""
+    """S1j: the code of plan.png draws steps with arrows and names the plan's model, method or script."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
     drawn = plan_diagram(view)
     if not drawn.value:
         return drawn
     code = drawing_code(view).replace(view.plan, "").lower()
-    stems = {n.lower().rsplit(".", 1)[0] for n in model_names(view.plan, view.weight_names)}
-    if any(stem in code for stem in stems):
+    named = (*model_names(view.plan, view.weight_names), *CLASSICAL.findall(view.plan), *_SCRIPT.findall(view.plan))
+    stems = {n.lower().rsplit("/", 1)[-1].rsplit(".", 1)[0] for n in named}
+    if any(re.search(rf"(?<![a-z0-9]){re.escape(stem)}", code) for stem in stems):
         return met(view, "plan.png draws the plan's model and its steps.", *drawn.evidence)
     return unmet("The code of plan.png does not name the plan's model.", *drawn.evidence)
 

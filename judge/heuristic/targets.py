@@ -19,9 +19,11 @@ _SET_ASIDE = re.compile(
     r"\bnot (?:be )?used|NOT used|reject|cross-?check|unused|discard|instead of|dropped|legacy|baseline", re.IGNORECASE
 )
 _BOXES = re.compile(
-    r"\bbox(?:es)?\b|bbox|bounding|detector|detection model|YOLO|R-?CNN|RetinaNet|DETR|\bSSD\b|CenterNet|FCOS|EfficientDet|connected components|blobs?|peaks?|local maxima",
+    r"\bbox(?:es)?\b|bbox|bounding|detector|detection model|YOLO|R-?CNN|RetinaNet|DETR|\bSSD\b|CenterNet|FCOS|EfficientDet|connected components|blobs?|peaks?|local maxima|\bcent(?:re|er)s?\b[^\n]{0,60}(?:\bw ?/ ?h\b|width|\bsize)",
     re.IGNORECASE,
 )
+_GIVES_BOXES = re.compile(r"\bdetector\b|detection (?:model|network)|\bbox(?:es)?\b", re.IGNORECASE)
+_NO_BOXES = re.compile(r"\b(?:no|without|not) (?:\w+ )?box(?:es)?\b|image-level|classifier", re.IGNORECASE)
 _LOCALISES = re.compile(
     r"detector|detection (?:model|network|head)|YOLO|R-?CNN|RetinaNet|DETR|\bSSD\b|CenterNet|FCOS|EfficientDet|components|blobs?|peaks?|maxima|slid(?:e|ing)|windows?\b|heat ?maps?|\bCAM\b|Grad-?CAM|regress|contours?|regions? of|threshold|segment|anchors?|proposals?",
     re.IGNORECASE,
@@ -228,7 +230,7 @@ def gives_boxes(view: View) -> Finding:
     if names and not _LOCALISES.search(chosen) and (whole or _classifier_only(view)):
         what = "the box is the whole image" if whole else "the model is a classifier"
         return unmet(f"No way to boxes is stated: {what}.", view.plan_quote(_WHOLE_IMAGE_BOX, re.escape(names[0])))
-    if names and _BOXES.search(chosen):
+    if names and (_BOXES.search(chosen) or _card_says_boxes(view, names)):
         return met(
             view,
             f"{names[0]} with a stated way to boxes.",
@@ -236,6 +238,20 @@ def gives_boxes(view: View) -> Finding:
             view.plan_quote(_BOXES),
         )
     return unmet("The plan names no detector and no way from its model to boxes.", view.plan_quote(r"\w"))
+
+
+def _card_says_boxes(view: View, names: tuple[str, ...]) -> bool:
+    """What the environment showed of a chosen model (its paragraph or row in a card) calls it a detector or speaks of
+    the boxes that it gives."""
+    stems = {name.lower().rsplit(".", 1)[0] for name in names}
+    for step in view.steps:
+        if not step.ok or step.turn >= view.boundary:
+            continue
+        for block in re.split(r"\n(?=#|[-*|] ?|\s*\n)", step.out[:50_000]):
+            told = block.lower()
+            if any(stem in told for stem in stems) and _GIVES_BOXES.search(block) and not _NO_BOXES.search(block):
+                return True
+    return False
 
 
 def _classifier_only(view: View) -> bool:

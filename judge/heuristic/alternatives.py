@@ -1,0 +1,103 @@
+"""Candidates that a plan weighs in running text: what the zoo, the brief or the field offers, and is set aside.
+
+A table or list of candidates is read in `names.candidates`. A short plan says the same in two sentences: "Thresholding:
+no, bias field", "the PA-only model misses swelling, the captioner gives one sentence: not used".
+"""
+
+from __future__ import annotations
+
+import re
+
+from .names import CLASSICAL, FAMILIES, WEIGHTS, method_names
+from .view import View
+
+_SENTENCE = re.compile(r"[;\n]|\.(?=\s|$)")
+_AGAINST = re.compile(
+    r":\s*no\b|\bnot? (?:used|chosen|taken|needed|suited|suitable|reliable|robust|available|enough|usable|credible|weights|tool)|\bsecond choice|\brejected|\bdropped|\bdiscarded|\bskipped|\bunused|\bset aside|\bruled out|\bfallback|\bbackup|\bback-up"
+    r"|\bweak\w*|\bworse|\btoo \w+|\blacks?\b|\bmiss(?:es|ing)\b|\bfails?\b|\bunreliable|\bcannot|\bcan't|\bwould (?:need|fail|miss)|\bslower|\bless \w+|\bpoor\w*|\bbrittle|\boverkill|\blimited|\bonly for|\bonly if|\bkept for|\bOut\b",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(
+    r"(?:instead of|rather than|better than|stronger than|over|not) (?:an? |the |plain )?$", re.IGNORECASE
+)
+_REACH = 90
+"""Characters after a name within which it is set aside."""
+_LABEL = re.compile(
+    r"\b(?:methods|models|options|approaches|families|candidates|alternatives)\b[^:\n]{0,30}:\s*([^\n]{10,600})",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    r"\b(?:use|take|choose|chose[n]?|choice|pick|go with|prefer\w*|best|strongest|most (?:accurate|robust)|winner|decided)\b",
+    re.IGNORECASE,
+)
+_OFFERED = re.compile(
+    r"\b(?:FAMILIES|CANDIDATES|OPTIONS|METHODS?)\b[.:]\s*(?:Choose (?:within|from|among)\W{1,3})?([^\n]{10,600})"
+)
+_MARKS = re.compile(r";|,? or |\(?\b[a-f]\)|\(\d\)")
+_PLAIN = re.compile(r"[a-z][a-z-]{3,}")
+_COMMON = frozenset(
+    {"model", "models", "method", "methods", "with", "from", "that", "them", "compare", "choose", "within", "network", "image", "images", "finding", "findings", "report", "reports", "data", "public", "weights", "card", "only"}
+)  # fmt: skip
+
+
+def weighed(view: View) -> tuple[str, ...]:
+    """Names of distinct candidates that the plan's sentences weigh: each that is set aside, and one that is chosen."""
+    return max(_set_aside(view), _labelled(view.plan), key=len)
+
+
+def _set_aside(view: View) -> tuple[str, ...]:
+    offered = _offered(view.run.brief)
+    against: dict[str, None] = {}
+    others: dict[str, None] = {}
+    for sentence in _SENTENCE.split(view.plan):
+        for name, start, end in _mentions(sentence[:1_000], view.weight_names, offered):
+            refused = _AGAINST.search(sentence[end : end + _REACH]) or _BEFORE.search(sentence[:start])
+            (against if refused else others)[name] = None
+    chosen = [name for name in others if name not in against][:1]
+    return (*chosen, *against) if against else ()
+
+
+def _mentions(text: str, weights: frozenset[str], offered: tuple[frozenset[str], ...]) -> list[tuple[str, int, int]]:
+    """Candidates that a sentence names, with their place; of names that overlap the longest."""
+    found = [(m.group().lower(), m.start(), m.end()) for p in (WEIGHTS, FAMILIES, CLASSICAL) for m in p.finditer(text)]
+    lower = text.lower()
+    for stem in weights:
+        found += [(stem, m.start(), m.end()) for m in re.finditer(rf"(?<!\w){re.escape(stem)}(?!\w)", lower)]
+    for words in offered:
+        for m in _PLAIN.finditer(lower):
+            if any(m.group()[:6] == word[:6] for word in words):
+                found.append((" ".join(sorted(words)), m.start(), m.end()))
+    found.sort(key=lambda item: (item[1], -item[2]))
+    kept: list[tuple[str, int, int]] = []
+    for name, start, end in found:
+        if not kept or start >= kept[-1][2]:
+            kept.append((re.sub(r"\.\w{2,11}$", "", name), start, end))
+    return kept
+
+
+def _offered(brief: str) -> tuple[frozenset[str], ...]:
+    """The candidates that a brief offers, each by the words that no other one has."""
+    match = _OFFERED.search(brief)
+    if match is None:
+        return ()
+    parts = [set(_PLAIN.findall(part.lower())) - _COMMON for part in _MARKS.split(match.group(1).split(". ")[0])]
+    parts = [part for part in parts if part]
+    if len(parts) < 2:
+        return ()
+    own = [frozenset(w for w in part if sum(w in other for other in parts) == 1) for part in parts]
+    return tuple(part for part in own if part)
+
+
+def _labelled(plan: str) -> tuple[str, ...]:
+    """ "Methods: A, B, C. Use A, it is the strongest": at least three, two of them named methods, and a choice after."""
+    lines = plan.split("\n")
+    for at, line in enumerate(lines):
+        match = _LABEL.search(line[:2_000])
+        if match is None:
+            continue
+        listing, *rest = _SENTENCE.split(match.group(1))
+        items = tuple(item.strip() for item in re.split(r",| or | and ", listing) if item.strip())
+        after = " ".join((*rest, *lines[at + 1 : at + 3]))
+        if len(items) >= 3 and sum(bool(method_names(item)) for item in items) >= 2 and _CHOICE.search(after):
+            return items
+    return ()
