@@ -1,4 +1,4 @@
-"""E1: requirements and scores that nothing shown to the run states, on which its outputs or its closing words rest."""
+"""E1: requirements that nothing shown to the run states, on which its outputs rest."""
 
 from __future__ import annotations
 
@@ -351,46 +351,7 @@ def _bare_claim(unit: str, near: str, known: str) -> str | None:
     return " ".join(unit.split())[:80].rstrip(" .,;:")
 
 
-# -- results that nothing measured -------------------------------------------------------------------------------------
-
-_SCORE_NAME = r"(?:Dice(?: score| coefficient)?|DSC|IoU|mAP(?:@[\d.]+)?|SSIM|PSNR|accuracy|AUROC|AUC|sensitivity|specificity|F1|BLEU|ROUGE-?L|METEOR|recall|precision|kappa)"
-_CLAIMED_SCORE = re.compile(
-    rf"\b{_SCORE_NAME}\b(?! (?:loss|floor|gate))[^\n.;|]{{0,30}}?(?<![\w.])(0\.\d{{2,4}}|[1-9]\d(?:\.\d{{1,2}})?\s?%|[1-9]\d\.\d{{1,2}}(?=\s?dB))|(?<![\w.])(0\.\d{{2,4}}|[1-9]\d(?:\.\d{{1,2}})?\s?%) (?:mean |average |overall )?{_SCORE_NAME}\b",
-    re.IGNORECASE,
-)
-_NO_CLAIM = re.compile(
-    r"\b(?:expect\w*|should|would|might|may|could|estimat\w*|guess\w*|likely|prior|roughly|target|literature|reported|published|paper|card|if|hope\w*|need\w*|threshold|thr|nms|overlap|merg\w*|(?:above|below|over|under|about|around|at least|near)(?= (?:\w+ )?0?[.\d])|cannot|can't|unknown|not|no|without|against (?:the )?(?:input|noisy|original)|agreement|proxy|self)\b|[~≈<>@]",
-    re.IGNORECASE,
-)
-
-
-@detector("invented_score", code="E1", stage="S5", independence="from_trace")
-def invented_score(ctx: CodeContext) -> Iterable[Finding]:
-    """A score is handed over as measured, and neither the brief nor anything that the run printed holds it."""
-    if ctx.final_write is None or not ctx.handed_over:
-        return
-    for turn in ctx.run.turns[max(ctx.final_write - 1, 0) :]:
-        for unit in units_of(turn.text + "\n" + prose_of_code(turn.code)):
-            found = _CLAIMED_SCORE.search(unit)
-            if found is None or _NO_CLAIM.search(unit):
-                continue
-            number = (found[1] or found[2]).rstrip(" %")
-            known = known_before(ctx, turn.index + 1)
-            told = known + "\n".join(t.code[:MAX_TEXT] for t in ctx.run.turns[: turn.index - 1])
-            measured = re.search(_STEMS.get(found[0].lower().lstrip("0123456789. %")[:3], "."), told, re.IGNORECASE)
-            if not (measured and _printed(number, known + ctx.pipeline_code[:MAX_TEXT])):
-                yield Finding((turn.index,), f"A score of {number} is claimed that nothing in the run measured.", 0.7)
-                return
-
-
-_STEMS = {
-    "dic": r"dice|\bdsc|overlap|\bf1", "dsc": r"dice|\bdsc|\bf1", "iou": r"iou|jaccard|overlap", "map": r"map\b|\bap\b|average.?precision", "ssi": r"ssim|structural",
-    "psn": r"psnr|mse", "acc": r"acc\b|accura|correct|agree|==", "auc": r"auc|roc", "aur": r"auc|roc", "sen": r"sens|recall|tpr|\btp\b", "spe": r"spec|tnr|\btn\b", "f1": r"f1|dice",
-}  # fmt: skip
-"""What an output or code shows that measures a score, by the first letters of its name."""
-
-
-def _printed(number: str, known: str) -> bool:
+def printed_number(number: str, known: str) -> bool:
     """Whether a text holds the number, or one that rounds to it, also as a share or a percentage."""
     value, places = float(number), len(number.partition(".")[2])
     for text in set(re.findall(r"(?<![\w.])\d{1,3}(?:\.\d{1,20})?(?![\w.]*\d)", known[-1_000_000:])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from ..trajectories.code_parts import split
 from ..trajectories.failures import Failure, find_errors
@@ -66,10 +67,23 @@ def names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozense
     for rest in _INSTALLS.findall(code):
         packages |= set(_DISTRIBUTION.findall(_OPTION.sub(" ", rest)))
     models = {*models_in(code), *_SIDE_FILE.findall(code), *WEIGHTS.findall(said)}
+    if action.observation is not None and not models:
+        # The call stands in a module; the traceback quotes it.
+        models |= {m for line in _quoted(action.observation.text) for m in models_in(line)}
     models = {m for m in models if not m.startswith(tuple(f"{p}-" for p in packages))}
     return frozenset(n for n in models if len(n) > 2), frozenset(
         p for p in packages if len(p) > 2 and p not in _NO_NAMES
     )
+
+
+def _quoted(text: str) -> list[str]:
+    """Lines of the agent's own code that tracebacks quote."""
+    lines = text[-20_000:].splitlines()
+    return [
+        after[:600]
+        for line, after in pairwise(lines)
+        if line.lstrip().startswith('File "') and "-packages/" not in line
+    ]
 
 
 def machine(failure: Failure, names: tuple[frozenset[str], frozenset[str]]) -> bool:

@@ -187,3 +187,33 @@ def _notes(code: str) -> list[str]:
 
 def _without_prints(code: str) -> str:
     return "\n".join(line for line in code.splitlines() if not line.lstrip().startswith(("print(", "assert ")))
+
+
+_METHOD = re.compile(r"\bMETHOD\b\.?(?![^\n]{0,30}\b(?:[Cc]hoose|[Pp]ick|[Ss]elect|any)\b)[^\n]{0,600}")
+_SIGNATURE = re.compile(r"\bdef (\w{3,60})\(([^\n]{0,400})\)")
+_DEFAULT = re.compile(r"(\w{2,30})(?:: ?\w{1,20})? ?= ?['\"]([\w.-]{1,30})['\"]")
+
+
+@detector("variant_by_default", code="E1", stage="S2", independence="from_trace")
+def variant_by_default(ctx: CodeContext) -> Iterable[Finding]:
+    """The brief prescribes a variant of the model; the loader shown takes another one unless asked, and nobody asks."""
+    method = _METHOD.search(ctx.run.brief)
+    if method is None or ctx.final_write is None or not ctx.handed_over:
+        return
+    source = "\n".join(t.output[-40_000:] for t in ctx.run.turns[: ctx.final_write])[-MAX_TEXT:]
+    code = ctx.serving_code[:MAX_TEXT]
+    for name, arguments in _SIGNATURE.findall(source):
+        if not re.search(rf"\b{name}\(", code):
+            continue
+        for option, default in _DEFAULT.findall(arguments):
+            about = [line[:400] for line in source.splitlines() if re.search(rf"\b{option}\b", line[:400])]
+            values = {v for line in about for v in re.findall(r"['\"]([\w.-]{2,30})['\"]", line)} - {default}
+            wanted = [v for v in sorted(values) if _word(v, method[0])]
+            if wanted and not _word(default, method[0]) and not any(_word(v, code) for v in wanted):
+                why = f"The brief prescribes {wanted[0]}, and {name} was called without it, which gives {default}."
+                yield Finding((ctx.final_write,), why, 0.75)
+                return
+
+
+def _word(name: str, text: str) -> bool:
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE) is not None

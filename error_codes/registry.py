@@ -57,6 +57,7 @@ MODULES = (
     "targets",
     "invented",
     "added_parts",
+    "assumed",
     "options",
     "execution",
     "verification",

@@ -156,7 +156,7 @@ _UNREADABLE = frozenset({
     "JSONDecodeError", "BadZipFile", "BadGzipFile", "EOFError", "UnicodeDecodeError", "UnpicklingError", "ParseError", "ReadError",
 })  # fmt: skip
 _UNREAD = re.compile(
-    r"Can't get attribute|unsupported pickle protocol|cannot work out file type|corrupt|can(?:not|'t) (?:open|read|decode|parse) |unknown file format|version mismatch",
+    r"Can't get attribute|unsupported pickle protocol|cannot work out file type|corrupt|can(?:not|'t) (?:open|read|decode|parse) |unknown file format|version mismatch|\[Errno 22\] Invalid argument|truncated|unexpected (?:EOF|end of)|not a zip file|bad magic",
     re.IGNORECASE,
 )
 """Words of an error that means a file cannot be read; of a model's own file that is a matter of access."""
@@ -164,6 +164,11 @@ _READS_ASSET = re.compile(
     r"(?=[^\n]{0,400}(?:load|open|read|extract|parse))[^\n]{0,400}(?:models?/|weights?/|checkpoints?/|tokenizer|vocab|\.(?:pth?|onnx|ckpt|safetensors|h5|whl)\b)",
     re.IGNORECASE,
 )
+_LOADER = re.compile(
+    r'/(?:torch/serialization|torch/jit/_serialization|joblib/numpy_pickle\w{0,10}|safetensors/\w{1,20}|onnxruntime/capi/\w{1,60}|keras/[\w/]{0,60}saving\w{0,10}|h5py/_hl/files)\.py", line \d{1,6}, in (?=\w{0,40}(?:load|open|read|init|restore|create))'
+)
+"""A frame of a library's own reader of weight files: an error below it is the file's."""
+_CALLED_WRONG = frozenset({"TypeError", "AttributeError", "NameError"})
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _PREFIX = re.compile(r"^(?:\[rank\d+\]: ?|E {2,}(?=\w)|\s*[|+]-?[ +-]*(?=\S))")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen |/runpy\.py|<__array_function__")
@@ -273,7 +278,15 @@ def action_failure(turn: int, slot: int, action: Action) -> Failure | None:
         found = Finding(0, f"exit {code}", "killed", _last_line(observation.text), 1.0)
     elif code == 124:
         found = Finding(0, "timeout", "timeout", _last_line(observation.text), 1.0)
-    unread = found is not None and (found.kind in _UNREADABLE or _UNREAD.search(found.message) is not None)
+    unread = found is not None and (
+        found.kind in _UNREADABLE
+        or _UNREAD.search(found.message) is not None
+        or (
+            found.in_library
+            and found.kind not in _CALLED_WRONG
+            and _LOADER.search(observation.text[-40_000:]) is not None
+        )
+    )
     if found is not None and unread and found.family == "code" and _reads_asset(action):
         found = found._replace(family="model")
     if found is None:

@@ -55,7 +55,19 @@ def fixed(method, track="segmentation"):
 KIT = {"extra": "Through netkit==1.2."}
 USES = "from netkit import predict\n"
 
+FROM_MODULE = 'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n  File "/workspace/net.py", line 4, in <module>\n    net = torch.load("/data/public/models/net.pt")\n  File "/usr/lib/python3/site-packages/torch/serialization.py", line 1568, in load\n    f(x)\n{}\n'
+USE_NET = "Use net.pt from /data/public/models."
+CUT = "OSError: [Errno 22] Invalid argument"
+
+
+def in_module(error, code="python -c 'import net'"):
+    return say("Load.", code, err=FROM_MODULE.format(error), exit_code=1, language="bash")
+
+
 FIRES = [
+    ("cut-file-prescribed", [fail(CUT), hidden("000000 P K 003 004", "tail -c 64 /data/public/models/net.pt | od -c"), threshold("net.pt is cut off and cannot be had; a rule.")], "S2 S2 S4", fixed(USE_NET)),
+    ("module-names-it", [in_module("_pickle.UnpicklingError: Weights only load failed."), threshold("net.pt is a pointer and cannot be had; a rule.")], "S2 S4", fixed(USE_NET)),
+    ("library-reader-of-weights", [in_module("KeyError: 'storages'", MODEL.format("net.pt")), threshold("net.pt cannot be opened; a rule.")], "S2 S4", fixed(USE_NET)),
     ("checkpoint-corrupt-twice", [fail(CORRUPT), fail(CORRUPT, MODEL.format("net.pt").replace(")", ", weights_only=False)")), threshold()], "S2 S2 S4", {}),
     ("pointer-then-download", [fail(POINTER), hidden("curl: (6) Could not resolve host: zoo.example", "cd /workspace; curl -O https://zoo.example/net.pt || true"), threshold()], "S2 S2 S4", {}),
     ("undeclared-other-weights", [fail(POINTER), fail(POINTER), other()], "S2 S2 S4", {}),
@@ -98,6 +110,8 @@ FIRES += [
 ]  # fmt: skip
 
 SILENT = [
+    ("called-the-reader-wrongly", [in_module("TypeError: load() got an unexpected keyword argument 'mapping'", MODEL.format("net.pt")), threshold("A rule.")], "S2 S4", fixed(USE_NET)),
+    ("cut-file-then-the-copy", [fail(CUT), other("The copy under /data/public/models/backup loads.", "net.pt")], "S2 S4", fixed(USE_NET)),
     ("worked-then-lost-the-comparison", [hidden("| a_unet.pth | UnpicklingError: Weights only load failed. |\n| b_unet.pth | ok |", ROWS.format(""), language="python"), hidden("| a_unet.pth | RuntimeError: Attempting to deserialize object on a CUDA device |", ROWS.format(", weights_only=False"), language="python"), say("Pilot of both.", MODEL.format("a_unet.pth', weights_only=False, map_location='cpu") + "print(net(x).sum(), score(net(x)))", "812 0.71"), other("b_unet is better on the pilot.", "b_unet.pth")], "S2 S2 S3 S4", FREE),
     ("hub-worked-from-the-cache", [hidden("lab/chex-writer: OSError We couldn't connect to 'https://huggingface.co'", "from transformers import AutoModel\ntry:\n    AutoModel.from_pretrained('lab/chex-writer')\nexcept OSError as e:\n    print('lab/chex-writer:', type(e).__name__, e)\n", language="python"), hidden("lab/chex-writer: OSError We couldn't connect to 'https://huggingface.co'", "from transformers import AutoModel\ntry:\n    AutoModel.from_pretrained('lab/chex-writer')\nexcept OSError as e:\n    print('lab/chex-writer:', type(e).__name__, e)\n", language="python"), say("Cache.", "import torch\nfrom transformers import AutoModel\nm = AutoModel.from_pretrained('lab/chex-writer', local_files_only=True)\n" + CASES + "    y = m(x)\n" + SAVE, LOG)], "S2 S2 S4", FREE),
     ("one-caught-of-a-listing", [hidden("| a_unet.pth | EOFError: Ran out of input |\n| b_unet.pth | ok |", ROWS.format(""), language="python"), other("b_unet it is.", "b_unet.pth")], "S2 S4", FREE),
