@@ -86,8 +86,9 @@ class Shown:
     def __init__(self, programs: Iterable[str], library: Iterable[str]) -> None:
         self.functions: dict[str, Function] = {}
         self.budget = MAX_STEPS
-        self._known: dict[str, Kinds] = {}
-        """Kinds of global names that were followed to their end."""
+        self._known: dict[tuple[str, int, frozenset[tuple[str, Kinds]]], Kinds] = {}
+        """Kinds of names that were followed to their end: by name, scope and what the scope was given."""
+        self._returned: dict[int, list[ast.expr]] = {}
         self._cut = 0
         """How often following was cut short: by a circle, the depth or the budget."""
         self._texts: list[str] = []
@@ -234,7 +235,7 @@ class Shown:
             return found
         if isinstance(node, ast.Call) and (function := self.functions.get(_last(node.func))) is not None:
             inner = self._enter(function, node, scope, depth)
-            return [pair for value in _returns(function)[:5] for pair in self._made(value, inner, depth + 3)]
+            return [pair for value in self._returns(function)[:5] for pair in self._made(value, inner, depth + 3)]
         return [(node, scope)]
 
     def _of_comprehension(self, node: ast.expr, scope: _Scope, depth: int, seen: frozenset[str]) -> Kinds:
@@ -248,13 +249,15 @@ class Shown:
         return found
 
     def _of_name(self, name: str, scope: _Scope, depth: int, seen: frozenset[str]) -> Kinds:
+        at = scope if name in scope.names or name in scope.given else self.globals
+        key = (name, id(at.names), frozenset(at.given.items()))
+        if key in self._known:
+            return self._known[key]
         if name in scope.given:
             found = scope.given[name]
         elif name in seen:
             self._cut += 1
             return NONE
-        elif name in self._known and (scope is self.globals or name not in scope.names):
-            return self._known[name]
         else:
             found = NONE
         before = self._cut
@@ -266,8 +269,8 @@ class Shown:
         for test in at.conditions.get(name, ())[:10]:
             if "raw" in self._of(test, at, depth + 1, seen | {name}):
                 found |= {"parsed"}
-        if at is self.globals and name not in scope.given and self._cut == before:
-            self._known[name] = found
+        if self._cut == before:
+            self._known[key] = found
         return found
 
     def _of_call(self, node: ast.Call, scope: _Scope, depth: int, seen: frozenset[str]) -> Kinds:
@@ -278,7 +281,7 @@ class Shown:
         if function is not None:
             inner = self._enter(function, node, scope, depth)
             found = NONE
-            for value in _returns(function):
+            for value in self._returns(function):
                 self._keep(value)
                 found |= self._of(value, inner, depth + 1, frozenset())
             if any("raw" in kinds for kinds in inner.given.values()):
@@ -309,6 +312,12 @@ class Shown:
         if name in ("group", "get"):
             return held
         return NONE
+
+    def _returns(self, function: Function) -> list[ast.expr]:
+        if id(function) not in self._returned:
+            nodes = (n for n in ast.walk(function) if isinstance(n, ast.Return | ast.Yield))
+            self._returned[id(function)] = [n.value for n in nodes if n.value is not None][:20]
+        return self._returned[id(function)]
 
     def _measured(self, head: str) -> Kinds:
         return frozenset(kind for kind, pattern in MEASURES.items() if pattern.search(head))
@@ -345,10 +354,6 @@ def _library(node: ast.AST) -> bool:
         "re",
         "sp",
     )
-
-
-def _returns(function: Function) -> list[ast.expr]:
-    return [n.value for n in ast.walk(function) if isinstance(n, ast.Return | ast.Yield) and n.value is not None][:20]
 
 
 def _read(body: Iterable[ast.AST], scope: _Scope, tests: tuple[ast.expr, ...]) -> None:
