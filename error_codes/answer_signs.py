@@ -23,14 +23,6 @@ _BLANK = re.compile(
 )
 _VECTOR = re.compile(r"[\[(]\s{0,6}(\d{1,9}(?:,?\s{1,8}\d{1,9}){2,12})\s{0,3}[\])]")
 _REPEATED = re.compile(r"\b([A-Za-z]{2,20})(?: \1\b){3}|(?:<unk>|\[UNK\]|<pad>)(?:\s?(?:<unk>|\[UNK\]|<pad>)){2}")
-_DOUBT = re.compile(
-    r"\b(?:odd|unusual(?:ly)?|surprising(?:ly)?|strange(?:ly)?|unexpected(?:ly)?|suspicious(?:ly)?|implausibl[ey]|puzzling|(?:much |far )?(?:lower|higher|more|fewer|smaller|larger|less|weaker) than (?:I )?expected)\b",
-    re.IGNORECASE,
-)
-_NO_DOUBT = re.compile(
-    r"\b(?:no|not|nothing|none|never|without|any|isn't|aren't|if|whether|should|would|less|un)\b[^.\n]{0,40}$",
-    re.IGNORECASE,
-)
 
 
 @detector("one_answer_for_all", code="E3", stage="S4", independence="from_trace")
@@ -145,30 +137,3 @@ def labels_held(row: str, allowed: frozenset[int]) -> frozenset[int]:
         ):
             return frozenset(i for i, n in enumerate(numbers) if n)
     return frozenset()
-
-
-@detector("doubt_dropped", code="E3", stage="S5", independence="from_trace")
-def doubt_dropped(ctx: CodeContext) -> Iterable[Finding]:
-    """The agent called results of the batch odd in its own words, and no execution went into them before the hand-over."""
-    final = ctx.final_write
-    if final is None or ctx.run.track is None or not ctx.handed_over or owns_up(ctx):
-        return
-    for turn in ctx.run.turns[final:]:
-        match = next(
-            (
-                m
-                for m in _DOUBT.finditer(turn.text)
-                if not _NO_DOUBT.search(turn.text[max(0, m.start() - 60) : m.start()])
-            ),
-            None,
-        )
-        if match is None:
-            continue
-        went = [f for f in ctx.features[turn.index - 1 :] if f.executed and not f.blocked and not f.submits]
-        if not any(f.forward_pass or f.inspects_inputs or f.inspects_values for f in went):
-            yield Finding(
-                tuple(sorted({turn.index, ctx.last})),
-                f'Results were called "{match[0].lower()}" and handed over without going into it.',
-                0.6,
-            )
-            return

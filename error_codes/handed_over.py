@@ -36,11 +36,6 @@ _CARRIES = re.compile(
     r"CopyInformation|SetSpacing|SetOrigin|SetDirection|\.affine\b|get_best_affine|get_sform|\.header\b"
 )
 _GEOMETRY = re.compile(r"\b(?:affine|spacing|geometry|header|orientation|origin)\b", re.IGNORECASE)
-_INSIDE = re.compile(
-    r"\b(?:inside|within) the (?:image|film|slice|frame|scan|picture)|inside the|clipped to", re.IGNORECASE
-)
-_SPREAD = re.compile(r"['\"]?x1['\"]?\s{0,2}[:=]\s{0,2}(?:float|int|round)?\(?[\w.\[\]]{1,30} ?- ?[\w.\[\]/ *]{1,30}")
-_CLIPS = re.compile(r"\bclip\w*\(|\bclamp\w*\(|\bmax\(|\bmin\(|\bmaximum\(|\bminimum\(|clip_boxes|if [^\n]{0,60}<=? ?0")
 _PARTIAL = re.compile(
     r"\b(?:part|some|half|most|only \w{1,12}) of the (?:\w{1,20} ){0,3}(?:is|are|was|were|have|has|cases|files|patients|outputs|masks|images|reports|volumes)\b"
     r"|\bthe (?:rest|others?|remaining \w{1,20})\b[^.\n]{0,60}\b(?:not|would|could|missing|left|skipped|fail\w*|need|lack\w*|absent)\b"
@@ -177,19 +172,6 @@ def _short(ctx: CodeContext, line: str) -> bool:
         if int(have) < int(all_) and known:
             return True
     return False
-
-
-@detector("boxes_never_clipped", code="E5", stage="S5", independence="from_trace")
-def boxes_never_clipped(ctx: CodeContext) -> Iterable[Finding]:
-    """Corners are a centre minus and plus an extent, nothing keeps them in the image, and the brief wants them inside."""
-    if not _unseen(ctx) or ctx.run.track != "detection" or ctx.final_write is None:
-        return
-    if not _INSIDE.search(_asked(ctx.run.brief)):
-        return
-    code = ctx.pipeline_code[:400_000]
-    if _SPREAD.search(code) and not _CLIPS.search(code):
-        why = "Boxes are spread around a centre and never clipped, though the brief wants them inside the image."
-        yield Finding((ctx.final_write,), why, 0.7)
 
 
 @detector("geometry_not_carried", code="E5", stage="S5", independence="from_trace")

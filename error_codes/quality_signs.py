@@ -33,14 +33,6 @@ _NOISE = re.compile(
 )
 _QUALITY = re.compile(r"^(?:ssim|psnr|snr|cnr)$", re.IGNORECASE)
 _SCALE = re.compile(r"^(?:mean|median|p50|average|avg)$", re.IGNORECASE)
-_WARNING = re.compile(
-    r"\b(?:Runtime)?Warning: ((?:divide by zero|invalid value|overflow) encountered in (?!exp\b)[\w.]{1,30}|Mean of empty slice|All-NaN [\w-]{1,12}[\w ]{0,20})"
-)
-_SPOKEN = re.compile(
-    r"\bwarning|\bnan\b|\bnot a number|divi(?:de|sion)\w{0,2} by|\boverflow|\bempty slice|\binfinit|\blog(?:10)?\(0|\b(?:empty|absent|no) (?:mask|lesion|tumou?r|region)",
-    re.IGNORECASE,
-)
-_TESTED = re.compile(r"isfinite|isnan|nan_to_num|errstate|nanmean|np\.where|if not [\w.]{1,40}\.any\(\)")
 _SILENCED = re.compile(
     r"filterwarnings\(\s{0,2}['\"]ignore|simplefilter\(\s{0,2}['\"]ignore|errstate\([^)\n]{0,60}ignore|nan_to_num|\bnan\s?=\s?0|\[\s?~?\s?np\.is(?:nan|finite)\([^)\n]{0,60}\)\s?\]\s?=\s?-?\d"
 )
@@ -105,23 +97,6 @@ def _is_worse(name: str, before: float, after: float) -> bool:
     if _QUALITY.match(name):
         return after < before
     return bool(_SCALE.match(name)) and abs(before) > 1e-6 and not 0.4 < after / before < 2.5
-
-
-@detector("numeric_warning_ignored", code="E3", stage="S4", independence="from_trace")
-def numeric_warning_ignored(ctx: CodeContext) -> Iterable[Finding]:
-    """The batch warned of values that are no numbers, and nobody spoke of it, tested for it or ran again."""
-    final = ctx.final_write
-    if final is None or not ctx.handed_over or ctx.run.track is None:
-        return
-    match = _WARNING.search("\n".join(ctx.lines(final)))
-    if match is None or _SPOKEN.search(ctx.text_from(final)[-200_000:]) or _TESTED.search(ctx.turn(final).code):
-        return
-    if not any(_TESTED.search(turn.code) for turn in ctx.run.turns[final:]):
-        yield Finding(
-            tuple(sorted({final, ctx.last})),
-            f'The batch warned "{match[1]}", and nobody spoke of it or tested the values.',
-            0.65,
-        )
 
 
 @detector("warning_silenced", code="E3", stage="S3", independence="from_trace")

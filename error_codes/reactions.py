@@ -6,7 +6,7 @@ import re
 
 from .class_signs import balanced, distributions
 from .context import CodeContext
-from .signs import MAX_LINES, NUMBER, Sign, case_of, prints_sign
+from .signs import MAX_LINES, NUMBER, Sign, case_of, counts_in, prints_sign
 
 _MENTION = {
     "never": re.compile(r"\b(?:no|zero|never|none of|not (?:found|detected)|without any|only)\b", re.IGNORECASE),
@@ -32,6 +32,10 @@ def answered(ctx: CodeContext, sign: Sign) -> bool:
     """
     if _rerun_without(ctx, sign):
         return True
+    if sign.kind == "nan" and any(_FINITE.search(ctx.turn(t).code[:200_000]) for t in ctx.checks):
+        return True  # a figure of an empty set is no defect of files that were found finite
+    if sign.kind == "zero" and not sign.subject and any(_some_found(ctx, t) for t in ctx.model_turns if t > sign.turn):
+        return True
     pattern = _MENTION.get(sign.kind)
     if pattern is None:
         return False
@@ -47,6 +51,15 @@ def answered(ctx: CodeContext, sign: Sign) -> bool:
     if sign.kind == "one_class" and len(sign.subject) > 1:  # of a part of the cases: lifted when all classes come up
         return _all_classes_later(ctx, sign)
     return any(names_case(case, words) for case in sign.subject)
+
+
+_FINITE = re.compile(r"isfinite|isnan")
+
+
+def _some_found(ctx: CodeContext, turn: int) -> bool:
+    """Whether a later run counts something of what an empty pilot did not find."""
+    lines = ctx.turn(turn).output.splitlines()[-MAX_LINES:]
+    return turn not in ctx.failed_turns and any(count > 0 for line in lines for count in counts_in(line[:600]))
 
 
 def speaks_of(kind: str, words: str) -> bool:

@@ -71,6 +71,7 @@ MODULES = (
     "quality_signs",
     "disagreements",
     "own_checks",
+    "own_limits",
     "brief_signs",
     "parsed_answers",
     "deliverables",

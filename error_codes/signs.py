@@ -19,6 +19,8 @@ MAX_LINES = 3_000
 """Lines read per turn: from the end, where the results are."""
 
 
+TINY = 50
+"""Sizes differ tenfold by nature; a fiftieth of the typical count is next to nothing."""
 SAME_PIXEL = 1.0
 """Boxes whose corners differ by no more (pixels) are the same box."""
 
@@ -81,6 +83,11 @@ _TRAINS = re.compile(r"\.backward\(|\bTrainer\(|TrainingArguments|optim(?:izer)?
 _PER_ITEM = re.compile(
     r"\b(?:tokens?|words?|char\w{0,7}|voxels?|pixels?|boxes|cells)\b\W{0,3}(?:count)?\W{0,4}$", re.IGNORECASE
 )
+_REPEATS = re.compile(
+    r"\b(?:again|re-?run|re-?load\w{0,3}|re-?read|read back|repeat\w{0,4}|second|2nd|pass|twice|saved|stored|file|disk|memory|expected|reference|determin\w{1,8}|affine|header|spacing)\b",
+    re.IGNORECASE,
+)
+"""Rows that are meant to be equal: a second pass, what was read back, a header beside the input's."""
 _EXTREME = re.compile(
     r"\b(?:min|max|range)\b\W{0,4}(-?\d+(?:\.\d+)?)(?:\s?(?:\.\.|,|to|/|-)\s?(-?\d+(?:\.\d+)?))?", re.IGNORECASE
 )
@@ -123,6 +130,11 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
     return tuple(found)
 
 
+def counts_in(line: str) -> list[int]:
+    """All counts of things that a line shows."""
+    return [int(m[2]) for m in _COUNT.finditer(line)] + [int(m[1]) for m in _COUNT_BEFORE.finditer(line)]
+
+
 def case_of(line: str) -> str | None:
     """The case id at the beginning of a line of a log, if it has one."""
     match = _CASE.search(line[:60])
@@ -130,7 +142,7 @@ def case_of(line: str) -> str | None:
 
 
 def _zero(turn: int, lines: list[str]) -> Iterator[Sign]:
-    """A count that is zero, or a tenth of the others at most, for a case among several."""
+    """A count that is zero, or next to nothing beside the others, for a case among several."""
     table: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for line in lines:
         case = case_of(line)
@@ -145,7 +157,7 @@ def _zero(turn: int, lines: list[str]) -> Iterator[Sign]:
         if len(cases) < 3:
             continue
         typical = median(cases.values())
-        low = [case for case, value in cases.items() if value == 0 or value * 10 < typical]
+        low = [case for case, value in cases.items() if value * TINY < typical or value == 0]
         if (low and len(low) < len(cases)) or (low and typical == 0):
             zero = [case for case in low if cases[case] == 0]
             shown = ", ".join(f"{cases[c]} {name} in {c}" for c in low[:3])
@@ -354,6 +366,8 @@ def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
     """Two differently named rows of results that agree in every one of at least three fine numbers."""
     seen: dict[tuple[str, ...], str] = {}
     for line in lines:
+        if _REPEATS.search(line):
+            continue
         numbers = tuple(n for n in NUMBER.findall(line) if len(n.partition(".")[2]) >= 3)
         if len(numbers) < 3 or len(set(numbers)) < 3:
             continue

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .case_signs import MAY_BE_EMPTY
+from .case_signs import MAY_BE_EMPTY, owns_up
 from .case_tables import rows_of
 from .context import CodeContext
+from .output_facts import OutputFact
 from .reactions import answered, speaks_of
 from .registry import Finding, detector
 from .signs import Sign, signs
@@ -40,11 +41,10 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _DEFECT = re.compile(
-    r"[^.\n]{0,160}\b(?:(?:fires?|responds?|peaks?|triggers?) (?:inside|in|on|at) [^.\n]{0,60}\b(?:not|instead|corner)|not on [^.\n]{0,40} at all"
-    r"|suspicious|implausibl\w{1,3}|looks? (?:wrong|odd|strange|off|bad)|(?:is|are|seems?) (?:clearly )?(?:wrong|off|poor|weak|mediocre|useless|unreliable)"
-    r"|far too (?:many|few|high|low|small|large)|doesn't (?:match|fit|look)|does not (?:match|fit|look))\b",
+    r"\b(?:(?:fires?|responds?|peaks?|triggers?) (?:inside|in|on|at) [^.\n]{0,60}\b(?:not|instead|corner)|not on [^.\n]{0,40} at all"
+    r"|implausibl[ey]|looks? (?:wrong|bad)|far too (?:many|few|high|low)|(?:doesn't|does not) (?:match|fit|look))\b",
     re.IGNORECASE,
-)  # fmt: skip
+)
 _PROMISED = re.compile(
     r"^[^\n]{0,200}\b(?:verif\w{1,7}|check)\b[^\n]{0,80}\b(?:files?|outputs?|masks?|shapes?|json|csv|affine|dtype|rows?|schema|format)\b",
     re.IGNORECASE | re.MULTILINE,
@@ -72,12 +72,37 @@ def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
         return
     if admits(ctx):
         return
-    what = ctx.facts.defects[0].text.rstrip(".")[:100]
-    how = "its own check did not ask for it" if ctx.checks else "no delivered file was opened"
+    shown = _shown_defects(ctx)
+    if not shown:
+        return
+    what = shown[0].text.rstrip(".")[:100]
+    how = "its own check did not ask for it" if _opened(ctx) else "no delivered file was opened"
     stage = ctx.stage(ctx.checks[-1]) if ctx.checks else "S5"
     yield Finding(
         _hand_over(ctx), f"The run was handed over as good although files are wrong ({what}): {how}.", 0.85, stage
     )
+
+
+def _opened(ctx: CodeContext) -> tuple[int, ...]:
+    """Turns that opened delivered files, from the last write on."""
+    start = ctx.final_write or ctx.last
+    return tuple(f.turn for f in ctx.features[start - 1 :] if f.checks_outputs or f.reads_outputs)
+
+
+def _shown_defects(ctx: CodeContext) -> tuple[OutputFact, ...]:
+    """Defects that were there to see: all where nothing was opened; else those of a listing, of most files, or of a file that was shown."""
+    defects = ctx.facts.defects if ctx.facts is not None else ()
+    opened = _opened(ctx)
+    if not opened:
+        return defects
+    printed = "\n".join(ctx.turn(t).output[-60_000:] for t in opened)
+    total = (ctx.facts.expected_cases if ctx.facts is not None else None) or len(ctx.run.outputs.cases)
+    most = len({d.case for d in defects}) * 2 >= total
+    return tuple(d for d in defects if most or d.case is None or d.kind in _BY_NAME or d.case in printed)
+
+
+_BY_NAME = frozenset({"missing", "misnamed", "misplaced"})
+"""Defects that a listing shows."""
 
 
 @detector("bad_output_unseen", code="E3", stage="S5", independence="from_files")
@@ -190,7 +215,7 @@ def promised_check_skipped(ctx: CodeContext) -> Iterable[Finding]:
         return
     if ctx.run.status.ended != "submitted" and admits(ctx):
         return  # it stopped and said what is lacking: nothing was passed off as checked
-    if not any(f.reads_outputs for f in ctx.features if f.turn > final):
+    if not any(f.reads_outputs for f in ctx.features if f.turn >= final):
         turns = tuple(sorted({t for t in (ctx.run.plan.turn, ctx.last) if t}))
         yield Finding(turns, "The plan promises a check of the delivered files and none was run.", 0.7)
 
@@ -241,22 +266,23 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("defect_accepted", code="E3", stage="S4", independence="from_trace")
 def defect_accepted(ctx: CodeContext) -> Iterable[Finding]:
-    """The agent itself described a defect of its results, and handed over without opening one output."""
+    """The agent described a defect of what its model gives, wrote all outputs in the same turn, and handed over without opening one.
+
+    A defect that any later execution could have gone into is not claimed: words alone do not say what was looked at.
+    """
     final = ctx.final_write
-    if final is None or ctx.checks or not ctx.handed_over or not ctx.model_turns or ctx.run.track is None:
+    if final is None or _opened_later(ctx, final) or not ctx.handed_over or ctx.run.track is None:
         return
-    for turn in ctx.run.turns[ctx.model_turns[0] : ctx.last]:
-        match = _DEFECT.search(turn.text) if ctx.stage(turn.index) in ("S3", "S4", "S5") else None
-        if match and turn.index > final and ctx.feature(turn.index).executed and not ctx.feature(turn.index).submits:
-            continue  # gone into on the spot
-        if match:
-            turns = tuple(sorted({turn.index, final, ctx.last}))
-            yield Finding(
-                turns,
-                "A defect of the results was described, and they were handed over without opening one output.",
-                0.7,
-            )
-            return
+    earlier = any(t < final for t in ctx.model_turns)
+    if earlier and _DEFECT.search(ctx.turn(final).text) and not owns_up(ctx):
+        why = "A defect of the results was described, and they were handed over without opening one output."
+        yield Finding((final, ctx.last), why, 0.7)
+
+
+def _opened_later(ctx: CodeContext, final: int) -> bool:
+    """Whether anything but the submission was executed after the last write, or that write checked its files."""
+    later = any(f.executed and not f.blocked and not f.submits for f in ctx.features[final:])
+    return later or bool(ctx.checks)
 
 
 def _content_shown(output: str) -> bool:

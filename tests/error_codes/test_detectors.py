@@ -13,6 +13,7 @@ from e1_cases import MORE
 from e1_fifth import FIFTH
 from e1_parts import ROWS
 from e1_tried import TRIED
+from e3_limits import LIMIT_TABLES
 from e3_tables import FOURTH
 from third_cases import THIRD
 from tiny_runs import SUBMIT, facts, say, submit
@@ -330,10 +331,6 @@ TABLE = {
         ("none-missing", [GOOD, say("Check.", CHECK, "8 of 8 files written, missing: []"), say("Done.")], "S4 S5 S5", 0, {}),
         ("repaired", [GOOD, say("Check.", CHECK, "missing: ['patient_0007']"), GOOD, say("Check.", CHECK, "missing: []"), say("Done.")], "S4 S5 S4 S5 S5", 0, {}),
     ],
-    "boxes_never_clipped": [
-        ("spread", [say("Boxes.", LOAD + CASES + "    b = {'x1': cx - r, 'y1': cy - r, 'x2': cx + r, 'y2': cy + r}\n    json.dump({'boxes': [b]}, open(f'/workspace/agents_outputs/{pid}/prediction.json', 'w'))\n", "ok"), SUBMIT], "S4 S5", 1, DETECTION | {"extra": "OUTPUT. /workspace/agents_outputs/<id>/prediction.json, pixels inside the image."}),
-        ("clipped", [say("Boxes.", LOAD + CASES + "    b = {'x1': max(0, cx - r), 'y1': max(0, cy - r), 'x2': min(w, cx + r), 'y2': min(h, cy + r)}\n    json.dump({'boxes': [b]}, open(f'/workspace/agents_outputs/{pid}/prediction.json', 'w'))\n", "ok"), SUBMIT], "S4 S5", 0, DETECTION | {"extra": "OUTPUT. /workspace/agents_outputs/<id>/prediction.json, pixels inside the image."}),
-    ],
     "geometry_not_carried": [
         ("identity", [say("All.", LOAD + CASES + "    nib.save(nib.Nifti1Image(y.astype('uint8'), np.eye(4)), f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n", GOOD_LOG), SUBMIT], "S4 S5", 1, DEMANDS),
         ("carried", [say("All.", LOAD + CASES + "    nib.save(nib.Nifti1Image(y.astype('uint8'), ct.affine), f'/workspace/agents_outputs/{pid}/lesion.nii.gz')\n", GOOD_LOG), SUBMIT], "S4 S5", 0, DEMANDS),
@@ -544,6 +541,7 @@ TABLE = {
         ("explained-in-words", [say("Run.", BATCH, scans("mr_{} mean {} bone {}", {4: -300}, 200)), submit("mr_4 is a patient with much air.")], "S4 S5", 1, {}),
         ("in-the-check", [say("Run.", BATCH, "done"), say("Check.", CHECK, scans("mr_{} organ {} voxels {}", {4: 20}, 3000)), SUBMIT], "S4 S5 S5", 1, {}),
         ("looked-into", [say("Run.", BATCH, scans("mr_{} mean {} bone {}", {4: -300}, 200)), say("mr_4?", "a = nib.load('/workspace/agents_outputs/mr_4/x.nii.gz'); print(a)", "ok"), SUBMIT], "S4 S5 S5", 0, {}),
+        ("as-many-values-as-were-found", [say("Run.", BATCH, "\n".join(f"mr_{i} areas [({i + 160}, 2.8, 86), (156, 2.4, 79), (93, 1.1, 53)]" if i == 4 else f"mr_{i} areas [({i + 280}, 1.0, {i})]" for i in range(1, 9))), SUBMIT], "S4 S5", 0, {}),
         ("seconds", [say("Run.", BATCH, scans("mr_{} time {} elapsed {}", {4: 4000}, 200)), SUBMIT], "S4 S5", 0, {}),
         ("few-and-small", [say("Run.", BATCH, "\n".join(f"mr_{i} boxes {1 if i == 3 else 4} scores {1 if i == 3 else 4}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, DETECTION),
     ],
@@ -558,14 +556,6 @@ TABLE = {
         ("noise-down", [say("Run.", NOISY.format("y = net(x)", "y"), scans("p_{} noise {} -> 131.0", {})), SUBMIT], "S4 S5", 0, MR),
         ("one-case", [say("Run.", NOISY.format("y = net(x)", "y"), scans("p_{} noise {} -> 131.0", {3: 90})), SUBMIT], "S4 S5", 0, MR),
         ("another-track", [say("Run.", BATCH, scans("p_{} noise {} -> 431.0", {})), SUBMIT], "S4 S5", 0, {}),
-    ],
-    "numeric_warning_ignored": [
-        ("batch-warned", [say("Run.", BATCH, GOOD_LOG, err="<stdin>:9: RuntimeWarning: invalid value encountered in divide"), SUBMIT], "S4 S5", 1, {}),
-        ("mean-of-nothing", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: Mean of empty slice."), LOOK, SUBMIT], "S4 S5 S5", 1, {}),
-        ("tested", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: invalid value encountered in divide"), say("Finite?", CHECK + "    assert np.isfinite(k).all()\n", "ok\n" * 8), SUBMIT], "S4 S5 S5", 0, {}),
-        ("explained", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: Mean of empty slice."), submit("The warning comes from the mean over an empty lesion.")], "S4 S5", 0, {}),
-        ("run-again", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: divide by zero encountered in log"), GOOD, SUBMIT], "S4 S4 S5", 0, {}),
-        ("a-sigmoid", [say("Run.", BATCH, GOOD_LOG, err="RuntimeWarning: overflow encountered in exp"), SUBMIT], "S4 S5", 0, {}),
     ],
     "warning_silenced": [
         ("covered", [say("Pilot.", LOAD + "y = net(20 * np.log10(a))\n", "nan pixels: 662", err="RuntimeWarning: divide by zero encountered in log10"), say("Run.", NOISY.format("y = np.nan_to_num(net(20 * np.log10(x)), nan=0.0)", "y"), "done"), SUBMIT], "S3 S4 S5", 1, MR),
@@ -720,11 +710,6 @@ TABLE = {
         ("in-one-case", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [{'0 1 3' if i == 4 else '0 1 2 3'}]" for i in range(1, 7))), submit("patient 4 has no grey matter.")], "S4 S5", 1, TISSUES),
         ("all-there", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 2 3] ({i}8, 48, 8)" for i in range(1, 7))), SUBMIT], "S4 S5", 0, TISSUES),
         ("binary", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 3]" for i in range(1, 7))), SUBMIT], "S4 S5", 0, {}),
-    ],
-    "doubt_dropped": [
-        ("odd-but-fine", [GOOD, say("The counts of P6 are surprisingly low; an unusual anatomy. Format check.", CHECK, "ok\n" * 8), SUBMIT], "S4 S5 S5", 1, {}),
-        ("gone-into", [GOOD, say("The counts of P6 look odd, checking the logits.", LOAD + "print(net(load('/data/public/patient_0006/ct.nii.gz')).max())\n", "0.1"), SUBMIT], "S4 S3 S5", 0, {}),
-        ("nothing-odd", [GOOD, say("Nothing unusual in the counts. Format check.", CHECK, "ok\n" * 8), SUBMIT], "S4 S5 S5", 0, {}),
     ],
     "wrong_files_unnoticed": [
         ("check-passed", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 1, {"known": MISNAMED}),
@@ -893,7 +878,7 @@ TABLE = {
     ],
 }  # fmt: skip
 
-for _name, _rows in (*MORE.items(), *TRIED.items(), *THIRD.items(), *FOURTH.items(), *FIFTH.items(), *ROWS.items()):
+for _name, _rows in (*MORE.items(), *TRIED.items(), *THIRD.items(), *FOURTH.items(), *FIFTH.items(), *ROWS.items(), *LIMIT_TABLES.items()):
     TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
 
 
