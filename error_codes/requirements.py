@@ -18,7 +18,9 @@ from .registry import Finding, detector
 from .serving import run_code, without_comments, written_modules
 
 MAX_TEXT = 200_000
-_REORIENTS = re.compile(r"canonical|orient|flip|\[\s?::\s?-1|fliplr|reorient|resampl|ornt|axcodes", re.IGNORECASE)
+_REORIENTS = re.compile(
+    r"canonical|orient|flip|\[\s?::\s?-1|fliplr|reorient|resampl|ornt|axcodes|argmin\([\w.]{1,40}\.shape", re.IGNORECASE
+)
 
 
 class Requirement(NamedTuple):
