@@ -462,7 +462,6 @@ def forbidden_approach(ctx: CodeContext) -> Iterable[Finding]:
         partial = approach.name in (
             "smoothing by a fixed kernel",
             "plain interpolation",
-            "thresholds on intensity",
             "resampling",
         )
         if partial and (_OTHER_METHOD.search(ctx.pipeline_code) or re.search(r"\bnet\(|\bmodel\(", ctx.pipeline_code)):
