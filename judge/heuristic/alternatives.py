@@ -11,6 +11,10 @@ import re
 from .names import CLASSICAL, FAMILIES, WEIGHTS, method_names
 from .view import View
 
+MAX_SENTENCES = 2_000
+MAX_STEMS = 200
+"""Sentences of a plan, and names of weights, that are read: hostile plans stay cheap."""
+
 _SENTENCE = re.compile(r"[;\n]|\.(?=\s|$)")
 _AGAINST = re.compile(
     r":\s*no\b|\bnot? (?:used|chosen|taken|needed|suited|suitable|reliable|robust|available|enough|usable|credible|weights|tool)|\bsecond choice|\brejected|\bdropped|\bdiscarded|\bskipped|\bunused|\bset aside|\bruled out|\bfallback|\bbackup|\bback-up"
@@ -49,20 +53,23 @@ def _set_aside(view: View) -> tuple[str, ...]:
     offered = _offered(view.run.brief)
     against: dict[str, None] = {}
     others: dict[str, None] = {}
-    for sentence in _SENTENCE.split(view.plan):
-        for name, start, end in _mentions(sentence[:1_000], view.weight_names, offered):
+    stems = "|".join(re.escape(stem) for stem in sorted(view.weight_names, key=lambda s: (-len(s), s))[:MAX_STEMS])
+    shown = re.compile(rf"(?<!\w)(?:{stems})(?!\w)", re.IGNORECASE) if stems else None
+    for sentence in _SENTENCE.split(view.plan)[:MAX_SENTENCES]:
+        for name, start, end in _mentions(sentence[:1_000], shown, offered):
             refused = _AGAINST.search(sentence[end : end + _REACH]) or _BEFORE.search(sentence[:start])
             (against if refused else others)[name] = None
     chosen = [name for name in others if name not in against][:1]
     return (*chosen, *against) if against else ()
 
 
-def _mentions(text: str, weights: frozenset[str], offered: tuple[frozenset[str], ...]) -> list[tuple[str, int, int]]:
+def _mentions(
+    text: str, shown: re.Pattern[str] | None, offered: tuple[frozenset[str], ...]
+) -> list[tuple[str, int, int]]:
     """Candidates that a sentence names, with their place; of names that overlap the longest."""
-    found = [(m.group().lower(), m.start(), m.end()) for p in (WEIGHTS, FAMILIES, CLASSICAL) for m in p.finditer(text)]
+    patterns = (WEIGHTS, FAMILIES, CLASSICAL, *((shown,) if shown else ()))
+    found = [(m.group().lower(), m.start(), m.end()) for pattern in patterns for m in pattern.finditer(text)]
     lower = text.lower()
-    for stem in weights:
-        found += [(stem, m.start(), m.end()) for m in re.finditer(rf"(?<!\w){re.escape(stem)}(?!\w)", lower)]
     for words in offered:
         for m in _PLAIN.finditer(lower):
             if any(m.group()[:6] == word[:6] for word in words):

@@ -8,6 +8,9 @@ import re
 from .programs import Step
 from .view import View
 
+MAX_CASES = 60
+"""Names that are looked up in earlier outputs for one step: hostile code stays cheap."""
+
 _FILE = re.compile(r"[\w-]{1,60}\.(?:png|jpe?g|dcm|dicom|npy|tiff?|bmp|webp|nii(?:\.gz)?)\b", re.IGNORECASE)
 _LIST = re.compile(r"[\[({][^\[\](){}\n]{1,600}[\])}]")
 _NAME = re.compile(r"[\"']([\w.-]{2,60})[\"']")
@@ -28,9 +31,11 @@ _PASSED = re.compile(
 )
 
 
-def cases_of(step: Step) -> frozenset[str]:
-    """Names of cases that a step itself speaks of: in quotes, as arguments, and those known from the run's folders."""
-    return frozenset({*_NAME.findall(step.own), *_WORD.findall(step.own), *step.facts.cases})
+def cases_of(step: Step) -> tuple[str, ...]:
+    """Names of cases that a step speaks of: those known from the run's folders, then words of its own code in their
+    order, at most `MAX_CASES`."""
+    names = (*step.facts.cases, *_NAME.findall(step.own), *_WORD.findall(step.own))
+    return tuple(dict.fromkeys(names))[:MAX_CASES]
 
 
 def listed(view: View, case: str, before: int) -> frozenset[str]:
@@ -38,6 +43,8 @@ def listed(view: View, case: str, before: int) -> frozenset[str]:
     found: set[str] = set()
     named = re.compile(rf"(?<![\w-]){re.escape(case)}(?![\w-])")
     for turn in view.run.turns[:before]:
+        if turn.index < before and case not in turn.output:
+            continue
         for line in turn.output.split("\n")[:2_000]:
             if (turn.index < before and named.search(line)) or _LISTED.search(line.split("used")[0]):
                 found.update(_FILE.findall(line[:2_000]) if turn.index == before or named.search(line) else ())
@@ -73,8 +80,12 @@ def equal_counts(line: str) -> bool:
     told = line[:2_000]
     if not (_USE.search(told) and _IMAGES.search(told) and _WHOLE.search(told)):
         return False
-    counts = _COUNT.findall(told)
-    return any(a == b != "0" for a, b in itertools.pairwise(counts))
+    pairs = itertools.pairwise(_COUNT.finditer(told))
+    return any(
+        a.group() == b.group() != "0"
+        and (_WHOLE.search(told[a.end() : b.start()]) or _USE.search(told[a.end() : b.start()]))
+        for a, b in pairs
+    )
 
 
 def opens_listed(code: str) -> bool:

@@ -10,7 +10,7 @@ from .names import CLASSICAL, FAMILIES, WEIGHTS, candidates, method_names, model
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
 from .programs import Step
 from .view import FORWARD, SAVES, Finding, Pattern, View, met, unmet
-from .zoo import called, planned_calls
+from .zoo import called, planned_calls, starts_nothing
 
 _ENTRY = re.compile(
     r"\b[\w/-]{1,80}\.(?:py|sh)\b|\bpython3? -m [\w.]+|\b\w+\.(?:generate|predict|forward|infer|run)\b(?:\(\w*\))?|\bfrom_pretrained\b|\bpipeline\(|\b[a-z][a-z0-9]{0,20}_\w{1,40}\(\w{0,40}\)",
@@ -105,7 +105,15 @@ def names_entry(view: View) -> Finding:
     calls = planned_calls(view)
     if calls and (quote := view.plan_quote(re.escape(calls[0]), re.escape(calls[0].rsplit(".", 1)[-1]))):
         return met(view, f"The plan says how inference is started: {calls[0]}.", quote)
-    return says(_ENTRY, "how inference is started")(view)
+    entries = _entries(view)
+    if not entries:
+        return unmet("The plan does not say how inference is started." if view.run.plan.exists else NO_PLAN)
+    return met(view, f"The plan says how inference is started: {entries[0]}.", view.plan_quote(re.escape(entries[0])))
+
+
+def _entries(view: View) -> list[str]:
+    """Scripts, commands and calls of the plan that can start an inference."""
+    return [entry for m in _ENTRY.findall(view.plan) if (entry := m.strip()) and not starts_nothing(entry)]
 
 
 case_is_study = says(
@@ -238,7 +246,7 @@ def entry_as_planned(view: View) -> Finding:
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
     calls = planned_calls(view)
-    entries = [m.strip() for m in _ENTRY.findall(view.plan)]
+    entries = _entries(view)
     if not entries and not calls:
         return unmet("The plan names no entry point.", view.plan_quote(r"\w"))
     for step in view.steps:

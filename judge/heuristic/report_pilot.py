@@ -224,19 +224,16 @@ def _repaired(view: View, done: tuple[Step, ...]) -> Step | None:
         for earlier in done[:at]:
             between = view.run.turns[earlier.turn : later.turn]
             said = any(_FAULT.search(turn.text) for turn in between)
-            if (
-                said
-                and cases_of(earlier) & cases_of(later) & _known(view, later)
-                and any(_EDITS.search(turn.code) or _defines_again(view, turn.index) for turn in between)
-                and earlier.out.strip() != later.out.strip()
-            ):
+            changed = said and any(_EDITS.search(turn.code) or _defines_again(view, turn.index) for turn in between)
+            if changed and earlier.out.strip() != later.out.strip() and _share_case(view, earlier, later):
                 return later
     return None
 
 
-def _known(view: View, step: Step) -> frozenset[str]:
-    """Names that stand for cases: the run's, and words of an earlier output beside which image files are named."""
-    return frozenset(view.cases) | frozenset(c for c in cases_of(step) if listed(view, c, step.turn))
+def _share_case(view: View, earlier: Step, later: Step) -> bool:
+    """Both speak of one case: a known one, or a word beside which an earlier output names image files."""
+    shared = set(cases_of(earlier)).intersection(cases_of(later))
+    return bool(shared.intersection(view.cases)) or any(listed(view, name, later.turn) for name in sorted(shared))
 
 
 def _defines_again(view: View, turn: int) -> bool:

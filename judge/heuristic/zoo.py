@@ -20,7 +20,7 @@ _PLANNED_CALL = re.compile(
     r"(?<![\w/.<])((?:[A-Za-z_]\w*\.){0,3}[A-Za-z_]\w{2,60})(?:\([^()\n]{0,10}\)\.(\w{3,40}))?\("
 )
 _NO_START = re.compile(
-    r"^(?:load|open|save|write|resize|measure|convert|clip|pad|crop|normali[sz]|suppress|nms|len|range|print|float|int|min|max|mean|sum|argmax|sigmoid|softmax|exp|log)",
+    r"^(?:load|open|save|write|resize|measure|convert|clip|pad|crop|normali[sz]|suppress|(?:nms|len|range|print|float|int|min|max|mean|sum|argmax|sigmoid|softmax|exp|log)$)",
     re.IGNORECASE,
 )
 """Names of calls that read, write or shape something: none of them starts an inference."""
@@ -54,6 +54,12 @@ def modules(view: View) -> frozenset[str]:
 def classes(view: View) -> frozenset[str]:
     """Classes that shown code defines."""
     return frozenset(name for s in view.steps if s.ok for name in _CLASS.findall(s.out))
+
+
+def starts_nothing(name: str) -> bool:
+    """A call that a plan names only reads, writes or shapes something; a script is no call."""
+    last = name.split("(")[0].rsplit(".", 1)[-1]
+    return "(" in name and bool(_NO_START.match(last))
 
 
 def planned_calls(view: View) -> tuple[str, ...]:
