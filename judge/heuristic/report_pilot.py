@@ -18,6 +18,8 @@ _REPORT_WORDS = re.compile(
     r"\b(?:findings|impression|lungs?|cardiac|pleural|effusion|pneumothorax|opacit|normal|heart|mediastin|consolidation|acute|no evidence|unremarkable)\b",
     re.IGNORECASE,
 )
+_PROSE = re.compile(r"\b[A-Z][a-z]+(?: [a-z][a-z-]{0,30},?){4,40}\.(?=\s|$)", re.MULTILINE)
+"""A sentence: what a report of any region of the body is made of, and no log line."""
 _IMAGES_CHECKED = re.compile(r"exist|len\(|is_file|isfile|open|size|shape|count|missing|n_images", re.IGNORECASE)
 _ALL_USED = re.compile(
     r"assert[^\n]{0,120}len\([^\n]{0,80}==[^\n]{0,120}len\(|\b(?:used|loaded|processed|encoded|fed)\b[^\n]{0,30}\b(\d+)\s*(?:/|of)\s*\1\b|\b(\d+)\s*(?:/|of)\s*\2\s+(?:images|views)|\ball \d+ (?:manifest )?images (?:used|loaded|fed)|used_images",
@@ -115,12 +117,16 @@ def pilot_opened(view: View) -> Finding:
             r"\b(?:cat|head|less|tail)\b[^\n]*report\.txt|report\.txt[^\n]*(?:read|open)|(?:read|open)[^\n]*report\.txt",
             step.code,
         )
-        prints = step in _pilot_steps(view) and _TEXT_SHOWN.search(step.shown) and _REPORT_WORDS.search(step.out)
+        prints = (
+            step in _pilot_steps(view)
+            and _TEXT_SHOWN.search(step.shown)
+            and (_REPORT_WORDS.search(step.out) or _PROSE.search(step.out))
+        )
         if (reads or prints) and step.out.strip() and len(re.findall(r"[A-Za-z]{3,}", step.out)) >= 5:
             return met(
                 view,
                 "The pilot's report was printed.",
-                view.quote(step.turn, _REPORT_WORDS, r"[A-Za-z]{3,} [A-Za-z]{2,} [A-Za-z]{2,}", where="out"),
+                view.quote(step.turn, _REPORT_WORDS, _PROSE, r"[A-Za-z]{3,} [A-Za-z]{2,} [A-Za-z]{2,}", where="out"),
             )
     return unmet("Nothing prints or reads the pilot's report before the full run.")
 
