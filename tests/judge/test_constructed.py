@@ -14,21 +14,26 @@ from ambjudge.judge.verify import rubric_of, verify
 from ambjudge.trajectories.load import load_run
 
 ROOT = Path(__file__).parents[1] / "data" / "constructed"
-NAMES = sorted(p.name for p in (ROOT / "runs").iterdir())
+NAMES = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("*/runs/*"))
+CHECK_SETS = ("i", "j")
+"""Sets that no rule was written on; they are not compared here, so that nobody mends a rule because of them."""
+
+DISPUTED = ("c/runs/derm-std-01",)
+"""Every answer is a placeholder; its author counts the submission as valid, we do not: the benchmark does not say."""
 
 
 @pytest.fixture(scope="module")
 def cards():
-    return {name: score(load_run(ROOT / "runs" / name)) for name in NAMES}
+    return {name: score(load_run(ROOT / name)) for name in NAMES}
 
 
 def gold(name: str) -> dict:
-    return json.loads((ROOT / "labels" / f"{name}.json").read_text("utf-8"))
+    return json.loads((ROOT / f"{name.replace('/runs/', '/labels/')}.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in DISPUTED])
 def test_scores_equal_the_report_and_add_up(cards, name: str) -> None:
-    card, report = cards[name], load_run(ROOT / "runs" / name).report
+    card, report = cards[name], load_run(ROOT / name).report
     assert report is not None
     assert card.stages["S4"].score == pytest.approx(report.step_scores["S4"], abs=1e-3)
     assert card.stages["S5"].score == pytest.approx(report.step_scores["S5"], abs=1e-3)
@@ -36,16 +41,18 @@ def test_scores_equal_the_report_and_add_up(cards, name: str) -> None:
     assert verify(card, rubric_of(card)) == []
 
 
-def test_stages_criteria_and_codes_near_the_labels(cards) -> None:
-    turns = [(ours, said) for n in NAMES for ours, (_, said) in zip(cards[n].turn_stages, sorted(gold(n)["stages"].items(), key=lambda kv: int(kv[0])), strict=True)]  # fmt: skip
+@pytest.mark.parametrize("part", sorted({n.split("/")[0] for n in NAMES} - set(CHECK_SETS)))
+def test_stages_criteria_and_codes_near_the_labels(cards, part: str) -> None:
+    names = [n for n in NAMES if n.split("/")[0] == part]
+    turns = [(ours, said) for n in names for ours, (_, said) in zip(cards[n].turn_stages, sorted(gold(n)["stages"].items(), key=lambda kv: int(kv[0])), strict=True)]  # fmt: skip
     assert sum(a == b for a, b in turns) / len(turns) >= 0.9
     values = [
         (c.value, gold(n)["criteria"][c.id])
-        for n in NAMES for s in ("S1", "S2", "S3") for c in cards[n].stages[s].criteria
+        for n in names for s in ("S1", "S2", "S3") for c in cards[n].stages[s].criteria
         if c.status != "credited" and gold(n)["criteria"].get(c.id) is not None
     ]  # fmt: skip
     assert sum(a == b for a, b in values) / len(values) >= 0.9
-    fired = {n: {c.code for c in cards[n].codes if c.independence != "from_score"} for n in NAMES}
-    right = sum(len(fired[n] & set(gold(n)["codes"])) for n in NAMES)
-    wrong = sum(len(fired[n] ^ set(gold(n)["codes"])) for n in NAMES)
+    fired = {n: {c.code for c in cards[n].codes if c.independence != "from_score"} for n in names}
+    right = sum(len(fired[n] & set(gold(n)["codes"])) for n in names)
+    wrong = sum(len(fired[n] ^ set(gold(n)["codes"])) for n in names)
     assert 2 * right / (2 * right + wrong) >= 0.8
