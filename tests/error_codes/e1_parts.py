@@ -63,7 +63,11 @@ def answered(*given, shown="ok", extra="", log=""):
         for i, (a, raw) in enumerate(given, 1)))  # fmt: skip
     turns = [
         say("Look.", "cat /data/public/*.json", shown, language="bash"),
-        say("All.", "import json\nm = load('/data/public/models/net.pt')\nfor q in qs:\n    json.dump(ask(m, q), open(f'/workspace/agents_outputs/{q}/answer.json', 'w'))\n    print(q)\n", log or "\n".join(f"n{i} done" for i in range(1, 9))),
+        say(
+            "All.",
+            "import json\nm = load('/data/public/models/net.pt')\nfor q in qs:\n    json.dump(ask(m, q), open(f'/workspace/agents_outputs/{q}/answer.json', 'w'))\n    print(q)\n",
+            log or "\n".join(f"n{i} done" for i in range(1, 9)),
+        ),
         submit(),
     ]
     return [turns, "S1 S4 S5", {"track": "vqa", "task": "x-vqa-task", "extra": extra, "known": known}]
@@ -77,10 +81,48 @@ def row(name, count, *given, **more):
 SIDES = [("L", "left lung"), ("R", "right lung"), ("L", "left lung"), ("yes", "yes")]
 WORDS = [
     row("letters-for-sides", 1, *SIDES, extra="Open questions: answer with one of left, right, both; yes or no."),
-    row("synonyms", 1, ("present", "There is a nodule."), ("absent", "No nodule."), ("3", "three"), extra="Answer presence questions with yes or no."),
-    row("a-key-file", 1, ("high", "signal is high"), ("low", "signal is low"), ("axial", "plane axial"), shown='{"signal": ["hyperintense", "hypointense"], "plane": ["axial", "coronal"]}'),
-    row("sentences-for-words", 1, ("The liver is shown.", "liver"), ("It is the spleen.", "spleen"), extra="predicted_answer of open questions is one word."),
-    row("as-the-brief-says", 0, ("left", "left lung"), ("yes", "yes"), ("no", "no"), ("liver", "the liver"), ("spleen", "spleen"), extra="Open questions: answer with one of left, right, both; yes or no."),
-    row("free-answers", 0, ("liver", "The organ is the liver."), ("chest", "plane of the chest"), ("two", "two"), ("pleural effusion", "effusion"), shown='{"question_type": ["open", "closed"], "source": {"siteA": 0.5, "siteB": 0.5}}', extra="Questions are open or closed. Answers to open questions are short phrases, such as the name of an organ or a number."),
+    row(
+        "synonyms",
+        1,
+        ("present", "There is a nodule."),
+        ("absent", "No nodule."),
+        ("3", "three"),
+        extra="Answer presence questions with yes or no.",
+    ),
+    row(
+        "a-key-file",
+        1,
+        ("high", "signal is high"),
+        ("low", "signal is low"),
+        ("axial", "plane axial"),
+        shown='{"signal": ["hyperintense", "hypointense"], "plane": ["axial", "coronal"]}',
+    ),
+    row(
+        "sentences-for-words",
+        1,
+        ("The liver is shown.", "liver"),
+        ("It is the spleen.", "spleen"),
+        extra="predicted_answer of open questions is one word.",
+    ),
+    row(
+        "as-the-brief-says",
+        0,
+        ("left", "left lung"),
+        ("yes", "yes"),
+        ("no", "no"),
+        ("liver", "the liver"),
+        ("spleen", "spleen"),
+        extra="Open questions: answer with one of left, right, both; yes or no.",
+    ),
+    row(
+        "free-answers",
+        0,
+        ("liver", "The organ is the liver."),
+        ("chest", "plane of the chest"),
+        ("two", "two"),
+        ("pleural effusion", "effusion"),
+        shown='{"question_type": ["open", "closed"], "source": {"siteA": 0.5, "siteB": 0.5}}',
+        extra="Questions are open or closed. Answers to open questions are short phrases, such as the name of an organ or a number.",
+    ),
 ]
 ROWS = {"other_words_delivered": WORDS, "invented_part": PARTS, "invented_requirement": RESAMPLED}

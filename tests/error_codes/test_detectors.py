@@ -91,8 +91,17 @@ CARD = "`net.pt`: five logits: index 0 is a reject class, 1 ADI, 2 LYM, 3 STR, 4
 def boxes(corners, log="image_{:04d} [{{'class': 'rbc', 'x1': {}, 'y1': {}, 'x2': {}, 'y2': {}, 'score': 0.9}}]"):
     return "\n".join(log.format(i, *corners(i)) for i in range(1, 9))
 
-HU_CARD = say("Card.", "cat CARD.md", "# DetNet\n`net.pt`: heat maps\n- input: float32, HU / 1000\n- output: logits", language="bash")
-PNG = LOAD + "from PIL import Image\nimport numpy as np\nfor p in sorted(glob.glob('/data/public/patient_*/ct.png')):\n    x = {}\n    y = net(x / 1000)\n    json.dump(boxes(y), open(f'/workspace/agents_outputs/{{pid}}/prediction.json', 'w'))\n"
+
+HU_CARD = say(
+    "Card.",
+    "cat CARD.md",
+    "# DetNet\n`net.pt`: heat maps\n- input: float32, HU / 1000\n- output: logits",
+    language="bash",
+)
+PNG = (
+    LOAD
+    + "from PIL import Image\nimport numpy as np\nfor p in sorted(glob.glob('/data/public/patient_*/ct.png')):\n    x = {}\n    y = net(x / 1000)\n    json.dump(boxes(y), open(f'/workspace/agents_outputs/{{pid}}/prediction.json', 'w'))\n"
+)
 RAW = "np.asarray(Image.open(p), dtype='float32')"
 HU_1024 = DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png, 16 bit, pixel value = HU + 1024."}
 SIXTEEN = DETECTION | {"extra": "INPUTS. /data/public/<id>/ct.png, 16-bit grey."}
@@ -878,7 +887,15 @@ TABLE = {
     ],
 }  # fmt: skip
 
-for _name, _rows in (*MORE.items(), *TRIED.items(), *THIRD.items(), *FOURTH.items(), *FIFTH.items(), *ROWS.items(), *LIMIT_TABLES.items()):
+for _name, _rows in (
+    *MORE.items(),
+    *TRIED.items(),
+    *THIRD.items(),
+    *FOURTH.items(),
+    *FIFTH.items(),
+    *ROWS.items(),
+    *LIMIT_TABLES.items(),
+):
     TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
 
 

@@ -47,7 +47,18 @@ def messages_of(turns):
     return out
 
 
-def write_run(folder, turns, *, track="segmentation", task="kidney-seg-task", extra="", plan=None, brief=None, report=None, cases=()):
+def write_run(
+    folder,
+    turns,
+    *,
+    track="segmentation",
+    task="kidney-seg-task",
+    extra="",
+    plan=None,
+    brief=None,
+    report=None,
+    cases=(),
+):
     process = Path(folder) / "process"
     process.mkdir(parents=True)
     prompt = brief if brief is not None else BRIEF.format(track=track, cases=8, extra=extra)
