@@ -198,8 +198,8 @@ def test_settings_come_from_file_then_environment_then_flags(
     (tmp_path / "ambjudge.toml").write_text('missing = "zero"\nrubric = "workflow"\n', encoding="utf-8")
     card = lines(out("score", run_folder, "--json")[1])[0]
     assert (card["policy"]["missing"], card["rubric"]["id"]) == ("zero", "workflow")
-    monkeypatch.setenv("AMBJUDGE_RUBRIC", "detection")
-    assert lines(out("score", run_folder, "--json")[1])[0]["rubric"]["id"] == "detection"
+    monkeypatch.setenv("AMBJUDGE_RUBRIC", "segmentation-multiclass")
+    assert lines(out("score", run_folder, "--json")[1])[0]["rubric"]["id"] == "segmentation-multiclass"
     assert lines(out("score", run_folder, "--json", "--rubric", "segmentation")[1])[0]["rubric"]["id"] == "segmentation"
     (tmp_path / "ambjudge.toml").write_text('mising = "zero"\n', encoding="utf-8")
     code, _, err = out("score", run_folder)
