@@ -115,6 +115,9 @@ _SHOWN_PITCH = re.compile(
 RESAMPLES = re.compile(r"zoom|resampl|resiz|interpolat|spacing|rescale|affine_transform|map_coordinates|mpp", re.I)
 
 
+_SCALING_CODE = re.compile(r"\b(?:np|numpy|torch|Image|cv2|nib|sitk)\.\w{1,30}\([^\n]{0,300}(?:/|\*)=?\s{0,2}\d")
+
+
 @detector("input_convention_missed", code="E3", stage="S3", independence="from_trace")
 def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
     """The card of the model states how its input is scaled, and the code that made the outputs does not do so."""
@@ -122,6 +125,9 @@ def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
     if final is None or not code.strip():
         return
     served = ctx.serving_code[:400_000]  # a model that was tried and given up asks for nothing
+    # A given class that scales what it loads does so for whoever calls it.
+    shown = (line[:600] for turn in ctx.run.turns[:final] for line in turn.output[:MAX_TEXT].splitlines())
+    code += "\n".join(("", *(line for line in shown if _SCALING_CODE.search(line))))
     for turn in ctx.run.turns[:final]:
         if turn.output and (missed := _missed(turn.output, code, served)):
             yield Finding(

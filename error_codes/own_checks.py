@@ -21,7 +21,7 @@ _PRESENT = re.compile(
 )
 _BAD_COUNT = re.compile(
     r"\b(?:bad|invalid|wrong|mismatch(?:es|ed)?|failed|failures?|violations?|out[ _]of[ _]range|problems?|issues?|suspicious|implausible)"
-    r"(?: (?:files?|cases?|rows?|masks?|boxes|checks?|answers?))?['\"]?\s{0,2}[:=]\s{0,2}(\d{1,5})\b(?!\s?/)|(?<![\d./])(\d{1,5}) (?:bad|invalid|wrong|mismatched|failed|suspicious|implausible)\b(?!['\"]?\s{0,2}[:=]?\s{0,2}[\[(\d])"
+    r"(?: (?:files?|cases?|rows?|masks?|boxes|checks?|answers?))?['\"]?\s{0,2}[:=]\s{0,2}(\d{1,5})\b(?!\s?/)|(?<![\d./])(\d{1,5}) (?:bad|invalid|wrong|mismatched|failed|suspicious|implausible)\b(?!(?: [A-Za-z_]{1,20}){0,2}['\"]?\s{0,2}[:=]?\s{0,2}[\[(\d])"
     r"|\b(bad|invalid|wrong|failed|mismatch(?:es|ed)?|problems?|issues?|suspicious)\b['\"]?\s{0,2}[:=]?\s{0,2}\[\s?['\"\w(]",
     re.IGNORECASE,
 )

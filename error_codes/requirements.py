@@ -156,7 +156,8 @@ def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int
             f'The brief says "{" ".join(said.split())[:90]}", and the code cuts the inputs to 8 bits as it reads them.',
             0.75,
         )
-    words = " ".join(said.split())[:90]
+    at = need.stated.search(said)
+    words = " ".join(said[max(0, at.start() - 45 if at else 0) :].split())[:90]
     unread = next((h for h in headers_beside(ctx) if not _asked_over_cases(ctx, h)), None)
     if unread:
         yield (
