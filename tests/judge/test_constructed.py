@@ -16,10 +16,12 @@ from ambjudge.trajectories.load import load_run
 ROOT = Path(__file__).parents[1] / "data" / "constructed"
 NAMES = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("*/runs/*"))
 CHECK_SETS = ("i", "j")
-"""Sets that no rule was written on; they are not compared here, so that nobody mends a rule because of them."""
+"""Sets that rules were not written on; not compared here, so that nobody mends a rule for their sake."""
 
-DISPUTED = ("c/runs/derm-std-01",)
-"""Every answer is a placeholder; its author counts the submission as valid, we do not: the benchmark does not say."""
+DISPUTED = ("c/runs/derm-std-01", "j/runs/despeckle-lite-j2")
+"""Where the benchmark leaves the answer open. Every answer is a placeholder: its author counts the submission as valid, we
+do not. Files of two cases are missing in enhancement, where the completeness gate does not apply: its author counts the
+format as valid, the authors of the like runs ldct-lite-03 and oct-lite-i2 do not, nor do we."""
 
 
 @pytest.fixture(scope="module")
