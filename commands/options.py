@@ -17,7 +17,7 @@ def run_options(function: F) -> F:
     """--track, --tier, --rubric, --public: what to hold a run against."""
     for option in reversed(
         (
-            click.option("--rubric", metavar="FILE|ID", help="Default: the track's own."),
+            click.option("--rubric", metavar="FILE|ID", help="For the runs of its track. Default: the built-in one."),
             click.option("--track", metavar="TRACK", help="Where the files do not say."),
             click.option("--tier", type=click.Choice(["lite", "standard", "pro"]), help="Where the files do not say."),
             click.option("--public", metavar="DIR", type=click.Path(), help="Public inputs: cases, reference shapes."),
