@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.cli import run
 from ambjudge.trajectories.load import load_run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "codes"
@@ -21,21 +20,6 @@ CHAT = {
         {"role": "tool", "tool_call_id": "c", "content": "ct.nii.gz"},
     ]
 }  # fmt: skip
-
-
-@pytest.fixture
-def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Run a command line in an empty folder; (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AMBJUDGE_STORE", "none")
-    (tmp_path / "ambjudge.toml").write_text("", encoding="utf-8")
-
-    def call(*args: str | Path) -> tuple[int, str, str]:
-        code = run([str(a) for a in args])
-        seen = capsys.readouterr()
-        return code, seen.out, seen.err
-
-    return call
 
 
 def chats(*values: object) -> Path:
