@@ -9,7 +9,7 @@ from statistics import median
 
 from .case_signs import looked_into, owns_up
 from .case_tables import Row, columns, joined, rows_of
-from .class_signs import allowed_labels, classes
+from .class_signs import classes, mask_labels
 from .context import CodeContext
 from .registry import Finding, detector
 
@@ -105,7 +105,7 @@ def labels_at_chance(ctx: CodeContext) -> Iterable[Finding]:
 @detector("class_left_empty", code="E3", stage="S4", independence="from_trace")
 def class_left_empty(ctx: CodeContext) -> Iterable[Finding]:
     """Multi-class masks: a label that the brief asks for has no voxel in any case, or none in a few."""
-    allowed = allowed_labels(ctx.run.brief) if ctx.run.track == "segmentation" else frozenset()
+    allowed = mask_labels(ctx)
     if len(allowed) < 3 or owns_up(ctx):
         return
     for turn in ctx.after_write if ctx.handed_over else ():

@@ -150,7 +150,7 @@ def _is_answer(ctx: CodeContext, told: Told) -> bool:
             return False
 
 
-_SHELL_EDIT = r"s/\^?(?:{case}),[^/\n]{{0,20}}/(?:{case}),\w+/|echo ['\"]?(?:{case}),\w+|sed -i[^\n]{{0,120}}(?:{case})|jq [^\n]{{0,200}}\.boxes\[\d[^\n]{{0,120}}(?:{case})"
+_SHELL_EDIT = r"s/\^?(?:{case}),[^/\n]{{0,20}}/(?:{case}),\w+/|echo ['\"]?(?:{case}),\w+|sed -i(?:(?!&&|;\s)[^\n]){{0,200}}?(?<![\w-])(?:{case})(?![\w-])(?:(?!&&|;\s)[^\n]){{0,80}}?\.(?:json|csv|txt)\b|jq [^\n]{{0,200}}\.boxes\[\d[^\n]{{0,120}}(?:{case})"
 _OPENED = r"agents_outputs/(?:{case})/[\w.]{{1,40}}"
 _EDITED = re.compile(
     r"\[['\"]boxes['\"]\]\[\d|\[['\"]boxes['\"]\]\.(?:pop|append|remove|insert)\(|\bdel \w{1,20}\[['\"]boxes['\"]\]|\[\d{1,3}\]\[['\"](?:score|x1|y1|x2|y2|class)['\"]\]\s?="

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..trajectories.briefs import allowed_labels
 from .context import CodeContext
 
 _NAME = r"[A-Za-z][\w-]{0,29}"
@@ -22,10 +23,6 @@ _BALANCED = re.compile(
     r"\b(?:\w{1,12} of each|\w{1,12} (?:cases |images |patches |tiles |samples )?per class|each class (?:has|holds)|balanced|equally many|in equal numbers)\b",
     re.IGNORECASE,
 )
-_LABEL_LIST = re.compile(
-    r"\b(\d{1,3})\s{0,2}[:=]?\s{0,2}[A-Za-z][^,;.\n\d]{1,40}(?:[,;]\s{0,2}(?:and )?(?=\d)|(?=[.;\n)]|$))"
-)
-_LABEL_RANGE = re.compile(r"\blabels? (?:values? )?(\d{1,2})\s{0,2}(?:-|to|\.\.)\s{0,2}(\d{1,2})\b", re.IGNORECASE)
 _COUNTS = re.compile(r"[{,]\s{0,2}(?:np\.\w{1,8}\()?(\d{1,4})\)?\s{0,2}:\s{0,2}(?:np\.\w{1,8}\()?\d{1,9}")
 _LISTED = re.compile(
     r"\b(?:labels?|unique|classes|values)\b[^\[({\n]{0,20}[\[({]\s{0,3}(\d{1,4}(?:(?:,\s{0,3}|\s{1,4})\d{1,4}){1,40})\s{0,3}[\])}]",
@@ -110,20 +107,6 @@ def one_class(rows: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[st
     return (given.pop(), len(seen)) if len(seen) >= 5 and len(given) == 1 else None
 
 
-def allowed_labels(brief: str) -> frozenset[int]:
-    """Label values of a multi-class mask as listed in the brief ("0 background, 1 CSF, 2 grey matter"); empty if unclear."""
-    for line in brief[:200_000].splitlines():
-        if "label" not in line.lower():
-            continue
-        span = _LABEL_RANGE.search(line)
-        if span and int(span[1]) in (0, 1) and int(span[1]) < int(span[2]):
-            return frozenset(range(int(span[2]) + 1))
-        listed = [int(value) for value in _LABEL_LIST.findall(line[:2_000])]
-        if len(listed) >= 3 and listed[0] in (0, 1) and listed == list(range(listed[0], listed[0] + len(listed))):
-            return frozenset({0, *listed})
-    return frozenset()
-
-
 def strange_labels(output: str, allowed: frozenset[int]) -> tuple[int, ...]:
     """Label values that a listing of masks shows and the brief does not allow; in at least two lines, else none."""
     strange: set[int] = set()
@@ -139,10 +122,15 @@ def strange_labels(output: str, allowed: frozenset[int]) -> tuple[int, ...]:
     return tuple(sorted(strange)) if lines >= 2 else ()
 
 
+def mask_labels(ctx: CodeContext) -> frozenset[int]:
+    """Label values of the multi-class masks that a segmentation brief asks for; empty if it names none."""
+    return (allowed_labels(ctx.run.brief) if ctx.run.track == "segmentation" else None) or frozenset()
+
+
 def printed_strange_labels(ctx: CodeContext) -> tuple[int, tuple[int, ...]] | None:
     """Turn and label values, where masks listed after the last write hold values that the brief does not allow."""
     final = ctx.final_write
-    allowed = allowed_labels(ctx.run.brief) if ctx.run.track == "segmentation" else frozenset()
+    allowed = mask_labels(ctx)
     if final is None or not allowed:
         return None
     for feature in ctx.features[final - 1 :]:

@@ -54,7 +54,7 @@ TABLE = (
     Requirement(
         "the polarity of the image",
         re.compile(
-            r"\bMONOCHROME[12]\b|\bpolarity\b|\bphotometric|\b(?:white|bright|black|dark)[ -]on[ -](?:white|bright|black|dark)\b|\binverted (?:films?|images?|scans?|exports?)",
+            r"\bMONOCHROME[12]\b|\bpolarity\b|\bphotometric|\b(?:white|bright|black|dark)[ -]on[ -](?:white|bright|black|dark)\b|\b(?:is|are|was|were|stored|saved|exported|shown|come|delivered|map|scale|lut|levels?|values?|contrast|films?|images?|frames?) inverted\b|\binverted (?:films?|images?|frames?|scans?|exports?|grey|gray|lut|scale|contrast|levels?)|\b(?:as|photographic) negatives?\b",
             re.IGNORECASE,
         ),
         INVERTS,
@@ -240,7 +240,7 @@ def _pointed_at(ctx: CodeContext, code: str) -> Iterator[str]:
 def _asked_over_cases(ctx: CodeContext, header: str) -> bool:
     """Whether an execution opens this file by a path that is not one case's."""
     kind = re.escape(header[header.rfind(".") :])
-    path = re.compile(rf"(?<!\d)['\"/}}]{re.escape(header)}|\*{kind}|['\"]{re.escape(header.rpartition('.')[0])}['\"]")
+    path = re.compile(rf"(?<!\d)(?<!\d\]\}})['\"/}}]{re.escape(header)}|\*{kind}|['\"]{re.escape(header.rpartition('.')[0])}['\"]")
     return any(path.search(text) for text in _executed(ctx))
 
 

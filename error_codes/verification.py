@@ -96,11 +96,33 @@ def _shown_defects(ctx: CodeContext) -> tuple[OutputFact, ...]:
     if not opened:
         return defects
     printed = "\n".join(ctx.turn(t).output[-60_000:] for t in opened)
+    code = "\n".join(ctx.turn(t).code[:200_000] for t in opened)
+    hidden = [d for d in defects if _hidden_from(d, code)]
+    no_header = any(d.kind == "header" for d in hidden)  # its first row is then taken for one
+    defects = tuple(d for d in defects if d not in hidden and not (no_header and d.kind == "missing" and not d.case))
     total = (ctx.facts.expected_cases if ctx.facts is not None else None) or len(ctx.run.outputs.cases)
     most = len({d.case for d in defects}) * 2 >= total
     return tuple(d for d in defects if most or d.case is None or d.kind in _BY_NAME or d.case in printed)
 
 
+def _hidden_from(defect: OutputFact, code: str) -> bool:
+    """Whether a check could not show this defect although it asked for it.
+
+    It counted files of more places than the delivered folder, or it looked for the very header that is not where it belongs.
+    """
+    if defect.kind in _BY_NAME:
+        return not _GOES_TO_OUTPUTS.search(code) and any(
+            "agents_outputs" not in path and not path.startswith(("/data", "data/"))
+            for path in _ELSEWHERE.findall(code)
+        )
+    wanted = _NOT_HEADER.search(defect.text) if defect.kind == "header" else None
+    return wanted is not None and wanted[1] in code
+
+
+_ELSEWHERE = re.compile(r"(?<![\w./*}$-])((?:/?[\w-]{1,40}){1,6}/(?:\*\*|\*)/[\w.*-]{1,60})")
+"""Files of several folders that are named by a pattern."""
+_GOES_TO_OUTPUTS = re.compile(r"\b(?:cd|chdir\() ?['\"]?[\w./-]{0,60}agents_outputs")
+_NOT_HEADER = re.compile(r", not ([\w,;-]{3,200})$")
 _BY_NAME = frozenset({"missing", "misnamed", "misplaced"})
 """Defects that a listing shows."""
 
@@ -252,6 +274,7 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
         ("identical", "the same output for every case"),
         ("unchanged", "the input, unchanged"),
         ("constant", "constant outputs"),
+        ("class_absent", ""),
         ("empty", "empty outputs"),
     ):
         found = ctx.facts.of(kind)
@@ -260,6 +283,8 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
         if allowed and speaks_of("zero", ctx.text_from(ctx.final_write or 1)):
             continue  # some may be empty, and the run speaks of them
         few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
+        if kind == "class_absent" and found:
+            words = f"masks in which {found[0].text}"
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
 

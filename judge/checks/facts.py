@@ -35,6 +35,7 @@ FactKind = Literal[
     "identical",  # the same output for every case
     "unchanged",  # the output is the input
     "scattered",  # a mask in pieces where the other cases' masks are one
+    "class_absent",  # a label that the brief asks for is in no mask at all
     "duplicate",
     "extra",  # a case that nobody asked for
     "demand",  # the brief asks for it in so many words, the track's format does not

@@ -7,13 +7,13 @@ values and shape only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...trajectories.briefs import allowed_labels
 from .facts import Fact, TrackCheck
 from .files import Refused, read_text
-from .nifti import VolumeHead, affine_differs, main_piece, volume_head, volume_stats
+from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats
 from .submission import Submission
 from .table import parse_csv
 
@@ -21,14 +21,6 @@ _DSEG = "dseg.nii.gz"
 _WHOLE = 0.9
 _APART = 0.8
 """Share of the voxels in the largest piece from which a mask counts as one piece, and below which as scattered."""
-_RANGE = re.compile(r"labels?\b[^.\n\d]{0,30}?(\d{1,3})\s*(?:-|–|to|\.\.+)\s*(\d{1,3})", re.IGNORECASE)
-_LIST = re.compile(r"labels?\b[^.\n{\d]{0,30}?\{?((?:\d{1,3}\s*,\s*)+(?:and\s+)?\d{1,3})\}?", re.IGNORECASE)
-
-_NAMED = re.compile(
-    r"labels?\b[^.\d]{0,40}?((?:\(?\d{1,3}\)?\s{0,2}[=:]?\s{0,2}[a-z][\w /()-]{0,40}(?:,|;|\n\s{0,9}[-*]?|\.)\s{0,9}(?:and\s)?){2,})",
-    re.IGNORECASE,
-)
-"""`0 background, 1 cortex` or `0 = background; 1 = cortex`, on one line or one a line."""
 
 
 def required_names(brief: str, task: str | None, names: set[str]) -> tuple[str, ...]:
@@ -45,27 +37,13 @@ def required_names(brief: str, task: str | None, names: set[str]) -> tuple[str, 
     return ("lesion.nii.gz", "organ.nii.gz") if demanded else ("lesion.nii.gz",)
 
 
-def allowed_labels(brief: str) -> frozenset[int] | None:
-    """The label set that a brief names ("labels 0-7", "labels {0, 1, 2}", "labels: 0 background, 1 cortex"), background 0 included; None if it names none."""
-    if match := _RANGE.search(brief):
-        first, last = int(match.group(1)), int(match.group(2))
-        if first < last <= 255:
-            return frozenset({0, *range(first, last + 1)})
-    if match := _LIST.search(brief):
-        return frozenset({0, *(int(number) for number in re.findall(r"\d+", match.group(1)))})
-    if match := _NAMED.search(brief):
-        numbers = [int(number) for number in re.findall(r"(?:^|[,;(\n])\s{0,9}[-*]?\s?(\d{1,3})\b", match.group(1))]
-        if len(set(numbers)) >= 2:
-            return frozenset({0, *numbers})
-    return None
-
-
 def check(submission: Submission) -> TrackCheck:
     """Masks of every case, shapes against the CT when the public inputs are there, else among a case's own masks."""
     names = {file.name for file in submission.run.outputs.files}
     required = required_names(submission.run.brief, submission.run.task, names)
     labels = allowed_labels(submission.run.brief) if required == (_DSEG,) else frozenset({0, 1})
     heads: dict[str, VolumeHead] = {}
+    held: dict[str, frozenset[float]] = {}
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
         head = volume_head(path, work.root)
@@ -73,7 +51,9 @@ def check(submission: Submission) -> TrackCheck:
         origin = "the input" if reference is not None else "the case's other mask"
         against = reference or heads.setdefault(case, head)
         facts = [] if against is head else _geometry(head, against, origin, case, path.name)
-        return facts + _values(work, case, path, head, labels)
+        stats = volume_stats(path, work.root, head)
+        held[case] = frozenset(stats.values or ())
+        return facts + _values(stats, case, path, head, labels)
 
     pieces: dict[str, dict[str, float]] = {}
 
@@ -87,7 +67,10 @@ def check(submission: Submission) -> TrackCheck:
 
     optional = ("organ.nii.gz",) if required == ("lesion.nii.gz",) else ()
     found = submission.per_case(required, look, optional)
-    return TrackCheck(found.cases, found.facts + _scattered(pieces) + _decision_csv(submission))
+    held = {case: values for case, values in held.items() if values}
+    return TrackCheck(
+        found.cases, found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission)
+    )
 
 
 def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
@@ -104,6 +87,17 @@ def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
+def _absent(held: Mapping[str, frozenset[float]], labels: frozenset[int] | None) -> tuple[Fact, ...]:
+    """Labels of a multi-class task that none of four or more masks holds, though the masks hold others."""
+    found = frozenset[float]().union(*held.values()) - {0}
+    if labels is None or len(labels) < 3 or len(held) < 4 or not found:
+        return ()
+    return tuple(
+        Fact("class_absent", f"label {label} has no voxel in any of {len(held)} masks", None, _DSEG, fatal=False)
+        for label in sorted(labels - found - {0})
+    )
+
+
 def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, name: str) -> list[Fact]:
     facts = []
     if head.shape != reference.shape:
@@ -113,8 +107,7 @@ def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, n
     return facts
 
 
-def _values(work: Submission, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None) -> list[Fact]:
-    stats = volume_stats(path, work.root, head)
+def _values(stats: VolumeStats, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None) -> list[Fact]:
     facts = []
     if len(head.shape) != 3:
         facts.append(Fact("demand", f"{path.name} has {len(head.shape)} axes", case, path.name, fatal=False))

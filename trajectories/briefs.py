@@ -1,0 +1,51 @@
+"""What a brief states in words that both the checks of the files and the detectors hold against a run."""
+
+from __future__ import annotations
+
+import re
+
+MAX_BRIEF = 200_000
+_RANGE = re.compile(r"\blabels?\b[^.\n\d]{0,30}?([01])\s?(?:-|–|to|\.\.+)\s?(\d{1,3})\b", re.IGNORECASE)
+_LIST = re.compile(
+    r"\blabels?\b[^.\n\d]{0,30}?([01](?:\s?(?:,\s?(?:and|or)?|/|\band\b|\bor\b)\s?\d{1,3}\b){1,60})", re.IGNORECASE
+)
+_EACH = re.compile(r"\blabel\s(\d{1,3})\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"\.\s+|\n\s{0,20}\n")
+_ITEM = re.compile(r"[,;\n]\s{0,20}(?:[-*•]\s{1,4})?(?:and\s|or\s)?|\sand\s|\sor\s", re.IGNORECASE)
+_GLOSS = re.compile(r"\([^()\n\d]{0,80}\)")
+_NUMBER_FIRST = re.compile(r"(?<![\w.])(\d{1,3})(?!\w|\.\d)[\s=:()-]{0,4}[A-Za-z][^\d]{0,80}$")
+_NAME_FIRST = re.compile(r"[A-Za-z][\s=:(]{1,4}(\d{1,3})\)?(?!\w|\.\d)[^\d]{0,60}$")
+_SAYS_SO = re.compile(r"\blabels?\b|\bbackground\b|\b(?:everything|anything|else) ?(?:else|where)\b", re.IGNORECASE)
+
+
+def allowed_labels(brief: str) -> frozenset[int] | None:
+    """The label set of a multi-class mask that a brief names, background 0 included; None if it names none.
+
+    "labels 0-7", "labels {0, 1, 2}", "0 background, 1 cortex", "background=0, cortex=1", one a line, "liver (label 1)".
+    """
+    brief = brief[:MAX_BRIEF]
+    if (match := _RANGE.search(brief)) and int(match[1]) < int(match[2]) <= 255:
+        return frozenset(range(int(match[2]) + 1))
+    if match := _LIST.search(brief):
+        return frozenset({0, *map(int, re.findall(r"\d+", match[1]))})
+    for sentence in _SENTENCE.split(brief):
+        if _SAYS_SO.search(sentence) and (named := _named(sentence)):
+            return named
+    each = set(map(int, _EACH.findall(brief)))
+    return frozenset({0, *each}) if len(each) >= 2 and 1 in each else None
+
+
+def _named(sentence: str) -> frozenset[int] | None:
+    """Numbers of a chain of pairs of number and name, in either order, from 0 or 1 on."""
+    items = _ITEM.split(_GLOSS.sub(lambda gloss: _ITEM.sub(" ", gloss[0]), sentence))
+    for form in (_NUMBER_FIRST, _NAME_FIRST):
+        chain: list[int] = []
+        for item in (*items, ""):
+            match = form.search(item[-200:])
+            if match and int(match[1]) not in chain:
+                chain.append(int(match[1]))
+                continue
+            if len(chain) >= 2 and chain[0] in (0, 1) and max(chain) < 2 * len(chain):
+                return frozenset({0, *chain})
+            chain = [int(match[1])] if match else []
+    return None
