@@ -67,6 +67,7 @@ MODULES = (
     "unchanged",
     "geometry",
     "case_signs",
+    "case_groups",
     "answer_signs",
     "quality_signs",
     "disagreements",

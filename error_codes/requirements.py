@@ -240,7 +240,9 @@ def _pointed_at(ctx: CodeContext, code: str) -> Iterator[str]:
 def _asked_over_cases(ctx: CodeContext, header: str) -> bool:
     """Whether an execution opens this file by a path that is not one case's."""
     kind = re.escape(header[header.rfind(".") :])
-    path = re.compile(rf"(?<!\d)(?<!\d\]\}})['\"/}}]{re.escape(header)}|\*{kind}|['\"]{re.escape(header.rpartition('.')[0])}['\"]")
+    path = re.compile(
+        rf"(?<!\d)(?<!\d\]\}})['\"/}}]{re.escape(header)}|\*{kind}|['\"]{re.escape(header.rpartition('.')[0])}['\"]"
+    )
     return any(path.search(text) for text in _executed(ctx))
 
 

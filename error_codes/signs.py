@@ -88,6 +88,10 @@ _REPEATS = re.compile(
     re.IGNORECASE,
 )
 """Rows that are meant to be equal: a second pass, what was read back, a header beside the input's."""
+_TOKENS = re.compile(
+    r"(?<![\w.])(\d{2,4}) (?:new |output |generated )?tok(?:ens?|s)?\b|(?<!\w)(?<!image )(?<!input )(?<!prompt )(?:new_|out_|n_|output |generated )?tok(?:en)?s?['\"]?\s?[:=]\s?(\d{2,4})\b",
+    re.IGNORECASE,
+)
 _EXTREME = re.compile(
     r"\b(?:min|max|range)\b\W{0,4}(-?\d+(?:\.\d+)?)(?:\s?(?:\.\.|,|to|/|-)\s?(-?\d+(?:\.\d+)?))?", re.IGNORECASE
 )
@@ -119,6 +123,8 @@ def signs(ctx: CodeContext) -> tuple[Sign, ...]:
                 found.extend(_unloaded(turn.index, lines))
             found.extend(_constant(turn.index, lines))
             found.extend(_linear(turn.index, lines))
+            if ctx.run.track in ("report_generation", "vqa"):
+                found.extend(_at_limit(turn.index, lines))
             found.extend(_twins(turn.index, lines))
             if ctx.run.track in ("enhancement", "synthesis"):
                 found.extend(_flat(turn.index, lines))
@@ -321,6 +327,18 @@ def _constant(turn: int, lines: list[str]) -> Iterator[Sign]:
                 return
 
 
+def _at_limit(turn: int, lines: list[str]) -> Iterator[Sign]:
+    """Texts of exactly the same number of tokens in each of five cases or more: they end where a limit cuts them."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        found, case = _TOKENS.search(line[:300]), case_of(line)
+        if found and case:
+            counts[case] = int(found[1] or found[2])
+    if len(counts) >= 5 and len(set(counts.values())) == 1:
+        value = next(iter(counts.values()))
+        yield Sign("constant", turn, f"exactly {value} tokens in all {len(counts)} cases", (), 0.7)
+
+
 def _linear(turn: int, lines: list[str]) -> Iterator[Sign]:
     """A running total that grows by exactly the same amount per item: every item counted the same."""
     groups: dict[str, list[tuple[float, ...]]] = defaultdict(list)
@@ -353,6 +371,7 @@ def _linear(turn: int, lines: list[str]) -> Iterator[Sign]:
 def _either(turn: int, lines: list[str]) -> Iterator[Sign]:
     yield from _constant(turn, lines)
     yield from _linear(turn, lines)
+    yield from _at_limit(turn, lines)
 
 
 def _flat(turn: int, lines: list[str]) -> Iterator[Sign]:

@@ -30,6 +30,8 @@ def with_card(card, code, log=LOG, *more):
 N = "S1 S4 S5 S5"
 UNMET = [
     ("yaml-never-opened", with_card("net.pt - three classes, takes grey / 255, polarity as in MONOCHROME2 exports", CELLS), N, 1, XRAY),
+    ("a-scanner-that-inverts", with_card("net.pt - three classes, takes grey / 255.\nFilms of the Halden plant are exported with the grey map inverted (air = white).", "print(yaml.safe_load(open(f'/data/public/{films[0]}/acq.yaml')))\n" + CELLS), N, 1, XRAY),
+    ("inverted-in-another-sense", with_card("net.pt - three classes, takes grey / 255. An inverted residual net.", CELLS), N, 0, XRAY),
     ("itk-in-lps", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel", ITK), N, 1, SEG),
     ("cv2-grey-flag", with_card("net.pt: pictures at the full range of the file, scaled to [0, 1]", CELLS.replace("imageio.imread(p)", "cv2.imread(p, cv2.IMREAD_GRAYSCALE)").replace("predictions.csv", "q_1/answer.json")), N, 1, QA),
     ("all-in-lps", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel. All scans are in LPS.", ITK), N, 0, SEG),

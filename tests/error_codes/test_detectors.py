@@ -40,6 +40,13 @@ def fail(error=SHAPE, code=BATCH, **more):
 
 GOOD = say("Run all.", BATCH, GOOD_LOG)
 LOOK = say("Check the files.", CHECK, "f (64, 64, 24) ok\n" * 8)
+ABSENT = facts(kinds=[("missing", "lesion.nii.gz is missing", f"case_{i}") for i in (3, 7)])
+LAST_LINE = facts(
+    kinds=[
+        ("header", "predictions.csv has the header case_3,A, not patient_id,label", None),
+        ("missing", "1 of 8 expected cases have no output", None),
+    ]
+)
 MISNAMED = facts(
     completion=0.5, format_valid=False, kinds=[("misnamed", "mask.nii.gz instead of lesion.nii.gz", "patient_0001")]
 )
@@ -728,6 +735,9 @@ TABLE = {
         ("nothing-missing-is-no-admission", [GOOD, LOOK, submit("Nothing is missing.")], "S4 S5 S5", 1, {"known": MISNAMED}),
         ("cut-before-any-claim", [GOOD], "S4", 0, {"known": MISNAMED}),
         ("good-files", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {"known": facts()}),
+        ("counted-in-other-folders-too", [GOOD, say("Check.", "import glob, nibabel as nib\nfs = glob.glob('/workspace/**/lesion.nii.gz', recursive=True)\nprint(len(fs), [nib.load(f).shape for f in fs][:1])", "8 [(4, 4, 4)]"), SUBMIT], "S4 S5 S5", 0, {"known": ABSENT}),
+        ("counted-where-it-matters", [GOOD, say("Check.", "import glob, nibabel as nib\nfs = glob.glob('/workspace/agents_outputs/*/lesion.nii.gz')\nprint(len(fs), [nib.load(f).shape for f in fs][:1])", "6 [(4, 4, 4)]"), SUBMIT], "S4 S5 S5", 1, {"known": ABSENT}),
+        ("header-looked-for-and-there-somewhere", [GOOD, say("Check.", "cd /workspace/agents_outputs; grep -c 'patient_id,label' predictions.csv; wc -l predictions.csv; head -3 predictions.csv", "1\n9\ncase_3,A\ncase_4,B", language="bash"), SUBMIT], "S4 S5 S5", 0, {"known": LAST_LINE}),
     ],
     "rejected_unnoticed": [
         ("incomplete", [GOOD, LOOK, submit(complete=False, missing_files=["patient_0006/lesion.nii.gz"])], "S4 S5 S5", 1, {}),
@@ -810,6 +820,7 @@ TABLE = {
         ("placeholders", [GOOD, SUBMIT], "S4 S5", 1, {"known": facts(placeholder_rate=0.2)}),
         ("few-placeholders", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(placeholder_rate=0.04)}),
         ("identical", [GOOD, SUBMIT], "S4 S5", 1, {"known": facts(kinds=[("identical", "all outputs are the same", None)])}),
+        ("a-label-in-no-mask", [GOOD, SUBMIT], "S4 S5", 1, {"known": facts(kinds=[("class_absent", "label 3 has no voxel in any of 8 masks", None)], fatal=False)}),
         ("one-empty-case", [GOOD, SUBMIT], "S4 S5", 0, {"known": facts(kinds=[("empty", "no voxel", "patient_0003")])}),
     ],
     "input_convention_missed": [

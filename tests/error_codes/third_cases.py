@@ -185,7 +185,59 @@ BARREN = [
     ("looked-into", boxed(lambda i: "8 bit" if i > 4 else "16 bit", lambda i: 0 if i <= 4 else i, [say("Why none?", "show(net(read('slide_02')), read('slide_02'))", "max 0.02")]), "S1 S4 S5 S5", 0, DET),
 ]  # fmt: skip
 
+
+def scored(mean, score, more=(), words="Submitting.", track=DET):
+    log = "\n".join(f"slide_{i:02d} score {score(i):.2f} n {4 + i % 3}" for i in range(1, 11))
+    head = "\n".join(f"slide_{i:02d} mean {mean(i):.1f}" for i in range(1, 11))
+    code = "import json, torch\nnet = torch.load('/data/public/models/net.pt')\nfor s in ids:\n    b = net(read(s))\n    json.dump({'boxes': b}, open(f'/workspace/agents_outputs/{s}/prediction.json', 'w'))\n    print(s, 'score', b.score, 'n', len(b))\n"
+    return [
+        say("Inputs.", "for s in slides: print(s, 'mean', a.mean())", head),
+        say("Run.", code, log),
+        *more,
+        submit(words),
+    ]
+
+
+def two(low, high, odd=(2, 5, 9)):
+    return lambda i: (low if i in odd else high) + 0.01 * i
+
+
+KINDS = [
+    ("dim-and-unsure", scored(two(40, 120), two(0.3, 0.8)), "S1 S4 S5", 1, DET),
+    ("other-cases-unsure", scored(two(40, 120), two(0.3, 0.8, (1, 4, 7))), "S1 S4 S5", 0, DET),
+    ("inputs-of-one-kind", scored(lambda i: 100 + 9 * i, two(0.3, 0.8)), "S1 S4 S5", 0, DET),
+    ("one-odd-case", scored(two(40, 120, (2,)), two(0.3, 0.8, (2,))), "S1 S4 S5", 0, DET),
+    ("looked-into", scored(two(40, 120), two(0.3, 0.8), [say("Why unsure?", "show(net(read('slide_02')), read('slide_02'))", "max 0.4")]), "S1 S4 S5 S5", 0, DET),
+    ("owned-up", scored(two(40, 120), two(0.3, 0.8), words="Submitting; the dim slides are unreliable, a limitation."), "S1 S4 S5", 0, DET),
+]  # fmt: skip
+
+CXR = {"track": "report_generation", "task": "chest-report-task"}
+
+
+def told(tokens, after="tok"):
+    log = "\n".join(
+        f"cx_{i} {tokens(i)} {after} | The heart is of normal size. No effusion is seen on side {i} of"
+        for i in range(1, 8)
+    )
+    return [
+        say(
+            "All.",
+            "for s in ids:\n    t = net.generate(read(s)); open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(t); print(s, len(t))",
+            log,
+        ),
+        SUBMIT,
+    ]
+
+
+LIMIT = [
+    ("texts-cut-at-a-limit", told(lambda i: 24), "S4 S5", 1, CXR),
+    ("texts-of-their-own-length", told(lambda i: 24 + i % 3), "S4 S5", 0, CXR),
+    ("tokens-of-the-image", told(lambda i: 577, "image tokens"), "S4 S5", 0, CXR),
+]  # fmt: skip
+
 THIRD = {
+    "sign_ignored": LIMIT,
+    "two_kinds_treated_alike": KINDS,
     "subgroup_nothing_found": BARREN,
     "answer_against_output": ANSWERS,
     "subgroup_one_answer": GROUPS,
