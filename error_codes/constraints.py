@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..trajectories.any_case import AnyCase
 from .context import CodeContext
 from .registry import Finding, detector
 
@@ -15,16 +16,14 @@ MAX_BACK = 300
 """Lines above a line in which its function is looked for."""
 MAX_TRIES = 30
 """Places of one run that are followed to the outputs."""
-INFERENCE_ONLY = re.compile(
+INFERENCE_ONLY = AnyCase(
     r"inference[ -]only|no (?:model )?(?:training|fine-?tuning)|(?:do not|don't|must not|without|forbidden:?) (?:any )?(?:train|fine-?tun)"
     r"|training (?:is|and fine-tuning are) (?:not allowed|forbidden|prohibited)|(?:nothing|no \w{1,20}) (?:is|may be|must be|shall be) (?:\w+ or )?(?:re)?trained"
-    r"|no (?:gradient|weight|parameter)[ -]?(?:updates?|steps?|changes?|descent)|(?:weights?|parameters|models?|networks?) (?:\w+ ){0,3}?(?:stays?|remains?|are kept|is kept|must stay|kept) (?:as|frozen|fixed|unchanged|untouched)",
-    re.IGNORECASE,
+    r"|no (?:gradient|weight|parameter)[ -]?(?:updates?|steps?|changes?|descent)|(?:weights?|parameters|models?|networks?) (?:\w+ ){0,3}?(?:stays?|remains?|are kept|is kept|must stay|kept) (?:as|frozen|fixed|unchanged|untouched)"
 )
-_NO_ADAPTING = re.compile(
+_NO_ADAPTING = AnyCase(
     r"(?:as shipped|as (?:they are|released|delivered|provided)|unchanged|frozen|untouched|not be (?:changed|modified|edited|altered|touched|re-?estimated|re-?fitted))\b"
-    r"|(?:no|not|nothing|never|without|forbid\w*|neither|nor)\b[^.\n]{0,80}\b(?:adapt|re-?estimat|re-?fit|calibrat|self-train|pseudo-?label)",
-    re.IGNORECASE,
+    r"|(?:no|not|nothing|never|without|forbid\w*|neither|nor)\b[^.\n]{0,80}\b(?:adapt|re-?estimat|re-?fit|calibrat|self-train|pseudo-?label)"
 )
 """A brief that also rules out changes without gradients."""
 _EXAMPLES = re.compile(
@@ -494,7 +493,7 @@ def forbidden_look(ctx: CodeContext) -> Iterable[Finding]:
     places = {p.rstrip("/") for rule in _FORBIDDEN_PATH.findall(brief) for p in _PATH.findall(rule)}
     places |= {m["paths"].rstrip("/") for m in _BEFORE_OFF.finditer(brief)}
     places = {p for p in places if not p.startswith(("/data/public", "/workspace"))}
-    for turn in ctx.run.turns:
+    for turn in ctx.run.turns if places else ():
         if ctx.feature(turn.index).blocked or not turn.output.strip() or _SAW_NOTHING.search(turn.output[:4_000]):
             continue
         words = {n: v for n, v in _HELD.findall(turn.code[:MAX_CODE]) if re.fullmatch(r"[\w/-]{2,60}", v)}

@@ -20,6 +20,8 @@ from .serving import run_code, written_modules
 
 def names_weights(code: str, stem: str) -> bool:
     """Whether code names a weight file: `stem.ext`, or the stem alone in quotes or a path (an extension added later)."""
+    if stem not in code:
+        return False
     name = re.escape(stem)
     return re.search(rf"(?<![\w.-]){name}\.[a-z]\w{{1,11}}\b|['\"/]{name}['\"/]", code) is not None
 

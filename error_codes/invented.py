@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ..trajectories.any_case import AnyCase
 from .context import CodeContext
 from .registry import Finding, detector
 
@@ -148,9 +149,8 @@ TECHNICAL = frozenset(
 _WORDS = re.compile(r"[a-z]{5,}")
 _PROSE = re.compile(r"^[^=\[\]{}]{20,}$")
 _SPLIT = re.compile(r"(?<=[.;!?])\s+(?=\S)")
-_LIMIT_LINE = re.compile(
-    r"[<>]|^\s{0,8}[A-Z][A-Z0-9_]{2,40}\s?=|\b\w{0,30}(?:FWHM|SIGMA|RADIUS|MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|:\s?\d{1,4}\s?\]|clip\(|clamp\(|remove_small|resampl|\bzoom\(|spacing|pixdim|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}=",
-    re.IGNORECASE,
+_LIMIT_LINE = AnyCase(
+    r"[<>]|^\s{0,8}[A-Z][A-Z0-9_]{2,40}\s?=|\b\w{0,30}(?:FWHM|SIGMA|RADIUS|MIN|MAX|LIMIT|THR|CUT|TOP|KEEP|SIZE|DIAM|CAP|LEN|HI|LO)\w{0,30}\s?[=:]|\[:\s?\d|:\s?\d{1,4}\s?\]|clip\(|clamp\(|remove_small|resampl|\bzoom\(|spacing|pixdim|minimum\(|maximum\(|min_\w{1,30}=|max_\w{1,30}="
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,4})?(?![\w.])")
 
@@ -208,8 +208,9 @@ def limits_in(code: str) -> set[float]:
     """Numbers on lines of code that compare, cut or name a limit."""
     found: set[float] = set()
     for line in code[:MAX_TEXT].splitlines():
-        if _LIMIT_LINE.search(line[:1_000]) and "print(" not in line:
-            found |= {float(n) for n in _NUMBER.findall(line[:1_000])}
+        numbers = _NUMBER.findall(line[:1_000])
+        if numbers and "print(" not in line and _LIMIT_LINE.search(line[:1_000]):
+            found |= {float(n) for n in numbers}
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ..trajectories.any_case import AnyCase
 from .context import CodeContext
 from .registry import Finding, detector
 
@@ -69,10 +70,9 @@ def option_without_effect(ctx: CodeContext) -> Iterable[Finding]:
                 return
 
 
-_IGNORED = re.compile(
+_IGNORED = AnyCase(
     r"(?:unknown|unrecogni[sz]ed|unused|unexpected|unsupported|ignored|ignoring|no such) (?:\w+ ){0,2}?(?:options?|arguments?|keys?|kwargs?|keywords?|parameters?|flags?|settings?|fields?)\b[^\n]{0,160}"
-    r"|(?:options?|arguments?|keys?|kwargs?|keywords?|parameters?|flags?|settings?)\b[^\n]{0,80}?\b(?:(?:is|are|was|were|will be) (?:\w+ )?(?:ignored|unused|unknown)|has no effect|have no effect|not (?:recogni[sz]ed|supported|used|known))\b[^\n]{0,80}",
-    re.IGNORECASE,
+    r"|(?:options?|arguments?|keys?|kwargs?|keywords?|parameters?|flags?|settings?)\b[^\n]{0,80}?\b(?:(?:is|are|was|were|will be) (?:\w+ )?(?:ignored|unused|unknown)|has no effect|have no effect|not (?:recogni[sz]ed|supported|used|known))\b[^\n]{0,80}"
 )
 _OPTION_NAME = re.compile(r"(?<![\w.])(?:--)?([a-z][a-z0-9]{1,20}(?:[_-][a-z0-9]{1,20}){0,4})(?![\w(.])", re.IGNORECASE)
 
@@ -112,6 +112,8 @@ _REFUSED = re.compile(
     r"(?:(\w{1,60})\(\) )?got an unexpected keyword argument '(\w{2,40})'|unexpected keyword(?: argument)?:? '?(\w{2,40})'?|(?:no such option|unrecognized arguments?|unknown option|invalid option):? '?-{0,2}([A-Za-z][\w-]{1,39})",
     re.IGNORECASE,
 )
+_REFUSES = AnyCase(r"unexpected keyword|no such option|unrecognized argument|unknown option|invalid option")
+"""What every refusal says; most outputs hold none."""
 _CLASS_SHOWN = re.compile(r"^\s{0,8}class (\w{2,60})\(", re.MULTILINE)
 _SET_ON_MODEL = re.compile(
     r"^\s{0,24}(?:self\.)?(?:(?:net|model|unet|cnn|network|predictor|generator|denoiser|segmenter|detector|m)\d?|\w{1,20}_(?:net|model))\.([a-z]\w{2,40}) ?=(?!=)\s?[\w.\[\]'\"-]{1,60}\s{0,40}(?:#[^\n]{0,200})?$",
@@ -153,7 +155,8 @@ def option_kept_up(ctx: CodeContext) -> Iterable[Finding]:
     told = _plain("\n".join((ctx.run.plan.text or "", *(t.text for t in ctx.run.turns), *_notes(code))))
     refused: dict[str, int] = {}
     for turn in ctx.run.turns[:final]:
-        for match in _REFUSED.finditer(turn.output[-20_000:]):
+        output = turn.output[-20_000:]
+        for match in _REFUSED.finditer(output) if _REFUSES.search(output) else ():
             if not (match[1] and re.search(rf"\bdef {match[1]}\(", code)):
                 refused[(match[2] or match[3] or match[4]).replace("-", "_")] = turn.index
     bare = _without_prints(code)

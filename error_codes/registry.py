@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Literal, NamedTuple
 
@@ -104,6 +105,7 @@ def detector(
     return register
 
 
+@cache
 def detectors(taxonomy: Literal["paper", "harness"] = "paper") -> tuple[Detector, ...]:
     """All detectors of a taxonomy, in code order, then by name."""
     for module in MODULES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..trajectories.code_parts import split
 from ..trajectories.models import Run, Turn
@@ -28,9 +28,10 @@ def written_modules(run: Run, until: int) -> dict[str, str]:
 def run_code(turn: Turn, modules: Mapping[str, str]) -> str:
     """What a turn runs, with the modules that it names, and those that they name."""
     text = "\n".join(_without_prose(p.text) for a in turn.actions for p in split(a) if p.kind != "file")
-    waiting = dict(modules)
-    while used := [stem for stem in waiting if _named(stem, text)]:
-        text += "\n" + "\n".join(waiting.pop(stem) for stem in used)
+    waiting, added = dict(modules), text
+    while used := _named(waiting, added):
+        added = "\n".join(waiting.pop(stem) for stem in used)
+        text += "\n" + added
     return text
 
 
@@ -46,5 +47,11 @@ def _without_prose(code: str) -> str:
     return code
 
 
-def _named(name: str, text: str) -> bool:
-    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE) is not None
+def _named(names: Iterable[str], text: str) -> list[str]:
+    """The names that stand in the text, as words or as parts of words that "_" joins, in any case."""
+    lower = text.lower()
+    return [
+        name
+        for name in names
+        if name.lower() in lower and re.search(rf"(?<![a-z0-9]){re.escape(name.lower())}(?![a-z0-9])", lower)
+    ]

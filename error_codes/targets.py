@@ -217,6 +217,8 @@ def opposite_part(task: str, code: str) -> tuple[str, str] | None:
     task, code = task.lower(), code.lower()
     for pair in _OPPOSITES:
         for asked, other in (pair, pair[::-1]):
+            if asked not in task or other not in code:
+                continue
             if re.search(rf"(?<![a-z]){other}", task) or re.search(rf"(?<![a-z]){asked}", code):
                 continue
             for found in re.finditer(rf"(?<![a-z]){asked}\w{{0,6}}[ -](\w{{2,20}})(?: (\w{{4,20}}))?", task):

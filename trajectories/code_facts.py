@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from .any_case import AnyCase
 from .code_modules import Facts, Library, Module
 from .code_names import (
     ALL,
@@ -39,8 +40,8 @@ _WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf
 _MODEL_NAME = re.compile(
     r"(?:model|net|unet|clf|vlm|llm|pipe|pipeline|predictor|detector|segmenter|generator|classifier)\d?"
 )
-_CONCERN = re.compile(
-    r"missing|mismatch|complete|valid|bad\b|problem|error|ok\b|schema|expected|dup|count|rows|total|present", re.I
+_CONCERN = AnyCase(
+    r"missing|mismatch|complete|valid|bad\b|problem|error|ok\b|schema|expected|dup|count|rows|total|present"
 )
 
 _MODEL_LOADERS = {
@@ -191,7 +192,7 @@ class _Reader(Names):
     def constant(self, node: ast.AST, text: str) -> None:
         if _WEIGHTS.search(text) and "." in text and " " not in text:
             self.facts.weights.add(text.rsplit("/", 1)[-1])
-        if _CONCERN.search(text):
+        if "names_concern" not in self.facts.seen and _CONCERN.search(text):
             self.facts.note("names_concern", self.quote(node))
 
     def loop(self, target: ast.AST, iterable: ast.AST, body: Sequence[ast.AST], size: int) -> int:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from .any_case import AnyCase
 from .memo import once_a_run
 from .models import Action, Frozen, Observation, Run
 
@@ -225,10 +226,10 @@ _LINES: tuple[tuple[re.Pattern[str], str, Family | None, float], ...] = (
     (re.compile(r"(?:Error|ERROR): \S"), "error message", None, 0.4),
     (re.compile(r"(?:Error|Exception) (?:while|when|during|in|loading|running|processing|executing) "), "error message", None, 0.4),
 )  # fmt: skip
-_TRIGGER = re.compile(
+_TRIGGER = AnyCase(
     r"error|exception|not found|no such|denied|killed|fault|abort|fatal|traceback|cannot|can't|failed|no module|terminate"
     r"|exist|not been|timed out|matches of|no changes|been modified"
-    r"|no solution|not in gzip|does not look|central-dir|halted|e: |make|interrupt|expired|undefined|exit|cas service|free\(|curl|wget|wrong|npm|too_long|File \"", re.I)  # fmt: skip
+    r"|no solution|not in gzip|does not look|central-dir|halted|e: |make|interrupt|expired|undefined|exit|cas service|free\(|curl|wget|wrong|npm|too_long|File \"")  # fmt: skip
 
 
 @once_a_run
@@ -388,7 +389,7 @@ def _scan(text: str) -> Iterator[Finding]:
     last_chain_line = -10
     pending: Finding | None = None
     for number, raw in enumerate(text.splitlines()):
-        if not raw or (not opened and not _TRIGGER.search(raw, 0, _LINE_LIMIT)):
+        if not raw or (not opened and not _TRIGGER.search(raw[:_LINE_LIMIT])):
             continue
         line = raw[:_LINE_LIMIT]
         if line.startswith(("[", "E ", "|", " ", "+")):

@@ -154,6 +154,9 @@ class TurnFeatures(Frozen):
         return any(getattr(self, fact) is True for fact in facts)
 
 
+_FLAGS = tuple(name for name, info in TurnFeatures.model_fields.items() if info.annotation is bool)
+
+
 @once_a_run
 def features(run: Run) -> tuple[TurnFeatures, ...]:
     """Facts for every turn of a run, in order; empty for a run without turns. Pure: the same run gives the same facts."""
@@ -256,9 +259,7 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
     if _writes_image(turn):
         quotes.setdefault("writes_plan_image", _line_with(turn.code, _PLAN_IMAGE))
     message = not turn.actions
-    flags = {
-        name: name in quotes for name in TurnFeatures.model_fields if TurnFeatures.model_fields[name].annotation is bool
-    }
+    flags = {name: name in quotes for name in _FLAGS}
     flags.update(
         revises_plan="writes_plan" in quotes and revised,
         runs_script=bool(started) or imports_own,

@@ -10,6 +10,7 @@ from .code_modules import Library, Module
 from .code_names import OUTPUT_PATTERN
 from .code_parts import clip
 from .command_lines import CASE, PLAIN_CASE
+from .memo import once_a_run
 from .models import Run
 
 _BRIEF_FILE = re.compile(
@@ -59,6 +60,7 @@ def file_name(path: str) -> str:
     return f"{given.parent.name}.py" if given.name == "__init__.py" and given.parent.name else given.name
 
 
+@once_a_run
 def case_ids(run: Run) -> tuple[str, ...]:
     """Ids of the run's cases: as listed, else as delivered, else the largest family of ids in what the run printed."""
     if run.listed_cases:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ...trajectories.any_case import AnyCase
+
 MAX_SECTIONS = 40
 """Sections on candidates that are read in one text, and ten times as many lines of each: hostile plans stay cheap."""
 
@@ -34,10 +36,9 @@ _LABELLED = re.compile(
     r"\b(?:models?|method|network|checkpoint|backbone|detector|classifier|generator|denoiser|approach)\b[*_` ]*(?:\([^)\n]{0,40}\))?[*_` ]*[:=][*_` ]*([\w./-]{3,60})",
     re.IGNORECASE,
 )
-_HEADING = re.compile(
+_HEADING = AnyCase(
     r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey|\bconsidered\b"
-    r"|\b(?:possible|potential|available|existing|evaluated|tested) (?:models?|methods?|approaches|algorithms?)\b",
-    re.IGNORECASE,
+    r"|\b(?:possible|potential|available|existing|evaluated|tested) (?:models?|methods?|approaches|algorithms?)\b"
 )
 _SUBJECT = re.compile(r"\b(?:models?|methods?|approach|network|detector|classifier|algorithm)\b", re.IGNORECASE)
 _VERDICT = re.compile(
@@ -54,9 +55,8 @@ _OVER = re.compile(
 """A candidate that is set aside with a reason within a sentence."""
 _ITEM = re.compile(r"^\s{0,16}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
 _TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
-_REASON = re.compile(
-    r"because|since|chosen|choose|selected|rejected|dropped|discarded|not used|instead|better|worse|primary|fallback|cross-check|baseline|verdict|too (?:slow|large|big)|documented|accuracy|dice|ssim|robust|unavailable|available",
-    re.IGNORECASE,
+_REASON = AnyCase(
+    r"because|since|chosen|choose|selected|rejected|dropped|discarded|not used|instead|better|worse|primary|fallback|cross-check|baseline|verdict|too (?:slow|large|big)|documented|accuracy|dice|ssim|robust|unavailable|available"
 )
 
 
