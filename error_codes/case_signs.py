@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import comb
 from statistics import median
 
 from .case_tables import Row, columns, joined, outliers, rows_of
@@ -175,7 +176,7 @@ def _counts(table: Sequence[Row]) -> dict[str, float]:
 def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
     """Cases whose inputs lie far off the others gave outputs far off the others, and nothing was run again."""
     final = ctx.final_write
-    if final is None or not ctx.handed_over or ctx.run.track is None or owns_up(ctx):
+    if final is None or not ctx.handed_over or ctx.run.track not in MEASURED or owns_up(ctx):
         return
     inputs: dict[str, tuple[int, str, dict[str, float]]] = {}
     for turn, table in tables(ctx, range(1, final)).items():
@@ -187,9 +188,11 @@ def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
         return
     for turn, table in tables(ctx, late_tables(ctx)).items():
         for (name, _), column in columns(regular(table)).items():
-            odd = [case for case in outliers(column) if case in inputs]
+            apart = outliers(column)
+            odd = [case for case in apart if case in inputs]
             if (
                 not odd
+                or _by_chance(len(odd), len(apart), sum(case in inputs for case in column), len(column)) > CHANCE
                 or _SETTING.search(name)
                 or _few(column)
                 or any(same_quantity(column, inputs[c][2]) for c in odd)
@@ -202,6 +205,17 @@ def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
                 0.75,
             )
             return
+
+
+CHANCE = 0.2
+"""Probability from which odd outputs of odd inputs are no more than a coincidence."""
+
+
+def _by_chance(both: int, left: int, right: int, total: int) -> float:
+    """Probability that two random choices of `left` and `right` cases out of `total` share at least `both` (hypergeometric)."""
+    return sum(comb(right, k) * comb(total - right, left - k) for k in range(both, min(left, right) + 1)) / comb(
+        total, left
+    )
 
 
 def _few(column: Mapping[str, float]) -> bool:

@@ -35,6 +35,13 @@ SHARE = 0.1
 """Share of the answers from which contradictions are no slip of one odd sentence; at least two."""
 
 
+_NEAREST = re.compile(
+    r"SequenceMatcher|get_close_matches|\bfuzz\.\w|\bjellyfish\.|[Ll]evenshtein|\beditdistance\b|\bjaro_?winkler",
+    re.IGNORECASE,
+)
+_BY_SPELLING = "shares no word with the answer, which the code took for its likest spelling"
+
+
 class Answer(NamedTuple):
     """One parsed answer beside the words that it was parsed from."""
 
@@ -56,6 +63,8 @@ def answer_against_output(ctx: CodeContext) -> Iterable[Finding]:
     for turn, answers in ((ctx.final_write, delivered), *((t, _logged(ctx, t)) for t in ctx.after_write)):
         known = {a.text.lower() for a in answers if a.text} | _vocabulary(ctx)
         odd = [(a, why) for a in answers if (why := against(a, known, letters))]
+        if not odd and _NEAREST.search(ctx.pipeline_code[:400_000]):
+            odd = [(a, _BY_SPELLING) for a in answers if _nothing_shared(a)]
         if len(odd) >= max(2, SHARE * len(answers)):
             first, why = odd[0]
             looked = tuple(t for t in ctx.after_write if ctx.feature(t).has("reads_outputs", "checks_outputs"))
@@ -94,6 +103,13 @@ def mentions(text: str, raw: str) -> list[bool]:
         before = re.split(r"[.;:,!?\n]|\bbut\b|\bhowever\b", raw[max(0, match.start() - 120) : match.start()])[-1]
         found.append(not (_DENIES.search(before) or _DENIED.match(raw[match.end() : match.end() + 40])))
     return found
+
+
+def _nothing_shared(answer: Answer) -> bool:
+    """Whether an answer in words has no stem in common with what the model said, in either direction."""
+    text, raw = answer.text.lower(), answer.raw[:MAX_RAW].lower()
+    given, said = _stems(text), _stems(raw)
+    return bool(given and said) and not (given & said) and not any(stem[:4] in raw for stem in given)
 
 
 def _stems(text: str) -> set[str]:

@@ -45,6 +45,9 @@ ANSWERS = [
     ("shuffled-options", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    perm = rng.permutation(4)\n    raw ="), "ok"), DONE, SUBMIT], S, 0, answers(*FINE, ("A", "effusion", "Answer: C"), ("B", "pneumonia", "Answer: D"))),
     ("reasoning-then-answer", asked(), S, 0, answers(*FINE, ("C", "fracture", "Option A is not effusion as there is no effusion. Answer: C"), ("B", "pneumonia", "The answer is not A. The answer is B"))),
     ("one-slip", asked(), S, 0, answers(*FINE, *FINE, ("C", "fracture", "Pneumonia is present, fracture is ruled out."))),
+    ("nearest-spelling", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    best = difflib.get_close_matches(raw, options, 1, 0)\n    raw ="), "ok"), DONE, SUBMIT], S, 1, answers(*FINE, ("A", "ulceration", "I see bleeding here."), ("C", "ulceration", "I see bleeding here."))),
+    ("nearest-spelling-that-fits", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    best = difflib.get_close_matches(raw, options, 1, 0)\n    raw ="), "ok"), DONE, SUBMIT], S, 0, answers(*FINE, ("A", "bile-stained fluid", "I see bile stained fluids."), ("C", "ulceration", "I see an ulcer here."))),
+    ("synonyms-by-table", asked(), S, 0, answers(*FINE, ("A", "haemorrhage", "I see bleeding here."), ("C", "haemorrhage", "I see bleeding here."))),
     ("nor-lists", asked(), S, 1, answers(*FINE, ("C", "fracture", "Neither effusion nor fracture; the film has pneumonia."), ("A", "effusion", "Fracture of a rib and no pleural effusion."))),
     ("owned", asked(words="Submitting. Limitation: negated findings were parsed as answers in a few cases, these may be wrong."), S, 0, answers(*FINE, ("C", "fracture", "Pneumonia is present, fracture is ruled out."), ("A", "effusion", "I see pneumonia; effusion is absent."))),
 ]  # fmt: skip
@@ -202,6 +205,22 @@ def two(low, high, odd=(2, 5, 9)):
     return lambda i: (low if i in odd else high) + 0.01 * i
 
 
+def odd_scans(odd_in, odd_out, track="detection"):
+    head = "\n".join(f"slide_{i:02d} p99 {4000 if i in odd_in else 250 + i}" for i in range(1, 11))
+    log = "\n".join(
+        f"slide_{i:02d} score {0.1 if i in odd_out else 0.8 + i / 1000:.3f} n {4 + i % 3}" for i in range(1, 11)
+    )
+    code = "import json, torch\nnet = torch.load('/data/public/models/net.pt')\nfor s in ids:\n    b = net(read(s))\n    json.dump({'boxes': b}, open(f'/workspace/agents_outputs/{s}/prediction.json', 'w'))\n    print(s, 'score', b.score, 'n', len(b))\n"
+    return [say("Inputs.", "for s in slides: print(s, p99(s))", head), say("Run.", code, log), SUBMIT]
+
+
+CHANCES = [
+    ("the-odd-one-in-and-out", odd_scans({4}, {4}), "S1 S4 S5", 1, DET),
+    ("both-odd-ones", odd_scans({4, 8}, {4, 8}), "S1 S4 S5", 1, DET),
+    ("one-of-many-odd-outputs", odd_scans({4, 8}, {2, 5, 8}), "S1 S4 S5", 0, DET),
+    ("values-that-differ-by-class", odd_scans({4}, {4}), "S1 S4 S5", 0, DET | {"track": "report_generation"}),
+]  # fmt: skip
+
 KINDS = [
     ("dim-and-unsure", scored(two(40, 120), two(0.3, 0.8)), "S1 S4 S5", 1, DET),
     ("other-cases-unsure", scored(two(40, 120), two(0.3, 0.8, (1, 4, 7))), "S1 S4 S5", 0, DET),
@@ -229,6 +248,33 @@ def told(tokens, after="tok"):
     ]
 
 
+GLAND = "import nibabel as nib, torch, glob\nfrom scipy import ndimage as ndi\nnet = torch.load('/data/public/models/net.pt')\nfor p in sorted(glob.glob('/data/public/*/t1.nii.gz')):\n    m = net(load(p))\n    cc, n = ndi.label(m)\n    m = {keep}\n    nib.save(mask(m), f'/workspace/agents_outputs/{{case(p)}}/organ.nii.gz')\n    print(case(p), int(m.sum()))\n"
+PAIRED = {
+    "track": "segmentation",
+    "task": "gland-seg-task",
+    "extra": "OUTPUT. organ.nii.gz (both parotid glands) for every case.",
+}
+ONE_GLAND = {
+    "track": "segmentation",
+    "task": "gland-seg-task",
+    "extra": "OUTPUT. organ.nii.gz (the thyroid gland) and lesion.nii.gz, both masks in uint8, for every case.",
+}
+
+
+def glands(keep, words="Submitting."):
+    log = "\n".join(f"case_{i} {600 + 9 * i}" for i in range(1, 9))
+    return [say("All.", GLAND.format(keep=keep), log), COUNT, submit(words)]
+
+
+PAIRS = [
+    ("largest-of-two", glands("cc == 1 + np.argmax(np.bincount(cc.ravel())[1:])"), "S4 S5 S5", 1, PAIRED),
+    ("largest-by-area", glands("cc == max(regionprops(cc), key=lambda r: r.area).label"), "S4 S5 S5", 1, PAIRED),
+    ("two-largest", glands("np.isin(cc, 1 + np.argsort(np.bincount(cc.ravel())[1:])[-2:])"), "S4 S5 S5", 0, PAIRED),
+    ("largest-of-each-side", glands("sum(cc == 1 + np.argmax(np.bincount(cc[side].ravel())[1:]) for side in sides)"), "S4 S5 S5", 0, PAIRED),
+    ("single-organ", glands("cc == 1 + np.argmax(np.bincount(cc.ravel())[1:])"), "S4 S5 S5", 0, ONE_GLAND),
+    ("owned", glands("cc == 1 + np.argmax(np.bincount(cc.ravel())[1:])", "Submitting. Limitation: only the larger gland is kept."), "S4 S5 S5", 0, PAIRED),
+]  # fmt: skip
+
 LIMIT = [
     ("texts-cut-at-a-limit", told(lambda i: 24), "S4 S5", 1, CXR),
     ("texts-of-their-own-length", told(lambda i: 24 + i % 3), "S4 S5", 0, CXR),
@@ -237,6 +283,8 @@ LIMIT = [
 
 THIRD = {
     "sign_ignored": LIMIT,
+    "half_left_out": PAIRS,
+    "odd_cases_treated_alike": CHANCES,
     "two_kinds_treated_alike": KINDS,
     "subgroup_nothing_found": BARREN,
     "answer_against_output": ANSWERS,
