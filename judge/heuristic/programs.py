@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from ...trajectories.code_parts import Part, parse, script_runs, split
 from ...trajectories.features import TurnFeatures
 from ...trajectories.models import Action, Run, Turn
 from ...trajectories.world import file_name
-from .shown import Shown
+from .shown import Shown, Source, read_source
 
 MAX_TEXT = 200_000
 """Characters of a turn's code, and of its output, that the rules read."""
@@ -61,11 +62,13 @@ class Step:
     """Python texts that ran: cells, inline programs and started scripts."""
     library: tuple[str, ...] = ()
     """Modules of the run's own that they import."""
+    read: Callable[[str], Source | None] = field(default=read_source, repr=False, compare=False)
+    """Parses them; the steps of a run share what was parsed."""
 
     @cached_property
     def looks(self) -> Shown:
         """What the printed values are, followed through names and the run's own functions."""
-        return Shown(self.programs, self.library)
+        return Shown(self.programs, self.library, self.read)
 
     @cached_property
     def shown(self) -> str:
@@ -76,7 +79,10 @@ class Step:
 def steps(run: Run, facts: tuple[TurnFeatures, ...], failed: frozenset[tuple[int, int]]) -> tuple[Step, ...]:
     """One step a turn. `failed` names actions (turn, position) that failed although they came back as passed."""
     files: dict[str, str] = {}
-    return tuple(_step(turn, fact, files, failed) for turn, fact in zip(run.turns, facts, strict=True))
+    read = cache(read_source)  # lives as long as the steps do
+    return tuple(
+        replace(_step(turn, fact, files, failed), read=read) for turn, fact in zip(run.turns, facts, strict=True)
+    )
 
 
 def shown(code: str) -> str:
@@ -139,8 +145,10 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
         helped = helped or bool(_HELP.search(shell))
         scripts, modules = _used(ran, parts, files)
         callers = "\n".join((ran, *scripts))
+        called = _words(callers) if modules else frozenset()
         kept = [
-            _reached(text, "\n".join((callers, *(other for other in modules if other is not text)))) for text in modules
+            _reached(text, called.union(*(_pieces(other).words for other in modules if other is not text)))
+            for text in modules
         ]
         used = _COMMENT.sub("", "\n".join((*scripts, *kept)))
         attempted += [ran, used]
@@ -262,34 +270,53 @@ def _imported(text: str) -> set[str]:
     }
 
 
-def _reached(text: str, code: str) -> str:
-    """A module without the functions that neither the code that imports it nor a kept part of it names."""
+def _reached(text: str, called: frozenset[str]) -> str:
+    """A module without the functions that neither the code that imports it (by its words) nor a kept part of it names."""
     pieces = _pieces(text)
-    if pieces is None:
+    if pieces.statements is None:
         return text
-    kept, waiting = list(pieces[0]), dict(pieces[1])
-    named = set(_WORD.findall(code)) | {word for source in kept for word in _WORD.findall(source)}
+    kept, waiting = list(pieces.statements), dict(pieces.functions)
+    named = called.union(*(piece.words for piece in kept))
     while reached := [name for name in waiting if name in named]:
         for name in reached:
             kept.append(waiting.pop(name))
-            named.update(_WORD.findall(kept[-1]))
-    return "\n".join(kept)
+            named |= kept[-1].words
+    return "\n".join(piece.source for piece in kept)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text))
+
+
+class _Piece(NamedTuple):
+    """One statement of a module, and the words in it."""
+
+    source: str
+    words: frozenset[str]
+
+
+class _Pieces(NamedTuple):
+    """A module's words, its statements (None when it does not parse), and its functions by name."""
+
+    words: frozenset[str]
+    statements: tuple[_Piece, ...] | None
+    functions: tuple[tuple[str, _Piece], ...]
 
 
 @lru_cache(maxsize=32)
-def _pieces(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]] | None:
-    """A module's statements, and its functions by name; None when it does not parse. Kept: many turns import the same."""
+def _pieces(text: str) -> _Pieces:
+    """Kept: many turns import the same module."""
     tree = parse(text)
     if tree is None:
-        return None
+        return _Pieces(_words(text), None, ())
     lines = text.split("\n")
-    statements: list[str] = []
-    functions: list[tuple[str, str]] = []
+    statements: list[_Piece] = []
+    functions: list[tuple[str, _Piece]] = []
     for node in tree.body:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         source = "\n".join(lines[first - 1 : node.end_lineno])
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            functions.append((node.name, source))
+            functions.append((node.name, _Piece(source, _words(source))))
         else:
-            statements.append(source)
-    return tuple(statements), tuple(functions)
+            statements.append(_Piece(source, _words(source)))
+    return _Pieces(_words(text), tuple(statements), tuple(functions))

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ...trajectories.code_parts import parse
 
@@ -80,10 +81,25 @@ class _Scope:
     calls: list[ast.Call] = field(default_factory=list)
 
 
+class Source(NamedTuple):
+    """A parsed program, with the functions that are defined anywhere in it."""
+
+    tree: ast.Module
+    functions: tuple[Function, ...]
+
+
+def read_source(text: str) -> Source | None:
+    """The parsed text, None when it is no Python."""
+    tree = parse(text)
+    return None if tree is None else Source(tree, tuple(_functions(tree)))
+
+
 class Shown:
     """Kinds of everything that a program prints or asserts."""
 
-    def __init__(self, programs: Iterable[str], library: Iterable[str]) -> None:
+    def __init__(
+        self, programs: Iterable[str], library: Iterable[str], read: Callable[[str], Source | None] = read_source
+    ) -> None:
         self.functions: dict[str, Function] = {}
         self.budget = MAX_STEPS
         self._known: dict[tuple[str, int, frozenset[tuple[str, Kinds]]], Kinds] = {}
@@ -94,17 +110,19 @@ class Shown:
         self._texts: list[str] = []
         self._found: Kinds | None = None
         self._scopes: dict[int, _Scope] = {}
-        trees = [tree for text in programs if (tree := parse(text)) is not None]
-        shared = [tree for text in library if (tree := parse(text)) is not None]
-        for tree in (*shared, *trees):
-            self.functions.update((n.name, n) for n in _functions(tree))
+        self._heads: dict[str, Kinds] = {}
+        """What the heads of calls measure."""
+        trees = [source for text in programs if (source := read(text)) is not None]
+        shared = [source for text in library if (source := read(text)) is not None]
+        for source in (*shared, *trees):
+            self.functions.update((n.name, n) for n in source.functions)
         self.globals = _Scope()
-        for tree in shared:
-            _read(tree.body, self.globals, ())
+        for source in shared:
+            _read(source.tree.body, self.globals, ())
         self.globals.prints.clear()
         self.globals.calls.clear()
-        for tree in trees:
-            _read(tree.body, self.globals, ())
+        for source in trees:
+            _read(source.tree.body, self.globals, ())
 
     def kinds(self) -> Kinds:
         """Kinds of what the program prints, in its own lines and in the functions that it calls."""
@@ -320,7 +338,9 @@ class Shown:
         return self._returned[id(function)]
 
     def _measured(self, head: str) -> Kinds:
-        return frozenset(kind for kind, pattern in MEASURES.items() if pattern.search(head))
+        if head not in self._heads:
+            self._heads[head] = frozenset(kind for kind, pattern in MEASURES.items() if pattern.search(head))
+        return self._heads[head]
 
     def _keep(self, node: ast.AST) -> None:
         if len(self._texts) < 400:

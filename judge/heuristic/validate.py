@@ -96,8 +96,9 @@ def pilots(view: View) -> tuple[Pilot, ...]:
             found.append(Pilot(step, kinds_of(step)))
         if view.applies_model(step) or step.facts.forward_pass or view.delivers(step):
             for line in step.attempted.split("\n"):
-                if SAVES.search(line):
-                    saved.update(n for n in _SAVED.findall(line) if not _INPUT_FILE.match(n))
+                names = _SAVED.findall(line)
+                if names and SAVES.search(line):
+                    saved.update(n for n in names if not _INPUT_FILE.match(n))
     return tuple(found)
 
 
@@ -123,9 +124,11 @@ def _late(view: View) -> tuple[Pilot, ...]:
     return tuple(Pilot(s, kinds_of(s)) for s in between if view.applies_model(s) or s.facts.reads_outputs)
 
 
-def _grade(view: View, level: Callable[[frozenset[str]], float], wanted: str) -> Finding:
+def _grade(
+    view: View, level: Callable[[frozenset[str]], float], wanted: str, found: tuple[Pilot, ...] | None = None
+) -> Finding:
     """The level of the kinds that all pilots together looked at, with the pilots that contribute as evidence."""
-    found = pilots(view)
+    found = pilots(view) if found is None else found
     kinds = frozenset(kind for p in found for kind in p.kinds)
     value = level(kinds) if found else 0.0
     if value > 0:
@@ -214,7 +217,7 @@ def boxes(view: View) -> Finding:
             return met(
                 view, "Boxes of a pilot image were looked at with their coordinates.", quote, *_quotes(view, found)
             )
-    return _grade(view, lambda kinds: 0.5 if kinds else 0.0, "format and coordinates of the boxes")
+    return _grade(view, lambda kinds: 0.5 if kinds else 0.0, "format and coordinates of the boxes", found)
 
 
 def classes(view: View) -> Finding:
@@ -242,7 +245,7 @@ def enhanced(view: View) -> Finding:
             return 0.5
         return 0.2 if kinds else 0.0
 
-    return _grade(view, level, "shape, range and gain of the enhanced image")
+    return _grade(view, level, "shape, range and gain of the enhanced image", found)
 
 
 def _gain(pilot: Pilot) -> bool:
@@ -309,7 +312,7 @@ def small_subset(view: View) -> Finding:
             return 1.0
         return 0.5 if kinds else 0.0
 
-    return _grade(view, level, "format and plausibility of a part")
+    return _grade(view, level, "format and plausibility of a part", found)
 
 
 def answers(view: View) -> Finding:

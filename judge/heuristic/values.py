@@ -36,7 +36,7 @@ def output_kinds(text: str) -> frozenset[str]:
 def is_probabilities(line: str) -> bool:
     """A vector of shares that sum to one, or a list of names with such shares."""
     vectors = [re.split(r"[,\s]+", match.strip(" ,")) for match in _VECTOR.findall(line)]
-    if len(named := _NAMED.findall(line)) >= 2:
+    if (":" in line or "=" in line) and len(named := _NAMED.findall(line)) >= 2:
         vectors.append(named)
     return any(_sums_to_one(vector) for vector in vectors)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 
 from ...trajectories.failures import Failure, failures
 from ...trajectories.features import features
@@ -78,12 +79,27 @@ class Finding:
         return Finding(None, why, applies=False)
 
 
+def once_a_step(holds: Callable[[View, Step], bool]) -> Callable[[View, Step], bool]:
+    """Remember with the view what holds of a step: several rules ask the same of every turn."""
+
+    @wraps(holds)
+    def remembered(view: View, step: Step) -> bool:
+        key = (holds.__name__, step.turn)
+        if key not in view.known:
+            view.known[key] = holds(view, step)
+        return view.known[key]
+
+    return remembered
+
+
 @dataclass
 class View:
     """Facts of one run, read once and shared by all rules."""
 
     run: Run
     index: QuoteIndex = field(init=False)
+    known: dict[tuple[str, int], bool] = field(init=False, default_factory=dict, repr=False)
+    """What holds of steps, by the question and the turn."""
 
     def __post_init__(self) -> None:
         self.index = QuoteIndex(self.run)
@@ -130,6 +146,7 @@ class View:
         tried = any(s.facts.loads_model or s.facts.forward_pass or LOADS.search(s.attempted) for s in self.steps)
         return tried and not any(s.ok and self.delivers(s) and self._classical(s) for s in self.steps)
 
+    @once_a_step
     def _classical(self, step: Step) -> bool:
         code = step.code
         return (
@@ -138,6 +155,7 @@ class View:
             or (self.delivers(step) and bool(READS_INPUT.search(code)))
         )
 
+    @once_a_step
     def loads(self, step: Step) -> bool:
         """A succeeded step reads or fetches weights, or opens a model service."""
         return (
@@ -146,12 +164,13 @@ class View:
             and (step.facts.loads_model or step.facts.obtains_weights or bool(LOADS.search(step.code)))
         )
 
+    @once_a_step
     def applies_model(self, step: Step) -> bool:
         """A succeeded step applies the model (or the classical method, in a run without a learned one)."""
         if not step.ok or step.usage_only:
             return False
         if self.learned:
-            return bool(FORWARD.search(step.code)) or step.facts.forward_pass or self._applies_replacement(step)
+            return step.facts.forward_pass or bool(FORWARD.search(step.code)) or self._applies_replacement(step)
         return self._classical(step) or self.runs_tool(step) or bool(self.method_functions & _calls(step.own))
 
     def _applies_replacement(self, step: Step) -> bool:
@@ -168,6 +187,7 @@ class View:
             return frozenset(), frozenset()
         return self.method_functions, frozenset(CLASSICAL_CALL.findall(last.code))
 
+    @once_a_step
     def runs_tool(self, step: Step) -> bool:
         """A succeeded step starts a tool that came with the task on an input, with a deliverable as its output."""
         return step.ok and any(
@@ -190,6 +210,7 @@ class View:
                 called |= _calls(step.attempted)
         return frozenset(n for n in called & defined if not _AUXILIARY.search(n))
 
+    @once_a_step
     def delivers(self, step: Step) -> bool:
         """The step's executed code writes deliverables."""
         if step.usage_only:
@@ -199,6 +220,7 @@ class View:
         code = step.attempted
         return bool(DELIVERS.search(code) and SAVES.search(code)) and not step.facts.module_only
 
+    @once_a_step
     def broad(self, step: Step) -> bool:
         """The step runs over at least half of the cases."""
         share = step.facts.cases_share
@@ -209,11 +231,12 @@ class View:
             return named * 2 >= len(self.cases)
         return False
 
+    @once_a_step
     def is_batch(self, step: Step) -> bool:
         """An attempt to make the deliverables of (nearly) all cases."""
         if not step.facts.executed or not self.delivers(step):
             return False
-        reads_only = step.facts.checks_outputs and not (FORWARD.search(step.attempted) or step.facts.forward_pass)
+        reads_only = step.facts.checks_outputs and not (step.facts.forward_pass or FORWARD.search(step.attempted))
         return self.broad(step) and not reads_only
 
     @cached_property
