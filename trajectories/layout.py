@@ -12,7 +12,8 @@ from ..errors import InputError
 from .models import OutputFile, Outputs
 from .reading import is_file, whole_text
 
-CONVERSATION_NAMES = ("conversation.json", "messages.json")
+CONVERSATION_NAMES = ("conversation.json", "messages.json", "conversation.json.gz", "messages.json.gz")
+"""In the order in which they are taken where a folder holds several."""
 _OUTPUT_NAMES = ("agents_outputs", "agent_outputs")
 _PLAN_FOLDERS = ("outputs/plan", "plan", "workspace/plan", "outputs", "process/plan", "process", "workspace", "")
 _OUTPUT_FOLDERS = ("outputs", "", "workspace", "outputs/workspace", "process")
@@ -98,7 +99,7 @@ def run_folder(conversation: Path) -> Path:
 def run_id(conversation: Path) -> str:
     """The run folder's name; with its parents' names in front while it is only a number or "run_3"; the stem for odd names."""
     if conversation.name not in CONVERSATION_NAMES:
-        return whole_text(conversation.name.removesuffix(".json")) or "conversation"
+        return whole_text(conversation.name.removesuffix(".gz").removesuffix(".json")) or "conversation"
     folder = run_folder(conversation)
     parts = [folder.name]
     while parts[0].rstrip("0123456789").rstrip("_- .").lower() in _GENERIC and folder.parent.name:
@@ -108,8 +109,8 @@ def run_id(conversation: Path) -> str:
 
 
 def side_file(folder: Path, *names: str) -> Path | None:
-    """The first of these files found in the run folder or its process/ folder; links that leave it are not followed."""
-    for name in names:
+    """The first of these files, plain or in gzip, in the run folder or its process/ folder; links that leave it are not followed."""
+    for name in (form for plain in names for form in (plain, f"{plain}.gz")):
         for base in (folder / "process", folder):
             candidate = base / name
             if is_file(candidate) and inside(folder, candidate):

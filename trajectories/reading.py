@@ -6,8 +6,11 @@ because JSON has no such numbers and every later comparison with them would be s
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import math
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ MAX_DEPTH = 100
 MAX_COUNT = 2**53
 """Larger counts are nonsense and would overflow the integers of tables and databases."""
 
+GZIP = b"\x1f\x8b"
 _BOMS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
@@ -31,7 +35,7 @@ _BOMS = (
 
 
 def read_bytes(path: Path) -> bytes:
-    """The file's bytes; InputError when it is missing, not a file, unreadable or too large."""
+    """The file's bytes, unpacked where it is gzip; InputError when it is missing, not a file, unreadable or too large."""
     try:
         size = path.stat().st_size
         if not path.is_file():
@@ -40,13 +44,26 @@ def read_bytes(path: Path) -> bytes:
             raise InputError(
                 f"has {size:,} bytes, more than the {MAX_BYTES:,} that are read", "split or shorten it", path
             )
-        return path.read_bytes()
+        data = path.read_bytes()
+        return _unpacked(data, path) if data.startswith(GZIP) else data
     except FileNotFoundError:
         raise InputError("no such file", "check the path", path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", "check its permissions", path) from None
     except ValueError:  # A NUL in the name.
         raise InputError("is not a possible file name", "check the path", repr(str(path))) from None
+
+
+def _unpacked(data: bytes, path: Path) -> bytes:
+    """The content of a gzip file, read up to the limit so that a small file cannot fill the memory."""
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"is not a whole gzip file: {error}", "check that it was written completely", path) from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"unpacks to more than the {MAX_BYTES:,} bytes that are read", "split or shorten it", path)
+    return content
 
 
 def decode(data: bytes, path: Path) -> str:

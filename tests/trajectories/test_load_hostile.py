@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
+import shutil
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from ambjudge import score
 from ambjudge.errors import InputError
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading import MAX_BYTES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +38,7 @@ LOADS = {
     "integer of 5,000 digits": head("9" * 5000),
     "NaN": head("NaN"),
     "minus infinity": head("-Infinity"),
+    "gzip": gzip.compress(GOOD.encode()),
     "half surrogate in text": b'[{"role": "user", "content": "\\ud800"}, {"role": "assistant", "content": "a\\udfffb", "name": "\\ud801"}]',
     "half surrogate in a key": b'{"\\ud800": 1, "messages": [{"role": "assistant", "content": "a"}]}',
     "half surrogate in an identity": b'{"task": "\\ud800", "agent": "\\udc00", "messages": [{"role": "assistant", "content": "a"}]}',
@@ -59,6 +63,9 @@ REFUSED = {
     "white space": (b" \n\t ", "is empty"),
     "not JSON": (b"hello", "is not JSON"),
     "cut": (GOOD.encode()[:60], "is not JSON"),
+    "gzip cut": (gzip.compress(GOOD.encode())[:-12], "is not a whole gzip file"),
+    "gzip in name only": (b"\x1f\x8bhello", "is not a whole gzip file"),
+    "gzip that unpacks beyond the limit": (gzip.compress(b" " * 2**20) * (MAX_BYTES // 2**20 + 1), "unpacks to more than"),
     "two values": (b"[] []", "is not JSON"),
     "utf-16 without mark": (GOOD.encode("utf-16-le"), "UTF-16 without a byte-order mark"),
     "latin-1": (GOOD.encode("latin-1"), "is not UTF-8 text at byte"),
@@ -232,3 +239,15 @@ def test_any_side_files(tmp_path, value):
         (tmp_path / name).write_text(text)
     loads_or_says_why(tmp_path, GOOD.encode())
     loads_or_says_why(tmp_path, text.encode())
+
+
+def test_a_run_in_gzip_is_the_run_itself(tmp_path: Path) -> None:
+    """A folder whose files were packed one by one is found and read as before."""
+    source = RECORDED / "kidney-lite-02" / "process"
+    packed = tmp_path / "kidney-lite-02" / "process"
+    packed.mkdir(parents=True)
+    shutil.copytree(source.parent / "outputs", packed.parent / "outputs")
+    for file in source.iterdir():
+        (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+    ours, theirs = load_run(tmp_path / "kidney-lite-02"), load_run(RECORDED / "kidney-lite-02")
+    assert (ours.id, ours.turns, ours.warnings) == (theirs.id, theirs.turns, theirs.warnings)
