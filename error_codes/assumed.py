@@ -40,19 +40,17 @@ def invented_property(ctx: CodeContext) -> Iterable[Finding]:
     final = ctx.final_write
     if final is None or not ctx.handed_over:
         return
-    code = [
-        line
-        for line in without_comments(ctx.serving_code[:200_000]).splitlines()
-        if not _COMPARED.search(line[:1_000]) and re.search(r"=|\breturn\b", line[:1_000])
-    ]
+    code: list[str] | None = None
     looked_up = 0
     planned = ctx.run.plan.turn
     for turn in ctx.run.turns[:final]:
         plan = (ctx.run.plan.text or "") if turn.index == planned else ""
         for unit in (*units_of(turn.text), *units_of(prose_of_code(turn.code)), *units_of(plan)):
-            if not (_SUBJECT.search(unit) and _HAS.search(unit)) or _OWN.search(unit):
+            numbers = _FIGURE.findall(unit)
+            if not numbers or not (_SUBJECT.search(unit) and _HAS.search(unit)) or _OWN.search(unit):
                 continue
-            for number in _FIGURE.findall(unit):
+            code = _applied(ctx) if code is None else code
+            for number in numbers:
                 looked_up += 1
                 held = re.compile(rf"(?<![\d.]){re.escape(number)}(?!\d)")
                 if looked_up > MAX_CLAIMS or not any(held.search(line[:1_000]) for line in code):
@@ -63,3 +61,12 @@ def invented_property(ctx: CodeContext) -> Iterable[Finding]:
                     why = f"The outputs are corrected by a property of the device that nothing shown states ({number})."
                     yield Finding(tuple(sorted({turn.index, final})), why, 0.75)
                     return
+
+
+def _applied(ctx: CodeContext) -> list[str]:
+    """Lines of the code that made the outputs which compute with values rather than compare or print them."""
+    return [
+        line
+        for line in without_comments(ctx.serving_code[:200_000]).splitlines()
+        if not _COMPARED.search(line[:1_000]) and re.search(r"=|\breturn\b", line[:1_000])
+    ]

@@ -9,6 +9,7 @@ from .context import CodeContext, names_weights
 from .registry import Finding, detector
 
 WEIGHT = re.compile(r"([\w.-]{1,60})\.(?:pt|pth|onnx|ckpt|safetensors|h5)\b")
+_WEIGHT_END = re.compile(r"\.(?:pt|pth|onnx|ckpt|safetensors|h5)\b")
 MAX_TEXT = 200_000
 HEADING = re.compile(r"^\s{0,3}(?:#{1,4}\s|={2,}|-{3,}|\*\*)")
 CODE_LINE = re.compile(r"^\s{0,12}(?:def |return\b|import |from \w|self\.|class |>>>)")
@@ -160,7 +161,7 @@ def notes(output: str, code: str) -> list[str]:
     owned, found = False, []
     for raw in output[:MAX_TEXT].splitlines():
         line = raw[:600]
-        stems = WEIGHT.findall(line)
+        stems = WEIGHT.findall(line) if _WEIGHT_END.search(line) else ()
         if stems:
             owned = any(names_weights(code, stem) for stem in stems)
         elif HEADING.match(line) or CODE_LINE.match(line):

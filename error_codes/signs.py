@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
+from ..trajectories.any_case import AnyCase
 from .class_signs import balanced, classes, never_given, one_class
 from .context import CodeContext
 
@@ -44,15 +45,14 @@ _COUNT = re.compile(
 )
 _COUNT_BEFORE = re.compile(rf"(?<![\d.:])(\d{{1,9}})\s{{1,3}}({_THING})\b", re.IGNORECASE)
 _CASE = re.compile(r"\b([A-Za-z][A-Za-z_-]{0,20}?[_-]?0*(\d{1,8}))\b")
-_FALLBACK = re.compile(
+_FALLBACK = AnyCase(
     r"\b(fall-?backs?|defaulted|default answers?|un(?:mapped|parsed|matched|parseable)|placeholders?|parse (?:failures?|errors?)"
-    r"|no match(?:es)?|skipped|failed|errors?)\b\W{0,3}(?:count|answers?|used|n)?\s{0,3}[:=]?\s{0,3}(\d{1,6})\b(?!\s{0,2}[/%.])",
-    re.IGNORECASE,
+    r"|no match(?:es)?|skipped|failed|errors?)\b\W{0,3}(?:count|answers?|used|n)?\s{0,3}[:=]?\s{0,3}(\d{1,6})\b(?!\s{0,2}[/%.])"
 )
 _FALLBACK_LINE = re.compile(r"\b(?:fallback|placeholder|dummy|mock|stub|heuristic):\s{0,2}\w", re.IGNORECASE)
-_NAN = re.compile(
+_NAN = AnyCase(
     r"\b(?:mean|std|min|max|loss|score|dice|acc(?:uracy)?|auc|psnr|ssim|f1|metric|prob\w{0,10}|value)\s{0,4}[:=(]?\s{0,4}[-+]?(?:nan|inf)\b"
-    r"(?!\s{0,2}[=:]?\s{0,2}(?:0|False))", re.IGNORECASE)  # fmt: skip
+    r"(?!\s{0,2}[=:]?\s{0,2}(?:0|False))")  # fmt: skip
 _ONE_CLASS = re.compile(r"\{\s{0,2}['\"]?([\w .-]{1,40})['\"]?\s{0,2}:\s{0,2}(\d{1,7})\s{0,2}\}")
 _UNLOADED = re.compile(
     r"newly initialized|weights of .{1,200} were not initialized|missing_keys=\[['\"]|_IncompatibleKeys\(missing_keys=\[['\"]"
@@ -83,9 +83,8 @@ _TRAINS = re.compile(r"\.backward\(|\bTrainer\(|TrainingArguments|optim(?:izer)?
 _PER_ITEM = re.compile(
     r"\b(?:tokens?|words?|char\w{0,7}|voxels?|pixels?|boxes|cells)\b\W{0,3}(?:count)?\W{0,4}$", re.IGNORECASE
 )
-_REPEATS = re.compile(
-    r"\b(?:again|re-?run|re-?load\w{0,3}|re-?read|read back|repeat\w{0,4}|second|2nd|pass|twice|saved|stored|file|disk|memory|expected|reference|determin\w{1,8}|affine|header|spacing)\b",
-    re.IGNORECASE,
+_REPEATS = AnyCase(
+    r"\b(?:again|re-?run|re-?load\w{0,3}|re-?read|read back|repeat\w{0,4}|second|2nd|pass|twice|saved|stored|file|disk|memory|expected|reference|determin\w{1,8}|affine|header|spacing)\b"
 )
 """Rows that are meant to be equal: a second pass, what was read back, a header beside the input's."""
 _TOKENS = re.compile(
@@ -306,6 +305,8 @@ def _without_case(line: str) -> str:
 def _constant(turn: int, lines: list[str]) -> Iterator[Sign]:
     """A quantity that should vary from case to case and is printed with one and the same value throughout."""
     groups: dict[str, list[list[str]]] = defaultdict(list)
+    if len(lines) < 5:
+        return
     for line in map(_without_case, lines):
         skeleton = NUMBER.sub("#", line)
         if "#" in skeleton and len(skeleton) < 200:
@@ -342,10 +343,12 @@ def _at_limit(turn: int, lines: list[str]) -> Iterator[Sign]:
 def _linear(turn: int, lines: list[str]) -> Iterator[Sign]:
     """A running total that grows by exactly the same amount per item: every item counted the same."""
     groups: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    if len(lines) < 8:
+        return
     for line in lines:
-        skeleton = NUMBER.sub("#", line)
         numbers = NUMBER.findall(line)
-        if 2 <= len(numbers) <= 6 and len(skeleton) < 200 and not any("%" in n for n in numbers):
+        skeleton = NUMBER.sub("#", line) if 2 <= len(numbers) <= 6 else ""
+        if skeleton and len(skeleton) < 200 and not any("%" in n for n in numbers):
             groups[skeleton].append(tuple(map(float, numbers)))
     for skeleton, rows in groups.items():
         heads = skeleton.split("#")
@@ -385,7 +388,7 @@ def _twins(turn: int, lines: list[str]) -> Iterator[Sign]:
     """Two differently named rows of results that agree in every one of at least three fine numbers."""
     seen: dict[tuple[str, ...], str] = {}
     for line in lines:
-        if _REPEATS.search(line):
+        if line.count(".") < 3 or _REPEATS.search(line):
             continue
         numbers = tuple(n for n in NUMBER.findall(line) if len(n.partition(".")[2]) >= 3)
         if len(numbers) < 3 or len(set(numbers)) < 3:

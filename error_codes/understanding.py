@@ -36,17 +36,18 @@ _OWN_IMPORT = re.compile(
 _METHOD = re.compile(r"\bMETHOD\b\.?(?![^\n]{0,30}\b(?:[Cc]hoose|[Pp]ick|[Ss]elect|any)\b)[^\n]{0,600}")
 """The paragraph that fixes the method; one that leaves a choice prescribes nothing."""
 _ABSENT = (
-    re.compile(r"No matching distribution found for ([\w.-]{2,60})"),
-    re.compile(r"(?:Repository Not Found|RepositoryNotFoundError)[^\n]{0,200}?hub[^\s/]{0,30}/(?:api/models/|models/)?([\w.-]{1,60}/[\w.-]{1,80})", re.I),
-    re.compile(r"([\w.-]{1,60}/[\w.-]{1,80}) is not a (?:local folder and is not a )?valid model identifier"),
-    re.compile(r"Dataset '?([\w./-]{2,80})'? doesn't exist on the Hub"),
-    re.compile(r"Unknown model \(([\w.-]{2,80})\)"),
-    re.compile(r"Cannot find callable ([\w.-]{2,80}) in hubconf"),
-    re.compile(r"No pretrained weights exist for (?:model )?\(?([\w.-]{2,80})"),
-    re.compile(r"(?:[Mm]odel|[Aa]rchitecture|[Cc]heckpoint|[Bb]ackbone|[Ee]ntry) '?\"?([\w./-]{3,80})'?\"? (?:is )?(?:not found|unknown|not known|does not exist|not registered|not available)\b(?! in the cache)"),
-    re.compile(r"(?:[Uu]nknown|[Nn]o such|[Ii]nvalid) (?:model|architecture|backbone|checkpoint|variant)(?: name)?:? '?\"?([\w./-]{3,80})"),
-    re.compile(r"404[^\n]{0,80}(?:huggingface\.co|hub|api)[^\s/]{0,30}/(?:api/)?(?:models/|datasets/)?([\w.-]{1,60}/[\w.-]{1,80}?)(?:/(?:resolve|tree|raw)\b|[\s'\"?]|$)"),
+    (("no matching distribution",), re.compile(r"No matching distribution found for ([\w.-]{2,60})")),
+    (("repository",), re.compile(r"(?:Repository Not Found|RepositoryNotFoundError)[^\n]{0,200}?hub[^\s/]{0,30}/(?:api/models/|models/)?([\w.-]{1,60}/[\w.-]{1,80})", re.I)),
+    (("valid model identifier",), re.compile(r"([\w.-]{1,60}/[\w.-]{1,80}) is not a (?:local folder and is not a )?valid model identifier")),
+    (("on the hub",), re.compile(r"Dataset '?([\w./-]{2,80})'? doesn't exist on the Hub")),
+    (("unknown model",), re.compile(r"Unknown model \(([\w.-]{2,80})\)")),
+    (("cannot find callable",), re.compile(r"Cannot find callable ([\w.-]{2,80}) in hubconf")),
+    (("no pretrained weights",), re.compile(r"No pretrained weights exist for (?:model )?\(?([\w.-]{2,80})")),
+    (("not found", "unknown", "not known", "does not exist", "not registered", "not available"), re.compile(r"(?:[Mm]odel|[Aa]rchitecture|[Cc]heckpoint|[Bb]ackbone|[Ee]ntry) '?\"?([\w./-]{3,80})'?\"? (?:is )?(?:not found|unknown|not known|does not exist|not registered|not available)\b(?! in the cache)")),
+    (("unknown", "no such", "invalid"), re.compile(r"(?:[Uu]nknown|[Nn]o such|[Ii]nvalid) (?:model|architecture|backbone|checkpoint|variant)(?: name)?:? '?\"?([\w./-]{3,80})")),
+    (("404",), re.compile(r"404[^\n]{0,80}(?:huggingface\.co|hub|api)[^\s/]{0,30}/(?:api/)?(?:models/|datasets/)?([\w.-]{1,60}/[\w.-]{1,80}?)(?:/(?:resolve|tree|raw)\b|[\s'\"?]|$)")),
 )  # fmt: skip
+"""Words of which an output holds one, in lower case, when it says that something does not exist; and how it names that."""
 _REAL_PACKAGES = frozenset({
     "torch", "torchvision", "torchio", "timm", "transformers", "accelerate", "monai", "einops", "open-clip-torch", "open-clip", "safetensors",
     "huggingface-hub", "scikit-image", "scikit-learn", "opencv-python", "opencv-python-headless", "simpleitk", "itk", "nibabel", "pydicom",
@@ -218,8 +219,11 @@ def invented_name(ctx: CodeContext) -> Iterable[Finding]:
     for turn in ctx.run.turns:
         if not ctx.feature(turn.index).failed and turn.index not in ctx.failed_turns:
             continue
-        for line in turn.output[-20_000:].splitlines():
-            for pattern in _ABSENT:
+        output = turn.output[-20_000:]
+        lower = output.lower()
+        patterns = [pattern for words, pattern in _ABSENT if any(word in lower for word in words)]
+        for line in output.splitlines() if patterns else ():
+            for pattern in patterns:
                 for match in pattern.findall(line[:2_000]):
                     seen.setdefault(match.strip(".").lower(), []).append(turn.index)
     plan = (ctx.run.plan.text or "").lower()

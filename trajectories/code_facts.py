@@ -29,6 +29,7 @@ from .code_names import (
     mentions,
 )  # fmt: skip
 from .command_lines import Launch, cases_asked
+from .syntax_tree import COMPREHENSIONS, LOOPS, children, descendants
 
 COUNT_OPTION = re.compile(
     r"limit|first|subset|max[-_]?(?:case|sample|image|item|question)|num[-_]?(?:case|sample|image|item|question)|^-+[nk]$"
@@ -79,8 +80,8 @@ _STATISTICS = {
     "min", "max", "mean", "std", "unique", "bincount", "value_counts", "sum", "percentile", "Counter", "describe", "nunique",
     "histogram", "quantile", "isnan", "isfinite", "count_nonzero", "median", "head", "allclose", "array_equal", "crosstab", "corrcoef",
 }  # fmt: skip
-_CHECK_CALLS = {"cuda.is_available", "device_count", "import_module", "cpu_count", "find_spec", "get_device_name",
-                "python_version", "which", "mem_get_info", "get_device_properties"}  # fmt: skip
+_CHECK_CALLS = ("cuda.is_available", "device_count", "import_module", "cpu_count", "find_spec", "get_device_name",
+                "python_version", "which", "mem_get_info", "get_device_properties")  # fmt: skip
 _DOWNLOADS = {"hf_hub_download", "snapshot_download", "urlretrieve", "download_url_to_file", "download"}
 _MADE_UP = {"zeros", "randn", "rand", "ones", "randint"}
 _RANDOM = {*_MADE_UP, "normal", "default_rng", "uniform", "standard_normal", "poisson", "randint", "full"}
@@ -93,6 +94,11 @@ _BUILTINS = frozenset(dir(builtins))
 _RESTORERS = re.compile(
     r"denoise_\w+|gaussian_filter|median_filter|bm3d\w*|unsharp_mask|wiener|threshold_otsu|watershed|fastNlMeans\w*|slic$"
 )
+
+
+_SILENT = (ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+"""A name alone shows nothing, and a definition runs nothing."""
+_ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 
 
 def python_facts(module: Module, library: Library, outputs: re.Pattern[str], arguments: int | None = None) -> Facts:
@@ -132,16 +138,16 @@ class _Reader(Names):
             self.walk(statement, size)
 
     def walk(self, node: ast.AST, size: int) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if isinstance(node, _SILENT):
             return
-        if isinstance(node, ast.For | ast.AsyncFor):
+        if isinstance(node, LOOPS):
             self.walk(node.iter, size)
             inner = self.loop(node.target, node.iter, node.body, size)
             self.stands_for |= functions_looped(node)
             self.block(node.body, inner)
             self.leave(node.iter)
             self.block(node.orelse, size)
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+        elif isinstance(node, COMPREHENSIONS):
             inner = size
             for generator in node.generators:
                 self.walk(generator.iter, size)
@@ -152,9 +158,9 @@ class _Reader(Names):
                 self.walk(part, inner)
         elif isinstance(node, ast.While):
             self.walk(node.test, size)
-            rounds = [self.sizes.get(n.id) or 1 for n in ast.walk(node.test) if isinstance(n, ast.Name)]
+            rounds = [self.sizes.get(n.id) or 1 for n in descendants(node.test) if isinstance(n, ast.Name)]
             self.block([*node.body, *node.orelse], max(size, *rounds, 1))
-        elif isinstance(node, ast.With | ast.AsyncWith):
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
             quiet = any(last_name(item.context_expr) in _QUIET for item in node.items)
             for item in node.items:
                 self.walk(item.context_expr, size)
@@ -166,13 +172,13 @@ class _Reader(Names):
             self.no_grad += quiet
             self.block(node.body, size)
             self.no_grad -= quiet
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+        elif isinstance(node, _ASSIGNMENTS):
             self.assign(node, size)
         elif isinstance(node, ast.Call):
             self.call(node, size)
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self.walk(child, size)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self.imports(node, size)
         elif isinstance(node, ast.Assert):
             self.facts.note("asserts", self.quote(node))
@@ -186,7 +192,7 @@ class _Reader(Names):
         else:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 300:
                 self.constant(node, node.value)
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self.walk(child, size)
 
     def constant(self, node: ast.AST, text: str) -> None:
@@ -197,7 +203,7 @@ class _Reader(Names):
 
     def loop(self, target: ast.AST, iterable: ast.AST, body: Sequence[ast.AST], size: int) -> int:
         found = self.size_of(iterable)
-        names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+        names = {n.id for n in descendants(target) if isinstance(n, ast.Name)}
         if self.is_output(iterable):
             self.tainted |= names
         for name in names:
@@ -225,7 +231,9 @@ class _Reader(Names):
             return
         self.walk(node.value, size)
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        names = [
+            n.id for t in targets for n in descendants(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        ]
         value = node.value
         output, model, length = self.is_output(value), self.is_model(value), self.size_of(value)
         result = self.is_result(value)
@@ -344,7 +352,7 @@ class _Reader(Names):
             self.facts.note("training", self.quote(node))
         elif _RESTORERS.fullmatch(name):
             self.facts.note("classical_method", self.quote(node))
-        if any(dotted.endswith(known) for known in _CHECK_CALLS):
+        if dotted.endswith(_CHECK_CALLS):
             self.facts.note("checks_environment", self.quote(node))
         if name in _RANDOM and self.depth == 0 and base in ("np", "numpy", "torch", "rng", "random"):
             self.facts.note("made_up_input", self.quote(node))
@@ -524,7 +532,7 @@ class _Reader(Names):
                 return False
             if self.is_forward(node, name, first_name(node.func)):
                 return not mentions(node, _MADE_UP)
-        return any(map(self.is_result, ast.iter_child_nodes(node)))
+        return any(map(self.is_result, children(node)))
 
     def quote(self, node: ast.AST) -> str:
         line = getattr(node, "lineno", 0)
@@ -537,18 +545,20 @@ def _names_a_value(name: str) -> bool:
 
 
 def _is_main_guard(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
+    return isinstance(node, ast.If) and any(
+        isinstance(n, ast.Name) and n.id == "__name__" for n in descendants(node.test)
+    )
 
 
 def _formats_a_path(body: Sequence[ast.AST], names: set[str]) -> bool:
     """Whether a loop variable becomes part of a file name or case id (f"/data/patient_{i:04d}")."""
     for statement in body:
-        for node in ast.walk(statement):
+        for node in descendants(statement):
             if isinstance(node, ast.JoinedStr):
                 parts = "".join(str(v.value) for v in node.values if isinstance(v, ast.Constant))
                 for value in node.values:
                     if isinstance(value, ast.FormattedValue) and any(
-                        isinstance(n, ast.Name) and n.id in names for n in ast.walk(value.value)
+                        isinstance(n, ast.Name) and n.id in names for n in descendants(value.value)
                     ):
                         spec = value.format_spec
                         padded = isinstance(spec, ast.JoinedStr) and any(

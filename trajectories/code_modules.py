@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from .code_parts import parse
+from .syntax_tree import FUNCTIONS, descendants
 
 
 @dataclass
@@ -58,18 +59,15 @@ class Module:
         tree = parse(source)
         if tree is None:
             return None
-        try:
-            nodes = list(ast.walk(tree))
-        except RecursionError:
-            return None
-        found = {n.name: n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+        nodes = descendants(tree)
+        found = {n.name: n for n in nodes if isinstance(n, FUNCTIONS)}
         for node in nodes:
             if isinstance(node, ast.ClassDef):
                 made = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
                 found.update((node.name, function) for function in made)
         aliases = {}
         for node in nodes:
-            if isinstance(node, ast.Import | ast.ImportFrom):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
                 for alias in node.names:
                     origin = (getattr(node, "module", None) or alias.name).rsplit(".", 1)[-1]
                     aliases[(alias.asname or alias.name).split(".", 1)[0]] = origin

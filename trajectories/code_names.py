@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Mapping
 
+from .syntax_tree import COMPREHENSIONS, descendants
+
 ALL = 1_000_000
 """The size of a loop over everything that a folder or an index holds."""
 
@@ -76,7 +78,7 @@ class Names:
 
     def is_output(self, node: ast.AST) -> bool:
         """Whether the expression names, or was loaded from, the place of the outputs."""
-        for child in ast.walk(node):
+        for child in descendants(node):
             if isinstance(child, ast.Name) and child.id in self.tainted:
                 return True
             if isinstance(child, ast.Attribute) and child.attr in self.options:
@@ -104,7 +106,7 @@ class Names:
         """How many cases an iterable stands for: n, ALL, 1 for what is no set of cases, None when it cannot be read."""
         if node is None or depth > 8:
             return None
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             if not node.elts:
                 return None
             cases = [e for e in node.elts if isinstance(e, ast.Constant) and is_case(e.value)]
@@ -113,9 +115,9 @@ class Names:
             return self.sizes.get(node.id, 1)
         if isinstance(node, ast.Subscript):
             return self.size_of_slice(node, depth)
-        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
+        if isinstance(node, COMPREHENSIONS):
             return self.size_of(node.generators[0].iter, depth + 1)
-        if isinstance(node, ast.BoolOp | ast.IfExp):
+        if isinstance(node, (ast.BoolOp, ast.IfExp)):
             parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
             known = [s for s in (self.size_of(p, depth + 1) for p in parts) if s is not None]
             return self.arguments if self.is_argument(node) and self.arguments else max(known, default=None)
@@ -228,7 +230,7 @@ class Names:
             return self.arguments
         names = [
             n.attr if isinstance(n, ast.Attribute) else n.id
-            for n in ast.walk(node)
+            for n in descendants(node)
             if isinstance(n, ast.Attribute | ast.Name)
         ]
         return next((self.defaults[n] for n in names if self.defaults.get(n, 0) > 0), None)  # fmt: skip
@@ -238,20 +240,23 @@ class Names:
         return any(
             (isinstance(n, ast.Attribute) and (n.attr in ("argv", "environ") or (isinstance(n.value, ast.Name) and n.value.id in self.namespaces)))
             or (isinstance(n, ast.Name) and (n.id in ("argv", "getenv") or n.id in self.given))
-            for n in ast.walk(node)
+            for n in descendants(node)
         )  # fmt: skip
 
     def texts(self, node: ast.AST) -> list[str]:
         """String constants in an expression, and those that its names hold."""
-        found = [n.value[:300] for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        return [*found, *(self.files[n.id] for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.files)]
+        found = [n.value[:300] for n in descendants(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        return [
+            *found,
+            *(self.files[n.id] for n in descendants(node) if isinstance(n, ast.Name) and n.id in self.files),
+        ]
 
 
 def mentions(node: ast.AST, names: set[str]) -> bool:
     return any(
         (isinstance(n, ast.Attribute) and n.attr in names)
         or (isinstance(n, ast.Name) and n.id in names and n.id != "sum")  # sum(p.numel() ...) counts parameters
-        for n in ast.walk(node)
+        for n in descendants(node)
     )
 
 
@@ -268,7 +273,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def first_name(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 

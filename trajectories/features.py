@@ -21,6 +21,7 @@ from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, prog
 from .memo import once_a_run
 from .models import STAGES, Action, Frozen, Run, Stage, Turn
 from .shell_facts import shell_facts
+from .syntax_tree import descendants
 from .world import World, file_name, world_of
 
 Scope = Literal["none", "one", "few", "all", "unknown"]
@@ -406,7 +407,7 @@ def _python(part: Part, world: World, facts: Facts, quotes: dict[str, str], star
             found.scope, found.open_ended = (asked if found.scope else 0), False
             found.loaded = asked if found.loaded else 0
         facts.merge(found)
-        calls = [n for n in ast.walk(module.tree) if isinstance(n, ast.Call)]
+        calls = [n for n in descendants(module.tree) if isinstance(n, ast.Call)]
         commands = "\n".join([_command(n) for n in calls if _starts_process(n)] + [_own_file(n) for n in calls])
         if commands.strip():
             _shell(commands, world, facts, quotes, started)
@@ -433,7 +434,7 @@ def _starts_process(node: ast.Call) -> bool:
 def _command(node: ast.Call) -> str:
     """The command line of subprocess.run([...]) and its like; sys.executable reads as python."""
     words = []
-    for part in ast.walk(node.args[0]) if node.args else ():
+    for part in descendants(node.args[0]) if node.args else ():
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             words.append(part.value)
         elif isinstance(part, ast.Attribute) and part.attr == "executable":
@@ -460,7 +461,7 @@ def _own_file(node: ast.Call) -> str:
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
     if name not in ("exec", "execfile", "run_path", "run_module", "run_line_magic") or not node.args:
         return ""
-    words = [c.value for c in ast.walk(node) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+    words = [c.value for c in descendants(node) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
     if name == "run_module":
         return f"python {words[0]}.py" if words else ""
     return next((f"python {word}" for word in words if re.fullmatch(r"[\w./-]{1,200}\.py", word)), "")

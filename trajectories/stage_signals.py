@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
+from .any_case import AnyCase
 from .features import TurnFeatures
 from .models import STAGES, Run, Signal, Stage, Turn
 
@@ -27,7 +28,7 @@ _INTENT_WORDS: tuple[tuple[Stage, str], ...] = (
     ("S4", r"\b(?:batch|all (?:the )?\d+|all (?:cases|patients|images|questions|slices|tiles)|the rest|full (?:run|set|inference)|everything|re-?run)"),
     ("S5", r"\b(?:verify|verif\w+|(?:final|last) (?:check|look)|before submitting|submitting|completeness|schema|deliverables?|hand(?:ing)? over)"),
 )  # fmt: skip
-_INTENT = tuple((stage, re.compile(pattern, re.IGNORECASE)) for stage, pattern in _INTENT_WORDS)
+_INTENT = tuple((stage, AnyCase(pattern)) for stage, pattern in _INTENT_WORDS)
 _INTENT_CHARS = 260
 """The intention stands at the end of a message; what comes before mostly speaks of the last result."""
 

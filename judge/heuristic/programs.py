@@ -150,7 +150,7 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
             _reached(text, called.union(*(_pieces(other).words for other in modules if other is not text)))
             for text in modules
         ]
-        used = _COMMENT.sub("", "\n".join((*scripts, *kept)))
+        used = "\n".join((*map(_without_comments, scripts), *kept))
         attempted += [ran, used]
         good = _answered(action) or (_passed(action) and (turn.index, position) not in failed)
         if action.kind == "execute":
@@ -260,28 +260,36 @@ def _used(ran: str, parts: Iterable[Part], files: dict[str, str]) -> tuple[list[
     return scripts, list(modules.values())
 
 
-def _imported(text: str) -> set[str]:
-    """Every part of the module names that a text imports."""
-    return {
+@lru_cache(maxsize=32)
+def _imported(text: str) -> frozenset[str]:
+    """Every part of the module names that a text imports. Kept: many turns import the same modules."""
+    return frozenset(
         part
         for module, names in _IMPORT.findall(text)
         for name in (module or names).split(",")
         for part in name.strip().split(" ")[0].split(".")
-    }
+    )
 
 
 def _reached(text: str, called: frozenset[str]) -> str:
-    """A module without the functions that neither the code that imports it (by its words) nor a kept part of it names."""
+    """A module without its comments, and without the functions that neither the code that imports it (by its words) nor
+    a kept part of it names."""
     pieces = _pieces(text)
     if pieces.statements is None:
-        return text
+        return _without_comments(text)
     kept, waiting = list(pieces.statements), dict(pieces.functions)
     named = called.union(*(piece.words for piece in kept))
     while reached := [name for name in waiting if name in named]:
         for name in reached:
             kept.append(waiting.pop(name))
             named |= kept[-1].words
-    return "\n".join(piece.source for piece in kept)
+    return "\n".join(piece.code for piece in kept)
+
+
+@lru_cache(maxsize=32)
+def _without_comments(text: str) -> str:
+    """Kept: many turns run the same scripts."""
+    return _COMMENT.sub("", text) if "#" in text else text
 
 
 def _words(text: str) -> frozenset[str]:
@@ -289,9 +297,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 class _Piece(NamedTuple):
-    """One statement of a module, and the words in it."""
+    """One statement of a module without its comments, and the words in it, those of the comments among them."""
 
-    source: str
+    code: str
     words: frozenset[str]
 
 
@@ -316,7 +324,7 @@ def _pieces(text: str) -> _Pieces:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         source = "\n".join(lines[first - 1 : node.end_lineno])
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            functions.append((node.name, _Piece(source, _words(source))))
+            functions.append((node.name, _Piece(_without_comments(source), _words(source))))
         else:
-            statements.append(_Piece(source, _words(source)))
+            statements.append(_Piece(_without_comments(source), _words(source)))
     return _Pieces(_words(text), tuple(statements), tuple(functions))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ...trajectories.code_parts import parse
+from ...trajectories.syntax_tree import COMPREHENSIONS, FUNCTIONS, LOOPS, children, descendants
 
 Kinds = frozenset[str]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -179,7 +180,7 @@ class Shown:
 
     def _of(self, node: ast.AST | None, scope: _Scope, depth: int, seen: frozenset[str]) -> Kinds:
         self.budget -= 1
-        if node is None or isinstance(node, ast.Constant | ast.Lambda):
+        if node is None or isinstance(node, (ast.Constant, ast.Lambda)):
             return NONE
         if depth > MAX_DEPTH or self.budget < 0:
             self._cut += 1
@@ -199,15 +200,15 @@ class Shown:
                 inside |= {"parsed"}
             chosen = "raw" in self._of(node.slice, scope, depth, seen)
             return inside | ({"parsed"} if chosen else NONE)
-        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+        if isinstance(node, COMPREHENSIONS):
             return self._of_comprehension(node, scope, depth, seen)
         if isinstance(node, ast.IfExp):
             test = self._of(node.test, scope, depth, seen)
             found = self._of(node.body, scope, depth, seen) | self._of(node.orelse, scope, depth, seen)
             return found | ({"parsed"} if "raw" in test else NONE)
         found = NONE
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr | ast.comprehension | ast.keyword):
+        for child in children(node):
+            if isinstance(child, (ast.expr, ast.comprehension, ast.keyword)):
                 found |= self._of(child, scope, depth, seen)
         return found
 
@@ -333,7 +334,7 @@ class Shown:
 
     def _returns(self, function: Function) -> list[ast.expr]:
         if id(function) not in self._returned:
-            nodes = (n for n in ast.walk(function) if isinstance(n, ast.Return | ast.Yield))
+            nodes = (n for n in descendants(function) if isinstance(n, (ast.Return, ast.Yield)))
             self._returned[id(function)] = [n.value for n in nodes if n.value is not None][:20]
         return self._returned[id(function)]
 
@@ -349,10 +350,7 @@ class Shown:
 
 
 def _functions(tree: ast.Module) -> list[Function]:
-    try:
-        return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    except RecursionError:
-        return []
+    return [n for n in descendants(tree) if isinstance(n, FUNCTIONS)]
 
 
 def _last(node: ast.AST) -> str:
@@ -376,10 +374,14 @@ def _library(node: ast.AST) -> bool:
     )
 
 
+_SKIPPED = (ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+"""What holds no assignment, print or call of the program itself."""
+
+
 def _read(body: Iterable[ast.AST], scope: _Scope, tests: tuple[ast.expr, ...]) -> None:
     """Assignments, prints and calls of statements, without those of the functions that they define."""
     for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if isinstance(node, _SKIPPED):
             continue
         if isinstance(node, ast.If):
             if not _main(node.test):
@@ -390,10 +392,10 @@ def _read(body: Iterable[ast.AST], scope: _Scope, tests: tuple[ast.expr, ...]) -
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 _give(target, node.value, scope, tests)
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
             if node.value is not None:
                 _give(node.target, node.value, scope, tests)
-        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        elif isinstance(node, (*LOOPS, ast.comprehension)):
             _give(node.target, node.iter, scope, ())
         elif isinstance(node, ast.Assert):
             scope.prints.append(node.test)
@@ -405,7 +407,7 @@ def _read(body: Iterable[ast.AST], scope: _Scope, tests: tuple[ast.expr, ...]) -
             elif name in _BUILDS and isinstance(node.func, ast.Attribute) and (root := _root(node.func.value)):
                 for value in (*node.args, *(k.value for k in node.keywords)):
                     scope.names.setdefault(root, []).append(value)
-        _read(ast.iter_child_nodes(node), scope, tests)
+        _read(children(node), scope, tests)
 
 
 def _give(target: ast.AST, value: ast.expr, scope: _Scope, tests: tuple[ast.expr, ...]) -> None:
@@ -429,7 +431,7 @@ def _give(target: ast.AST, value: ast.expr, scope: _Scope, tests: tuple[ast.expr
 
 def _root(node: ast.AST) -> str:
     """The name whose object an expression changes: `d` of d["a"], of d.rows and of d.setdefault(k, [])."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
