@@ -37,6 +37,8 @@ class OutputFacts(Frozen):
     answers: tuple[dict[str, object], ...] = ()
     """vqa: the answer files as read, one mapping each (`question_id`, `predicted_label`, ...), for answer-level codes."""
     facts: tuple[OutputFact, ...] = ()
+    measures: dict[str, dict[str, float]] = {}
+    """Case -> quantity -> number, measured in the delivered files: a table of the outputs whether or not the run printed one."""
 
     def of(self, *kinds: str) -> tuple[OutputFact, ...]:
         return tuple(fact for fact in self.facts if fact.kind in kinds)
@@ -93,6 +95,8 @@ class Check(Protocol):
     def facts(self) -> Sequence[_Fact]: ...
     @property
     def task(self) -> float | None: ...
+    @property
+    def measures(self) -> Mapping[str, Mapping[str, float]]: ...
 
 
 def output_facts(check: Check, answers: Sequence[Mapping[str, Any]] = ()) -> OutputFacts:
@@ -102,5 +106,6 @@ def output_facts(check: Check, answers: Sequence[Mapping[str, Any]] = ()) -> Out
         source=stage.source, expected_cases=stage.expected_cases, completion=stage.completion,
         format_valid=stage.format_valid, placeholder_rate=stage.placeholder_rate,
         model_call_found=stage.model_call_found, task_score=check.task, answers=tuple(dict(a) for a in answers),
+        measures={case: dict(values) for case, values in check.measures.items()},
         facts=tuple(OutputFact(kind=f.kind, text=f.text, case=f.case, fatal=f.fatal) for f in check.facts),
     )  # fmt: skip

@@ -75,6 +75,7 @@ class _Found:
     expected: Expected = field(default_factory=Expected)
     cases: tuple[CaseCheck, ...] = ()
     facts: tuple[Fact, ...] = ()
+    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None = None) -> OutputCheck:
@@ -109,14 +110,16 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
     if expected.source is None:
         # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.
         delivered = _delivered(run, track, root) or set(run.outputs.cases)
-        checked = _CHECKERS[track](Submission(run, root, tuple(sorted(delivered)), public))
+        submission = Submission(run, root, tuple(sorted(delivered)), public)
+        checked = _CHECKERS[track](submission)
         broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
         return _Found(
             source="files", output_valid=False if broken else None, submission_valid=False if broken and track != "vqa" else None,
             results=_results(run, track, checked.valid, checked), complete_cases=checked.delivered,
-            cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)),
+            cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)), measures=submission.measures,
         )  # fmt: skip
-    checked = _CHECKERS[track](Submission(run, root, expected.cases, public))
+    submission = Submission(run, root, expected.cases, public)
+    checked = _CHECKERS[track](submission)
     if expected.source in ("submit", "trace", "report"):
         checked = _soften_extras(checked)
     total = max(expected.count or 0, 1)
@@ -144,6 +147,7 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
         expected=expected,
         cases=checked.cases,
         facts=facts,
+        measures=submission.measures,
     )
 
 
@@ -329,6 +333,7 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
         track=track, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
         s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}), task=task, task_from=task_from,
         s4_caps=caps, stage_caps=stage_caps, cases=found.cases, run_facts=found.facts, warnings=warnings,
+        measures=found.measures,
     )  # fmt: skip
 
 

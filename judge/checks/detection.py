@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ...trajectories.reading import number
@@ -50,6 +51,7 @@ def check(submission: Submission) -> TrackCheck:
         boxes = value.get("boxes") if isinstance(value, dict) else None
         if not isinstance(boxes, list):
             return [Fact("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]
+        _measure(work, case, boxes)
         size = work.public.image_size(case) if work.public is not None else None
         if not boxes:
             return [Fact("empty", f"{NAME} has no boxes", case, NAME, fatal=False)]
@@ -91,6 +93,21 @@ def check(submission: Submission) -> TrackCheck:
         text = f"no box reaches beyond {max(corners):g}: fractions of the image, not pixels"
         return TrackCheck(found.cases, (*found.facts, Fact("demand", text, None, NAME, fatal=False)))
     return found
+
+
+def _measure(work: Submission, case: str, boxes: list[Any]) -> None:
+    """Number of boxes; in the middle, their score, width and height."""
+    values: dict[str, list[float]] = {}
+    for box in boxes:
+        x1, y1, x2, y2, score = (
+            number(box.get(key)) if isinstance(box, dict) else None for key in ("x1", "y1", "x2", "y2", "score")
+        )
+        if x1 is not None and y1 is not None and x2 is not None and y2 is not None:
+            values.setdefault("width", []).append(x2 - x1)
+            values.setdefault("height", []).append(y2 - y1)
+        if score is not None:
+            values.setdefault("score", []).append(score)
+    work.measure(case, boxes=len(boxes), **{name: median(found) for name, found in values.items()})
 
 
 def _box(box: Any, size: tuple[int, int] | None) -> list[tuple[FactKind, str]]:

@@ -108,6 +108,8 @@ class OutputCheck:
     stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
     cases: tuple[CaseCheck, ...] = ()
     run_facts: tuple[Fact, ...] = ()
+    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Case -> quantity -> number, of the delivered files (`Submission.measures`); empty without files."""
     warnings: tuple[str, ...] = ()
     """What the files contradict in the report, and what could not be decided."""
 

@@ -6,6 +6,7 @@ import gzip
 import math
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ _SLAB = 4 * 1024 * 1024
 _GZIP_RATIO = 1032
 """Deflate cannot shrink data further than this (zlib's documentation), so a larger claim is false or cut."""
 _MAX_VALUES = 64
+_MAX_COUNTED = 16
 _MAX_PIECED = 64 * 1024 * 1024
 _MIN_SET, _MAX_SET = 100, 400_000
 """Voxels of a volume up to which, and voxels set between which, pieces are told apart."""
@@ -49,6 +51,10 @@ class VolumeStats:
     high: float
     finite: bool
     nonzero: int
+    mean: float
+    """Of the finite values; 0.0 where there are none."""
+    counts: dict[float, int]
+    """Voxels per value other than 0, where a volume has no more than `_MAX_COUNTED` values; else empty."""
 
 
 def volume_head(path: Path, root: Path) -> VolumeHead:
@@ -75,7 +81,8 @@ def volume_stats(path: Path, root: Path, head: VolumeHead) -> VolumeStats:
     import numpy as np
 
     values: set[float] | None = set()
-    low, high, finite, nonzero = math.inf, -math.inf, True, 0
+    low, high, finite, nonzero, total, voxels = math.inf, -math.inf, True, 0, 0.0, 0
+    counts: Counter[float] = Counter()
     for slab in _slabs(path, head):
         with np.errstate(all="ignore"):
             real = slab.astype(np.float64) * head.slope + head.inter if (head.slope, head.inter) != (1, 0) else slab
@@ -86,11 +93,15 @@ def volume_stats(path: Path, root: Path, head: VolumeHead) -> VolumeStats:
             continue
         low, high = min(low, float(real.min())), max(high, float(real.max()))
         nonzero += int(np.count_nonzero(real))
+        total, voxels = total + float(real.sum(dtype=np.float64)), voxels + real.size
         if values is not None:
             values = _different(real, values)
+        if values is not None and len(values) <= _MAX_COUNTED:
+            counts.update({value: int(np.count_nonzero(real == value)) for value in values if value})
     return VolumeStats(
         values=None if values is None else tuple(sorted(values)),
-        low=low, high=high, finite=finite, nonzero=nonzero,
+        low=low, high=high, finite=finite, nonzero=nonzero, mean=total / voxels if voxels else 0.0,
+        counts=dict(counts) if values is not None and len(values) <= _MAX_COUNTED else {},
     )  # fmt: skip
 
 

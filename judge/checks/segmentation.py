@@ -53,6 +53,11 @@ def check(submission: Submission) -> TrackCheck:
         facts = [] if against is head else _geometry(head, against, origin, case, path.name)
         stats = volume_stats(path, work.root, head)
         held[case] = frozenset(stats.values or ())
+        stem = path.name.partition(".")[0]
+        if required == (_DSEG,):
+            work.measure(case, **{f"label_{label:g}": stats.counts.get(label, 0) for label in (labels or ()) if label})
+        else:
+            work.measure(case, **{f"{stem}_voxels": stats.nonzero})
         return facts + _values(stats, case, path, head, labels)
 
     pieces: dict[str, dict[str, float]] = {}

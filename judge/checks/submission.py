@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -26,6 +26,8 @@ class Submission:
     root: Path
     cases: tuple[str, ...]
     public: PublicInputs | None = None
+    measures: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Case -> quantity -> number, as the checkers measured them on the way: voxels per mask, levels of images, boxes."""
 
     @cached_property
     def by_case(self) -> dict[str | None, dict[str, OutputFile]]:
@@ -37,6 +39,10 @@ class Submission:
     def file(self, case: str | None, name: str) -> Path | None:
         found = self.by_case.get(case, {}).get(name)
         return None if found is None else found.path
+
+    def measure(self, case: str, **values: float) -> None:
+        """Keep what a file of a case holds, in numbers that can be compared across cases."""
+        self.measures.setdefault(case, {}).update((name, float(value)) for name, value in values.items())
 
     @cached_property
     def _strays(self) -> list[OutputFile]:

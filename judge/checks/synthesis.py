@@ -31,6 +31,8 @@ def check(submission: Submission) -> TrackCheck:
         if len(head.shape) != 3:
             facts.append(Fact("demand", f"{NAME} has {len(head.shape)} axes", case, NAME, fatal=False))
         stats = volume_stats(path, work.root, head)
+        if stats.finite:
+            work.measure(case, mean=stats.mean, min=stats.low, max=stats.high)
         if not stats.finite:
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif stats.low == stats.high:
