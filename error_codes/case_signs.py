@@ -23,7 +23,7 @@ _EMPTY_LIST = re.compile(
 MAY_BE_EMPTY = re.compile(
     r"\b(?:may|can|could|might) (?:be (?:left )?empty|have (?:no|none|zero)|hold (?:no|none)|contain (?:no|none|zero)|not (?:have|contain|show))"
     r"|\bis then empty\b|\bempty (?:list|masks?|boxes|files?) (?:is|are|means?|for|where|when|if|count)|\b(?:some|not (?:all|every)|several) [^.\n]{0,40}\b(?:no|none|without|contain|have|empty|healthy|normal)\b"
-    r"|\bif (?:any|present|there (?:is|are) (?:any|one))\b|\bwithout (?:a |any )?(?:lesion|tumou?r|nodule|finding|object|polyp)|\bzero or more\b|\b(?:no|0)(?: \w+)? (?:to|or) (?:many|more|several)\b|\"boxes\": ?\[\]",
+    r"|\ball[- ]?zeros? (?:where|if|when|for)\b|\b(?:where|if|when) there (?:is|are) none\b|\bif (?:any|present|there (?:is|are) (?:any|one))\b|\bwithout (?:a |any )?(?:lesion|tumou?r|nodule|finding|object|polyp)|\bzero or more\b|\b(?:no|0)(?: \w+)? (?:to|or) (?:many|more|several)\b|\"boxes\": ?\[\]",
     re.IGNORECASE,
 )
 _SETTING = re.compile(
@@ -40,18 +40,25 @@ def looked_into(ctx: CodeContext, cases: Sequence[str], since: int) -> bool:
     """Whether an execution went into these cases: one after turn `since` names a case in its code, or runs the model again
     without saving and shows it; or one before, announced by the agent's words on the case.
 
-    Words alone explain; only an execution tests. The last write does not count, as it would have run anyhow.
+    Words alone explain; only an execution tests. The last write does not count, as it would have run anyhow, and neither does
+    code that lists (nearly) all cases by name: it treats this one as the others.
     """
+    everyone = set(ctx.run.outputs.cases) or {row.case for row in rows_of(ctx.run, since)}
     for turn in ctx.run.turns[(ctx.model_turns or (since,))[0] - 1 :]:
         feature = ctx.feature(turn.index)
         if not feature.executed or feature.blocked or turn.index in (*ctx.failed_turns, ctx.final_write):
             continue
         again = feature.forward_pass and not feature.writes_outputs and not feature.dummy_forward
-        if turn.index > since and any(case in turn.code[:200_000] for case in cases):
+        code = turn.code[:200_000]
+        if turn.index > since and any(case in code for case in cases) and not _names_all(everyone, code):
             return True
         if again and _names_any(cases, turn.text if turn.index <= since else turn.output):
             return True
     return False
+
+
+def _names_all(everyone: set[str], code: str) -> bool:
+    return len(everyone) >= 5 and sum(case in code for case in everyone) >= 0.8 * len(everyone)
 
 
 def _names_any(cases: Sequence[str], words: str) -> bool:

@@ -31,7 +31,10 @@ _NO_CASE = re.compile(
     r"|top|percentile|stage|block|head|torch|numpy|python|float|int|uint|cuda|gpu|cpu|thr|threshold)[_-]?\d",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?(?![\w]|\.\d)")
+_NUMBER = re.compile(
+    r"(?<![\w.,\[(])\d{1,3}(?:,\d{3}){1,3}(?![\w,\])]|\.\d)|(?<![\w.])[-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?(?=(?:ml|cc|vox|px|HU|dB)\b|(?!\w|\.\d))"
+)
+"""A number, also with thousands set off by commas (not inside a list), or with a unit right behind it."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,30}")
 _HEAD_CELL = re.compile(r"[a-z][\w().%-]{0,30}")
 _FILE = re.compile(r"^/[\w./-]{1,80}")
@@ -45,11 +48,17 @@ class Row(NamedTuple):
     case: str
     values: Mapping[tuple[str, int], float]
     rest: str
+    file: str = ""
+    """The file of the case that the row is about ("/organ.nii.gz"), where it names one right after the case."""
 
 
-def rows(output: str) -> tuple[Row, ...]:
-    """All rows that begin with a case id, in order; a printed mapping of cases to numbers gives a row each."""
+def rows(output: str, cases: Sequence[str] = ()) -> tuple[Row, ...]:
+    """All rows that begin with a case id, in order; a printed mapping of cases to numbers gives a row each.
+
+    `cases` are ids that are known from the delivered folders: they need no number in them, and a logger's name may precede.
+    """
     found: list[Row] = []
+    known = _of_known(cases)
     head: list[str] = []
     for raw in output.splitlines()[-MAX_LINES:]:
         line = _LOGGED.sub("", raw[:2_000], count=1)
@@ -60,27 +69,57 @@ def rows(output: str) -> tuple[Row, ...]:
             ]
             continue
         match = _ROW.match(line)
-        if match and not _NO_CASE.match(match[1]):
-            rest = _FILE.sub("", line[match.end() :], count=1)
-            found.append(Row(match[1], _under(head, _numbers(rest)), rest))
-        elif line.strip():
+        if match is None or _NO_CASE.match(match[1]):
+            match = known.match(line) if known else None
+        if match:
+            file = _FILE.match(line[match.end() :])
+            rest = line[match.end() + (file.end() if file else 0) :]
+            found.append(Row(match[1], _under(head, _numbers(rest), rest), rest, file[0] if file else ""))
+        elif re.search(r"[^\W_]", line):
             head = _HEAD_CELL.findall(line.lower()) if not re.search(r"\d", line[:400]) and len(line) < 400 else []
     return tuple(found)
 
 
-def _under(head: Sequence[str], values: dict[tuple[str, int], float]) -> dict[tuple[str, int], float]:
-    """Numbers that stand without words, under the words of the header line above (its first names the case)."""
-    if len(head) != len(values) + 1 or any(name for name, _ in values):
-        return values
-    names = head[1:]
-    return {(name, names[:i].count(name)): v for i, (name, v) in enumerate(zip(names, values.values(), strict=True))}
+def _of_known(cases: Sequence[str]) -> re.Pattern[str] | None:
+    """What finds a known case at the beginning of a line, behind at most three short words or a folder."""
+    usable = sorted((case for case in cases if len(case) >= 3), key=len, reverse=True)[:500]
+    names = "|".join(map(re.escape, usable))
+    before = r"[^A-Za-z0-9]{0,6}(?:[\w.-]{1,20}[\s:|\]/]{1,3}){0,3}['\"]?"
+    return re.compile(rf"^{before}(?<![\w-])({names})(?![\w-])") if usable else None
+
+
+_CELL = re.compile(r"\([^()\n]{0,80}\)|\[[^\[\]\n]{0,80}\]|'[^'\n]{0,80}'|[^\s|,;]{1,80}")
+
+
+def _under(head: Sequence[str], values: dict[tuple[str, int], float], rest: str) -> dict[tuple[str, int], float]:
+    """Numbers that stand without words, under the words of the header line above (its first names the case).
+
+    Where words, yes and no or shapes stand between them, cell by cell.
+    """
+    if len(head) == len(values) + 1 and not any(name for name, _ in values):
+        numbers = list(values.values())
+        names = head[1:]
+    else:
+        cells = _CELL.findall(rest)
+        pairs = [
+            (name, float(cell)) for name, cell in zip(head[1:], cells, strict=False) if _PLAIN_NUMBER.fullmatch(cell)
+        ]
+        if len(head) != len(cells) + 1 or len(pairs) < 2:
+            return values
+        names, numbers = [name for name, _ in pairs], [number for _, number in pairs]
+    return {(name, names[:i].count(name)): v for i, (name, v) in enumerate(zip(names, numbers, strict=True))}
+
+
+_SHAPE = re.compile(r"(?:\b(?:shape|size)\W{0,4}\[|\()\d{1,5}(?:, ?\d{1,5}){1,4}[)\]]", re.IGNORECASE)
+"""The shape of an array: it is no quantity of a case, and that of an output repeats the input's."""
+_PLAIN_NUMBER = re.compile(r"[-+]?\d{1,12}(?:\.\d{1,12})?")
 
 
 def rows_of(run: Run, turn: int) -> tuple[Row, ...]:
     """The rows of one turn's output, read once a run."""
     known = _known_rows(run)
     if turn not in known:
-        known[turn] = rows(run.turn(turn).output)
+        known[turn] = rows(run.turn(turn).output, run.outputs.cases)
     return known[turn]
 
 
@@ -93,12 +132,15 @@ def _numbers(rest: str) -> dict[tuple[str, int], float]:
     values: dict[tuple[str, int], float] = {}
     seen: dict[str, int] = {}
     word, end = "", 0
+    shapes = [match.span() for match in islice(_SHAPE.finditer(rest), MAX_NUMBERS)]
     for match in islice(_NUMBER.finditer(rest), MAX_NUMBERS):
+        if any(a < match.start() < b for a, b in shapes):
+            continue
         if _UNIT_OF_TIME.match(rest, match.end()):
             continue
         words = _WORD.findall(rest[end : match.start()])
         word, end = (words[-1].lower() if words else word), match.end()
-        values[word, seen.get(word, 0)] = float(match[0])
+        values[word, seen.get(word, 0)] = float(match[0].replace(",", ""))
         seen[word] = seen.get(word, 0) + 1
     return values
 
@@ -108,7 +150,7 @@ def columns(table: Iterable[Row]) -> dict[tuple[str, int], dict[str, float]]:
     found: dict[tuple[str, int], dict[str, float]] = {}
     for row in table:
         for key, value in row.values.items():
-            if not _TIME.match(key[0]):
+            if not _TIME.match(key[0]) or (key[0] == "min" and ("max", key[1]) in row.values):
                 found.setdefault(key, {})[row.case] = value
     return found
 
