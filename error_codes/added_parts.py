@@ -21,8 +21,7 @@ from .invented import (
     TAKEN_BACK,
     TECHNICAL,
     known_before,
-    prose_of_code,
-    units_of,
+    told_units,
 )
 from .registry import Finding, detector
 from .serving import run_code, written_modules
@@ -71,7 +70,7 @@ def invented_part(ctx: CodeContext) -> Iterable[Finding]:
     names = [(name, field) for name, field in dict.fromkeys(_parts(code)) if field is not texts][:MAX_PARTS]
     if not names:
         return
-    said = [(turn.index, unit) for turn in ctx.run.turns for unit in _claims(turn.text, turn.code)]
+    said = [(turn.index, unit) for turn in ctx.run.turns for unit in _claims(told_units(ctx.run, turn.index))]
     for name, field in names:
         about = [index for index, unit in said if (_as_field if field else _in)(name, unit)]
         if not about or _in(name, known_before(ctx, _first_named(ctx, name))):
@@ -82,9 +81,9 @@ def invented_part(ctx: CodeContext) -> Iterable[Finding]:
             return
 
 
-def _claims(text: str, code: str) -> Iterator[str]:
-    """Sentences that say what a scorer, a reference, a guideline or a standard wants."""
-    for unit in (*units_of(text), *units_of(prose_of_code(code))):
+def _claims(units: Iterable[str]) -> Iterator[str]:
+    """Those that say what a scorer, a reference, a guideline or a standard wants."""
+    for unit in units:
         said = _JUDGES.search(unit) and _WANTS.search(unit) and _PART.search(unit)
         if said and not (HEDGED.search(unit) or _OWN.search(unit)):
             yield unit

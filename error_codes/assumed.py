@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from .context import CodeContext
-from .invented import TAKEN_BACK, known_before, printed_number, prose_of_code, units_of
+from .invented import TAKEN_BACK, known_before, printed_number, told_units, units_of
 from .registry import Finding, detector
 from .serving import without_comments
 
@@ -45,7 +45,7 @@ def invented_property(ctx: CodeContext) -> Iterable[Finding]:
     planned = ctx.run.plan.turn
     for turn in ctx.run.turns[:final]:
         plan = (ctx.run.plan.text or "") if turn.index == planned else ""
-        for unit in (*units_of(turn.text), *units_of(prose_of_code(turn.code)), *units_of(plan)):
+        for unit in (*told_units(ctx.run, turn.index), *units_of(plan)):
             numbers = _FIGURE.findall(unit)
             if not numbers or not (_SUBJECT.search(unit) and _HAS.search(unit)) or _OWN.search(unit):
                 continue

@@ -84,10 +84,12 @@ def _filled(ctx: CodeContext, environment: bool) -> tuple[tuple[str, ...], str]:
     filler (an empty mask, a default answer) or what an earlier run left.
     """
     final = ctx.final_write
-    if final is None or final in ctx.failed_turns or not _CAUGHT.search(ctx.pipeline_code[:400_000]):
+    if final is None or final in ctx.failed_turns:
         return (), ""
     if any(f.turn > final and (f.forward_pass or f.runs_script) and not f.checks_outputs for f in ctx.features):
         return (), ""  # run again in part
+    if not _CAUGHT.search(ctx.pipeline_code[:400_000]):
+        return (), ""
     failed: dict[str, str] = {}
     worked: set[str] = set()
     for line in ctx.turn(final).output.splitlines()[-MAX_LINES:]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..trajectories.any_case import AnyCase
+from ..trajectories.memo import once_a_run
+from ..trajectories.models import Run
 from .context import CodeContext
 from .registry import Finding, detector
 
@@ -170,10 +172,26 @@ def prose_of_code(code: str) -> str:
     for line in code[:MAX_TEXT].splitlines():
         bare = line.strip()[:400]
         comment = bare.split("#", 1)[1] if "#" in bare and not bare.startswith("#") else bare.lstrip("#-*> \t")
-        words = sum(1 for w in comment.split() if w.strip(".,;:()").isalpha())
-        if words >= 5 and (comment != bare or _PROSE.match(comment)):
+        words = comment.split()
+        if len(words) < 5 or not (comment != bare or _PROSE.match(comment)):
+            continue
+        if sum(1 for word in words if word.strip(".,;:()").isalpha()) >= 5:
             lines.append(comment)
     return "\n".join(lines)
+
+
+def told_units(run: Run, turn: int) -> tuple[str, ...]:
+    """Sentences of a turn's text, and of the comments and running text in its code, read once a run."""
+    known = _known_units(run)
+    if turn not in known:
+        told = run.turn(turn)
+        known[turn] = (*units_of(told.text), *units_of(prose_of_code(told.code)))
+    return known[turn]
+
+
+@once_a_run
+def _known_units(run: Run) -> dict[int, tuple[str, ...]]:
+    return {}
 
 
 def known_before(ctx: CodeContext, turn: int) -> str:
@@ -249,7 +267,7 @@ def invented_requirement(ctx: CodeContext) -> Iterable[Finding]:
     limits = limits_in(code)
     looked_up = 0
     for turn in ctx.run.turns[:final]:
-        prose = [*units_of(turn.text), *units_of(prose_of_code(turn.code))]
+        prose = told_units(ctx.run, turn.index)
         known: str | None = None
         for place, unit in enumerate(prose):
             source, authority, excluded = _ascribed(unit)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .models import Action
+from .syntax_tree import descendants
 
 MAX_CHARS = 200_000
 """More code than this in one action is cut: no author writes that much in a turn, and parsing must stay cheap."""
@@ -26,6 +27,7 @@ _PYTHON = re.compile(r"\b(?:python[\d.]{0,5}|ipython|uv run)\b")
 _INLINE = re.compile(r"\bpython[\d.]{0,5}\s+(?:-[a-zA-Z]\s+){0,3}-c\s*(['\"])")
 _ECHO = re.compile(r"\b(?:echo|printf)\s+(?:-[ne]{1,2}\s+)?(['\"])")
 _SENT = re.compile(r"['\"]\s{0,4}(>{1,2})\s{0,4}([^\s<>|;&]{1,300})")
+_WRITES = re.compile(r"\bwrite(?:_text)?\b")
 _NO_HELP = r"(?![^\n;|&]{0,300}\s(?:--help\b|--version\b|-h(?:[ \t]*$|[ \t]*[\n;|&])))"
 RUN = re.compile(
     r"\b(?:python[\d.]{0,5}|torchrun|accelerate launch|bash|sh|Rscript|node)\s+(?:-[\w=]{1,20}\s+){0,4}(?:-m\s+)?([\w./~$\{\}-]{1,200}\.(?:py|sh|R|js|ipynb))\b"
@@ -61,7 +63,8 @@ def clip(text: str) -> str:
     text = text[:MAX_CHARS]
     if len(text) <= MAX_LINE:
         return text
-    return "\n".join(line[:MAX_LINE] for line in text.split("\n"))
+    lines = text.split("\n")
+    return text if max(map(len, lines)) <= MAX_LINE else "\n".join(line[:MAX_LINE] for line in lines)
 
 
 def parse(text: str) -> ast.Module | None:
@@ -192,14 +195,14 @@ def _written_modules(code: str) -> Iterator[Part]:
         head, _, body = code.partition("\n")
         yield Part("file", body, head.split()[-1])
         return
-    if "write" not in code:
+    if not _WRITES.search(code):  # the methods that are looked for below
         return
     tree = parse(code)
     if tree is None:
         return
     names: dict[str, ast.expr] = {}
     handles: dict[str, tuple[str, bool]] = {}
-    nodes = list(ast.walk(tree))
+    nodes = descendants(tree)
     for node in nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             names.setdefault(node.targets[0].id, node.value)

@@ -68,17 +68,17 @@ class Finding(NamedTuple):
 
 
 # What a message says about its cause, most specific first; read on the final lines of tracebacks and on plain lines.
-_CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
-    ("memory", re.compile(
+_CAUSES: tuple[tuple[Family, AnyCase], ...] = (
+    ("memory", AnyCase(
         r"out of memory|OutOfMemoryError|can't allocate memory|cannot allocate memory|unable to allocate|bad_alloc"
-        r"|^MemoryError|insufficient memory", re.I)),
-    ("device", re.compile(
+        r"|^MemoryError|insufficient memory")),
+    ("device", AnyCase(
         r"no kernel image is available|not compiled with cuda|cuda error|no nvidia driver|no cuda gpus|cudnn error"
         r"|CUBLAS_STATUS|CUDNN_STATUS|cuda driver version|device-side assert|Attempting to deserialize object on a cuda"
         r"|invalid device ordinal|nvidia-smi has failed|no gpu (?:is )?(?:available|found)|nvidia driver on your system|cuda (?:is )?(?:not available|unavailable)"
-        r"|insufficient (?:gpu|driver)|mps backend out", re.I)),
-    ("disk", re.compile(r"no space left on device|disk quota exceeded", re.I)),
-    ("model", re.compile(
+        r"|insufficient (?:gpu|driver)|mps backend out")),
+    ("disk", AnyCase(r"no space left on device|disk quota exceeded")),
+    ("model", AnyCase(
         r"error\(s\) in loading state_dict|size mismatch for |unexpected key\(s\) in state_dict|missing key\(s\) in state_dict"
         r"|invalid load key|UnpicklingError|weights only load failed|PytorchStreamReader|not a valid model identifier"
         r"|does not appear to have a file named|can't load (?:the (?:model|config)|(?:\w{1,12} )?(?:tokenizer|config|feature|processor))|SafetensorError"
@@ -91,8 +91,8 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|does not look like a tar archive|End-of-central-directory signature|unknown (?:model|architecture)\b|git-lfs\.github\.com/spec"
         r"|no file named (?:pytorch_model|model\.)|couldn't find (?:any )?(?:model|checkpoint|weights)"
         r"|checkpoint .{0,60}(?:not found|does not exist)|could not load model|RepositoryNotFound|GatedRepo"
-        r"|RevisionNotFound|EntryNotFound|DatasetNotFound|couldn't find .{0,80} on the (?:hugging ?face )?hub", re.I)),
-    ("network", re.compile(
+        r"|RevisionNotFound|EntryNotFound|DatasetNotFound|couldn't find .{0,80} on the (?:hugging ?face )?hub")),
+    ("network", AnyCase(
         r"max retries exceeded|connection (?:refused|reset|aborted|timed out|error)|ConnectionError|ConnectTimeout|ReadTimeout"
         r"|name resolution|could not resolve host|name or service not known|no such host|dial tcp\b|i/o timeout|network is unreachable|SSLError|SSL: "
         r"|certificate verify failed|ProxyError|NewConnectionError|RemoteDisconnected|IncompleteRead|cas service error"
@@ -101,8 +101,8 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|\b(?:401 Unauthorized|403 Forbidden|404 Not Found)|api[ _-]?key|AuthenticationError|unauthorized"
         r"|licen[cs]e (?:key|file|server|check|required|expired|not found)|\bLicen[cs]eError|valid licen[cs]e|activation key|PermissionDenied: 403|quota (?:exceeded|exhausted)|insufficient_quota|gated repo|you must (?:be authenticated|have access)"
         r"|couldn't connect to '?https?://|outgoing traffic has been disabled"
-        r"|OfflineModeIsEnabled|LocalEntryNotFound|URLError|WebFetch|unable to access 'http", re.I)),
-    ("package", re.compile(
+        r"|OfflineModeIsEnabled|LocalEntryNotFound|URLError|WebFetch|unable to access 'http")),
+    ("package", AnyCase(
         r"ModuleNotFoundError|No module named|ImportError|cannot import name|DLL load failed|PackageNotFoundError"
         r"|DistributionNotFound|VersionConflict|externally-managed-environment|could not find a version|no matching distribution"
         r"|ResolutionImpossible|conflicting dependencies|subprocess-exited-with-error|metadata-generation-failed"
@@ -112,11 +112,11 @@ _CAUSES: tuple[tuple[Family, re.Pattern[str]], ...] = (
         r"|module compiled against API version|exec format error|Microsoft Visual C\+\+|command '(?:gcc|g\+\+|cc|nvcc|cmake|x86_64-[\w-]{1,40})'|docker daemon|is not a (?:supported|valid) wheel|requires a different Python|invalid ELF header|wrong ELF class|undefined symbol: "
         r"|cannot open shared object file|numpy\.dtype size changed|compiled using NumPy 1|_ARRAY_API not found"
         r"|there is no package called|\bloadNamespace\(|Error in library\(|GLIBC\w*_[\d.]+' not found|fatal error: \S+\.h(?:pp)?: no such file"
-        r"|module '[\w.]{1,60}' has no attribute|requires? (?:the )?[\w.-]{1,40} (?:library|package)", re.I)),
-    ("permission", re.compile(r"PermissionError|permission denied|operation not permitted|read-only file system", re.I)),
-    ("timeout", re.compile(r"TimeoutExpired|TimeoutError|timed out", re.I)),
-    ("path", re.compile(r"FileNotFoundError|NotADirectoryError|IsADirectoryError|no such file or directory", re.I)),
-    ("syntax", re.compile(r"^(?:SyntaxError|IndentationError|TabError)\b|syntax error", re.I)),
+        r"|module '[\w.]{1,60}' has no attribute|requires? (?:the )?[\w.-]{1,40} (?:library|package)")),
+    ("permission", AnyCase(r"PermissionError|permission denied|operation not permitted|read-only file system")),
+    ("timeout", AnyCase(r"TimeoutExpired|TimeoutError|timed out")),
+    ("path", AnyCase(r"FileNotFoundError|NotADirectoryError|IsADirectoryError|no such file or directory")),
+    ("syntax", AnyCase(r"^(?:SyntaxError|IndentationError|TabError)\b|syntax error")),
 )  # fmt: skip
 _API_MISUSE = re.compile(r"cannot import name|has no attribute")
 _FETCHES = re.compile(

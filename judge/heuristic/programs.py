@@ -121,7 +121,8 @@ def clip(text: str) -> str:
         text = f"{text[: MAX_TEXT // 2]}\n{text[-MAX_TEXT // 2 :]}"
     if len(text) <= MAX_LINE:
         return text
-    return "\n".join(line[:MAX_LINE] for line in text.split("\n"))
+    lines = text.split("\n")
+    return text if max(map(len, lines)) <= MAX_LINE else "\n".join(line[:MAX_LINE] for line in lines)
 
 
 def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozenset[tuple[int, int]]) -> Step:

@@ -12,8 +12,10 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
+from ...trajectories.any_case import AnyCase
 from ...trajectories.code_parts import parse
 from ...trajectories.syntax_tree import COMPREHENSIONS, FUNCTIONS, LOOPS, children, descendants
 
@@ -22,6 +24,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 NONE: Kinds = frozenset()
 MAX_DEPTH = 12
 """Names, calls and functions between a print and the call that made its value; more is not followed."""
+MAX_TEXTS = 400
+"""Expressions of one program that are written back as source."""
 MAX_STEPS = 20_000
 """Expressions that are looked at in one program: hostile code stays cheap."""
 
@@ -48,7 +52,7 @@ _RAW_CALLS = frozenset(
 """Methods of foreign objects whose result is a model's answer."""
 
 
-MEASURES: dict[str, re.Pattern[str]] = {
+MEASURES: dict[str, re.Pattern[str] | AnyCase] = {
     "shape": re.compile(r"\.shape\b|\.size\b|\.ndim\b|get_data_shape|GetSize"),
     "range": re.compile(r"\.(?:min|max|amin|amax)\(|\b(?:np|torch)\.(?:min|max|amin|amax|ptp)\(|percentile|quantile|getextrema|describe\("),
     "finite": re.compile(r"isfinite|isnan|isinf"),
@@ -58,10 +62,10 @@ MEASURES: dict[str, re.Pattern[str]] = {
     "components": re.compile(r"ndi(?:mage)?\.label\(|measure\.label|regionprops|find_objects|connected_components|cc3d"),
     "geometry": re.compile(r"affine|get_zooms|spacing|aff2axcodes|GetSpacing|GetDirection|GetOrigin"),
     "view": re.compile(r"savefig\(|imshow\(|imsave\(|overlay|add_patch\(|\.show\(|ImageDraw"),
-    "comparison": re.compile(r"\bdice\b|\biou\b|agree|corrcoef|ssim|psnr|allclose|array_equal", re.IGNORECASE),
-    "scores": re.compile(r"softmax|prob|score|conf\b|confidence|margin|logit", re.IGNORECASE),
-    "quality": re.compile(
-        r"ssim|psnr|lpips|\bsnr\b|\bcnr\b|sigma|noise|residual|edge|sharp|gradient|laplac|resolution|local std|flat|blur|before|after", re.IGNORECASE
+    "comparison": AnyCase(r"\bdice\b|\biou\b|agree|corrcoef|ssim|psnr|allclose|array_equal"),
+    "scores": AnyCase(r"softmax|prob|score|conf\b|confidence|margin|logit"),
+    "quality": AnyCase(
+        r"ssim|psnr|lpips|\bsnr\b|\bcnr\b|sigma|noise|residual|edge|sharp|gradient|laplac|resolution|local std|flat|blur|before|after"
     ),
 }  # fmt: skip
 """What code looks at, by the calls and attributes that measure it."""
@@ -108,7 +112,7 @@ class Shown:
         self._returned: dict[int, list[ast.expr]] = {}
         self._cut = 0
         """How often following was cut short: by a circle, the depth or the budget."""
-        self._texts: list[str] = []
+        self._kept: list[ast.expr] = []
         self._found: Kinds | None = None
         self._scopes: dict[int, _Scope] = {}
         self._heads: dict[str, Kinds] = {}
@@ -134,18 +138,24 @@ class Shown:
                 self._found = NONE
         return self._found
 
-    @property
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         """Source of the printed expressions and of those that they were followed to."""
         self.kinds()
-        return tuple(self._texts)
+        found: list[str] = []
+        for node in self._kept:
+            with contextlib.suppress(ValueError, RecursionError):  # what cannot be written back has no words to search
+                found.append(ast.unparse(node)[:2_000])
+            if len(found) == MAX_TEXTS:
+                break
+        return tuple(found)
 
     # -- prints -------------------------------------------------------------------------------------------------------
 
     def _printed(self, scope: _Scope, depth: int, entered: set[tuple[int, Kinds]]) -> Kinds:
         found: set[str] = set()
         for expression in scope.prints:
-            self._keep(expression)
+            self._kept.append(expression)
             found |= self._of(expression, scope, depth, frozenset())
         for call in scope.calls:
             name = _last(call.func)
@@ -283,7 +293,7 @@ class Shown:
         found |= frozenset(k for k in self._measured(name) if k in ("scores", "comparison", "geometry"))
         at = scope if name in scope.names else self.globals
         for value in at.names.get(name, ())[:20]:
-            self._keep(value)
+            self._kept.append(value)
             found |= self._of(value, at, depth + 1, seen | {name})
         for test in at.conditions.get(name, ())[:10]:
             if "raw" in self._of(test, at, depth + 1, seen | {name}):
@@ -301,7 +311,7 @@ class Shown:
             inner = self._enter(function, node, scope, depth)
             found = NONE
             for value in self._returns(function):
-                self._keep(value)
+                self._kept.append(value)
                 found |= self._of(value, inner, depth + 1, frozenset())
             if any("raw" in kinds for kinds in inner.given.values()):
                 found |= {"parsed"}
@@ -342,11 +352,6 @@ class Shown:
         if head not in self._heads:
             self._heads[head] = frozenset(kind for kind, pattern in MEASURES.items() if pattern.search(head))
         return self._heads[head]
-
-    def _keep(self, node: ast.AST) -> None:
-        if len(self._texts) < 400:
-            with contextlib.suppress(ValueError, RecursionError):  # what cannot be written back has no words to search
-                self._texts.append(ast.unparse(node)[:2_000])
 
 
 def _functions(tree: ast.Module) -> list[Function]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ...trajectories.any_case import AnyCase
 from ..scorecard import Evidence
 from ..scoring import PLACEHOLDER_LIMIT
 from .placeholders import count_placeholders
@@ -22,13 +23,13 @@ from .view import DELIVERS, DUMMY, MAX_EVIDENCE, SAVES, Finding, View, met, unme
 PLACEHOLDER_CAP = 0.2
 """benchmark.md section 3: S3 of VQA where more than `PLACEHOLDER_LIMIT` of the answers are placeholders."""
 
-_IN_OUTPUT: dict[str, re.Pattern[str]] = {
-    "shape": re.compile(r"\bshape\b|torch\.Size|\(\d{1,4}, \d{1,4}(?:, \d{1,4})*\)", re.IGNORECASE),
-    "range": re.compile(r"\brange\b|\bmin\b[^\n]{0,40}\bmax\b", re.IGNORECASE),
-    "finite": re.compile(r"\bfinite\b|\bnan\b", re.IGNORECASE),
-    "geometry": re.compile(r"\baffine\b|\bspacing\b|\borientation\b", re.IGNORECASE),
-    "scores": re.compile(r"\bprobs?\b|\bscore|\bconf|\bmargin\b|\bp=|\b[A-Za-z]\w*['\"]?: ?(?:0?\.\d+|1\.0)", re.IGNORECASE),
-    "quality": re.compile(r"ssim|psnr|\bsnr\b|\bcnr\b|sigma|noise|residual|\bedge|sharp|before|after|local std", re.IGNORECASE),
+_IN_OUTPUT: dict[str, AnyCase] = {
+    "shape": AnyCase(r"\bshape\b|torch\.Size|\(\d{1,4}, \d{1,4}(?:, \d{1,4})*\)"),
+    "range": AnyCase(r"\brange\b|\bmin\b[^\n]{0,40}\bmax\b"),
+    "finite": AnyCase(r"\bfinite\b|\bnan\b"),
+    "geometry": AnyCase(r"\baffine\b|\bspacing\b|\borientation\b"),
+    "scores": AnyCase(r"\bprobs?\b|\bscore|\bconf|\bmargin\b|\bp=|\b[A-Za-z]\w*['\"]?: ?(?:0?\.\d+|1\.0)"),
+    "quality": AnyCase(r"ssim|psnr|\bsnr\b|\bcnr\b|sigma|noise|residual|\bedge|sharp|before|after|local std"),
 }  # fmt: skip
 _BOX_WORDS = re.compile(r"\bbox(?:es)?\b|bbox|xyxy|\bx1\b|xmin|Rectangle\(|\bdetect\w*\(", re.IGNORECASE)
 _BOX_VALUES = re.compile(
