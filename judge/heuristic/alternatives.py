@@ -7,6 +7,7 @@ no, bias field", "the PA-only model misses swelling, the captioner gives one sen
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 from .names import CLASSICAL, FAMILIES, WEIGHTS, method_names
 from .view import View
@@ -18,7 +19,9 @@ MAX_STEMS = 200
 _SENTENCE = re.compile(r"[;\n]|\.(?=\s|$)")
 _AGAINST = re.compile(
     r":\s*no\b|\bnot? (?:used|chosen|taken|needed|suited|suitable|reliable|robust|available|enough|usable|credible|weights|tool)|\bsecond choice|\brejected|\bdropped|\bdiscarded|\bskipped|\bunused|\bset aside|\bruled out|\bfallback|\bbackup|\bback-up"
-    r"|\bweak\w*|\bworse|\btoo \w+|\blacks?\b|\bmiss(?:es|ing)\b|\bfails?\b|\bunreliable|\bcannot|\bcan't|\bwould (?:need|fail|miss)|\bslower|\bless \w+|\bpoor\w*|\bbrittle|\boverkill|\blimited|\bonly for|\bonly if|\bkept for|\bOut\b",
+    r"|\bweak\w*|\bworse|\btoo \w+|\blacks?\b|\bmiss(?:es|ing)\b|\bfails?\b|\bunreliable|\bcannot|\bcan't|\bwould (?:need|fail|miss)|\bslower|\bless \w+|\bpoor\w*|\bbrittle|\boverkill|\blimited|\bonly for|\bonly if|\bkept for|\bOut\b"
+    r"|\b(?:is|are|was|being) (?:the |an? )?(?:old(?:er)?|noisy|blind|outdated|obsolete|deprecated|untrained)\b|\bsuperseded|\bnoisy (?:per|by|according)|\bcalls? it \w+|\btext[- ]only|\bignores? the \w+"
+    r"|\b(?:no|without) (?:\w+ )?(?:class(?:es)?|labels?|boxes|images?|head|output|views?)\b|\b(?:sees|takes|reads|uses) no \w+|\bdoes(?: not|n't) (?:see|look|know|use|give|output|cover)\b",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
@@ -39,6 +42,9 @@ _OFFERED = re.compile(
 )
 _MARKS = re.compile(r";|,? or |\(?\b[a-f]\)|\(\d\)")
 _PLAIN = re.compile(r"[a-z][a-z-]{3,}")
+_VERSION = re.compile(r"v\d{1,2}|[a-z]{2,}\d{1,3}")
+_MODEL_WORD = r"(?=[ -](?:models?|nets?|networks?|one|checkpoints?|variants?|versions?|weights|lm)\b)"
+"""What must follow a plain part of a name: "the bigram model", "the mini one"."""
 _COMMON = frozenset(
     {"model", "models", "method", "methods", "with", "from", "that", "them", "compare", "choose", "within", "network", "image", "images", "finding", "findings", "report", "reports", "data", "public", "weights", "card", "only"}
 )  # fmt: skip
@@ -55,21 +61,39 @@ def _set_aside(view: View) -> tuple[str, ...]:
     others: dict[str, None] = {}
     stems = "|".join(re.escape(stem) for stem in sorted(view.weight_names, key=lambda s: (-len(s), s))[:MAX_STEMS])
     shown = re.compile(rf"(?<!\w)(?:{stems})(?!\w)", re.IGNORECASE) if stems else None
+    parts = _parts(view.weight_names)
     for sentence in _SENTENCE.split(view.plan)[:MAX_SENTENCES]:
-        for name, start, end in _mentions(sentence[:1_000], shown, offered):
+        for name, start, end in _mentions(sentence[:1_000], shown, offered, parts):
             refused = _AGAINST.search(sentence[end : end + _REACH]) or _BEFORE.search(sentence[:start])
             (against if refused else others)[name] = None
     chosen = [name for name in others if name not in against][:1]
     return (*chosen, *against) if against else ()
 
 
+def _parts(stems: Iterable[str]) -> Mapping[str, str]:
+    """Parts of the names of weights that one name alone has: "v1" and "bigram" of net_v1, net_v2 and bigram_lm."""
+    owners: dict[str, set[str]] = {}
+    for stem in sorted(stems)[:MAX_STEMS]:
+        pieces = re.split(r"[_.-]+", stem)
+        if len(pieces) >= 2:
+            for piece in pieces:
+                owners.setdefault(piece, set()).add(stem)
+    return {piece: min(names) for piece, names in owners.items() if len(names) == 1 and len(piece) >= 2}
+
+
 def _mentions(
-    text: str, shown: re.Pattern[str] | None, offered: tuple[frozenset[str], ...]
+    text: str, shown: re.Pattern[str] | None, offered: tuple[frozenset[str], ...], parts: Mapping[str, str]
 ) -> list[tuple[str, int, int]]:
     """Candidates that a sentence names, with their place; of names that overlap the longest."""
     patterns = (WEIGHTS, FAMILIES, CLASSICAL, *((shown,) if shown else ()))
     found = [(m.group().lower(), m.start(), m.end()) for pattern in patterns for m in pattern.finditer(text)]
     lower = text.lower()
+    for part, stem in parts.items():
+        after = "" if _VERSION.fullmatch(part) else _MODEL_WORD
+        if part in lower:
+            found += [
+                (stem, m.start(), m.end()) for m in re.finditer(rf"(?<![\w-]){re.escape(part)}(?!\w){after}", lower)
+            ]
     for words in offered:
         for m in _PLAIN.finditer(lower):
             if any(m.group()[:6] == word[:6] for word in words):

@@ -26,6 +26,16 @@ _IMAGES = re.compile(
 )
 _WHOLE = re.compile(r"\b(?:manifest|listed|expected|total|all|of|n_\w+)\b|/|==", re.IGNORECASE)
 _COUNT = re.compile(r"(?<![\w.-])\d{1,3}(?![\w.-]*\d)(?![\w-])")
+_TABLE_READ = re.compile(r"read_csv\(|read_table\(|DictReader\(|csv\.reader\(|read_json\(")
+_COLUMN = re.compile(
+    r"(?<!os)\.(?:\w{0,20}_?file(?:name)?s?|image|image_\w{1,20}|img|frame|png)\b(?!\()|\[['\"](?:\w*file\w*|\w*image\w*|\w*path\w*|img|frame|png)['\"]\]"
+)
+_OPENED = re.compile(r"Image\.open\(|imread\(|dcmread\(|read_image\(|nib\.load\(|ReadImage\(|exists\(|is_?file\(")
+_ROWS_OF_CASE = re.compile(
+    r"\b(?:grep|awk|jq|sed)\b[^\n]{0,200}manifest|manifest[^\n]{0,200}\|[^\n]{0,80}\b(?:grep|awk|jq)\b"
+)
+_EACH_ROW = re.compile(r"manifest[^\n]{0,200}\|[^\n]{0,120}\b(?:read|xargs)\b|\bdone\s*<[^\n]{0,80}manifest")
+_ON_DISK = re.compile(r"\b(?:ls|file|stat|identify|diff|comm|sha1sum|md5sum)\b[ \t]|\btest -[ef]\b|\[ -[ef] ")
 _PASSED = re.compile(
     r"\b(?!exists\b|join\b|isfile\b|is_file\b|print\b|basename\b|append\b|add\b|len\b|str\b|Path\b)(\w{3,40})\(\s*[^()\n]{0,120}\[['\"](?:file|files|filename|image|images|img|path|frame|png)['\"]\]"
 )
@@ -91,6 +101,18 @@ def equal_counts(line: str) -> bool:
 def opens_listed(code: str) -> bool:
     """Code that reads a manifest hands a path taken from one of its records to a function."""
     return "manifest" in code.lower() and bool(_PASSED.search(code))
+
+
+def describes_listed(step: Step) -> bool:
+    """Files of the manifest are opened, or looked for on disk, one by one, and what was found stands beside their names:
+    a column of a table (`row.file`), a shell loop over the rows of a case."""
+    if "manifest" not in step.code.lower() or not _FILE.search(step.out):
+        return False
+    table = _TABLE_READ.search(step.code) and _COLUMN.search(step.code) and _OPENED.search(step.code)
+    own = step.own
+    rows = _EACH_ROW.search(own) or (_ROWS_OF_CASE.search(own) and any(case in own for case in step.facts.cases))
+    shell = rows and _ON_DISK.search(own)
+    return bool(table or shell)
 
 
 def names_files(step: Step) -> bool:

@@ -36,6 +36,7 @@ _LABELLED = re.compile(
     r"\b(?:models?|method|network|checkpoint|backbone|detector|classifier|generator|denoiser|approach)\b[*_` ]*(?:\([^)\n]{0,40}\))?[*_` ]*[:=][*_` ]*([\w./-]{3,60})",
     re.IGNORECASE,
 )
+_MARKS = re.compile(r"[_-]+")
 _HEADING = AnyCase(
     r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey|\bconsidered\b"
     r"|\b(?:possible|potential|available|existing|evaluated|tested) (?:models?|methods?|approaches|algorithms?)\b"
@@ -55,6 +56,10 @@ _OVER = re.compile(
 """A candidate that is set aside with a reason within a sentence."""
 _ITEM = re.compile(r"^\s{0,16}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
 _TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
+_GLOSS = re.compile(
+    r"^\s{0,16}([A-Za-z][\w+./-]*(?: [\w+./-]+){0,4}?)(?:\s{2,}|\t|\s?:\s+|\s[-–—=]{1,2}>?\s|\s(?=\())\s*(\S.*)$"
+)
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*[_\d][\w.]*|[A-Z][a-z]+[A-Z]\w*")
 _REASON = AnyCase(
     r"because|since|chosen|choose|selected|rejected|dropped|discarded|not used|instead|better|worse|primary|fallback|cross-check|baseline|verdict|too (?:slow|large|big)|documented|accuracy|dice|ssim|robust|unavailable|available"
 )
@@ -66,8 +71,21 @@ def model_names(text: str, weights: Iterable[str] = ()) -> tuple[str, ...]:
     for pattern in (WEIGHTS, FAMILIES, CAMEL):
         found.update((m, None) for m in pattern.findall(text))
     lower = text.lower()
-    found.update((stem, None) for stem in sorted(weights) if stem in lower)
+    for stem in sorted(weights):
+        if stem in lower:
+            found[stem] = None
+        elif spelled := _spelled_apart(stem, lower):
+            found[spelled] = None
     return tuple(found)
+
+
+def _spelled_apart(stem: str, lower: str) -> str | None:
+    """`net_big_v2` as a text writes it with other marks between its parts: "net-big v2"."""
+    parts = _MARKS.split(stem)
+    if len(parts) < 2 or len(parts[-1]) < 2 or len(stem) < 6 or not all(part in lower for part in parts):
+        return None
+    match = re.search(rf"(?<![a-z0-9]){'[ _-]?'.join(re.escape(part) for part in parts)}(?![a-z0-9])", lower)
+    return match.group() if match else None
 
 
 def method_names(text: str, weights: Iterable[str] = ()) -> tuple[str, ...]:
@@ -123,14 +141,38 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
             if _ITEM.match(line):
                 yield _list(_indented(line, below))
             elif _TOP.match(line) or line.rstrip().endswith(":") or _heads_list(line, below):
-                yield from (_list(below), _table(below), _headings(line, below))
+                yield from (_list(below), _table(below), _headings(line, below), _glosses(line, below))
+            elif _short(line):
+                yield _glosses(line, below)
 
 
 def _heads_list(line: str, below: list[str]) -> bool:
     """A short line without marks of a heading, such as "Models considered", right above a list or a table."""
     following = next((other for other in below[:2] if other.strip()), "")
-    short = len(line.split()) <= 6 and not line.rstrip().endswith((".", ","))
-    return short and bool(_ITEM.match(following) or following.lstrip().startswith("|"))
+    return _short(line) and bool(_ITEM.match(following) or following.lstrip().startswith("|"))
+
+
+def _short(line: str) -> bool:
+    return len(line.split()) <= 6 and not line.rstrip().endswith((".", ","))
+
+
+def _glosses(line: str, below: list[str]) -> tuple[str, ...]:
+    """Names with a remark, one a line and without bullets, up to the first other line: "net_v2    both targets".
+
+    A gap, a colon, a dash or a bracket parts the two. At least two names must look like one (an identifier, a known
+    method), so that lines such as "input: 96 x 96" are none.
+    """
+    depth = _indent(line)
+    found: list[str] = []
+    for position, other in enumerate(below):
+        match = _GLOSS.match(other[:400])
+        if not other.strip() and position == 0:
+            continue
+        if match is None or _indent(other) < depth or len(match.group(2).split()) < 2:
+            break
+        found.append(other.strip())
+    named = [item for item in found if _IDENTIFIER.match(item) or method_names(item[:60])]
+    return tuple(found) if len(named) >= 2 else ()
 
 
 def _indented(line: str, below: list[str]) -> list[str]:

@@ -7,12 +7,15 @@ import re
 from .alternatives import weighed
 from .names import FAMILIES, WEIGHTS, candidates, method_names
 from .view import Finding, View, met, unmet
+from .zoo import model_classes
 
 NO_PLAN = "No plan.md came with the run and no succeeded execution wrote one."
 STEP = re.compile(r"^[ \t]{0,12}(?:[-*+]|\(?\d{1,2}[.):])[ \t]+\S|^[ \t]{0,12}\|.*\|", re.MULTILINE)
 _ARROW = re.compile(r"->|→|=>|⇒")
 _INPUT = re.compile(
-    r"input|load|read|clip|scal|normali[sz]|resampl|resiz|reorient|/ ?255|/ ?1000|preprocess|\bHU\b|RGB|grayscale|tokeni[sz]|manifest|crop|patch|slices?",
+    r"input|load|read|clip|scal|normali[sz]|standardi[sz]|resampl|resiz|reorient|/ ?255|/ ?1000|/ ?(?:4095|65535)|preprocess|\bHU\b|RGB|grayscale|tokeni[sz]|manifest|crop|patch|slices?"
+    # A formula that scales the data: (dB+60)/60, (x - mean) / std; "divide by 4095".
+    r"|\(\s*[\w.]{1,20}\s?[-+−]\s?[\w.]{1,20}\s*\)\s?/\s?[\w.(]|\bdivided? by\b",
     re.IGNORECASE,
 )
 _COMPUTE = re.compile(
@@ -48,7 +51,7 @@ def plan_pipeline(view: View) -> Finding:
     """S1b: the plan names a model or method and at least two of input, ordered steps and output."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
-    names = method_names(view.plan, view.weight_names)
+    names = method_names(view.plan, view.weight_names | model_classes(view))
     steps = (
         len(STEP.findall(view.plan)) >= 2
         or len(_ARROW.findall(view.plan)) >= 2

@@ -10,7 +10,7 @@ from .names import CLASSICAL, FAMILIES, WEIGHTS, candidates, method_names, model
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
 from .programs import Step
 from .view import FORWARD, SAVES, Finding, Pattern, View, met, unmet
-from .zoo import called, planned_calls, starts_nothing
+from .zoo import called, model_classes, planned_calls, starts_nothing
 
 _ENTRY = re.compile(
     r"\b[\w/-]{1,80}\.(?:py|sh)\b|\bpython3? -m [\w.]+|\b\w+\.(?:generate|predict|forward|infer|run)\b(?:\(\w*\))?|\bfrom_pretrained\b|\bpipeline\(|\b[a-z][a-z0-9]{0,20}_\w{1,40}\(\w{0,40}\)",
@@ -94,7 +94,7 @@ def names_model(view: View) -> Finding:
     """S1b: the plan names the model or method that writes the reports."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
-    names = method_names(view.plan, view.weight_names)
+    names = method_names(view.plan, view.weight_names | model_classes(view))
     if not names:
         return unmet("The plan names no model or method.", view.plan_quote(r"\w"))
     return met(view, f"The plan names {names[0]}.", view.plan_quote(re.escape(names[0])))
@@ -151,12 +151,18 @@ def image_agrees(view: View) -> Finding:
     drawn = plan_diagram(view)
     if not drawn.value:
         return drawn
-    code = drawing_code(view).replace(view.plan, "").lower()
-    named = (*model_names(view.plan, view.weight_names), *CLASSICAL.findall(view.plan), *_SCRIPT.findall(view.plan))
+    code = _flat(drawing_code(view).replace(view.plan, "").replace("\\n", " "))
+    known = view.weight_names | model_classes(view)
+    named = (*model_names(view.plan, known), *CLASSICAL.findall(view.plan), *_SCRIPT.findall(view.plan))
     stems = {n.lower().rsplit("/", 1)[-1].rsplit(".", 1)[0] for n in named}
-    if any(re.search(rf"(?<![a-z0-9]){re.escape(stem)}", code) for stem in stems):
+    if any(re.search(rf"(?<![a-z0-9]){re.escape(_flat(stem))}", code) for stem in stems):
         return met(view, "plan.png draws the plan's model and its steps.", *drawn.evidence)
     return unmet("The code of plan.png does not name the plan's model.", *drawn.evidence)
+
+
+def _flat(text: str) -> str:
+    """Lower case, with one blank for marks and gaps between the parts of a name."""
+    return re.sub(r"[\s_-]+", " ", text.lower())
 
 
 def candidates_compared(view: View) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..scorecard import Evidence
-from .manifest import all_used, cases_of, equal_counts, listed, names_files
+from .manifest import all_used, cases_of, describes_listed, equal_counts, listed, names_files
 from .names import WEIGHTS
 from .programs import Step
 from .report_generation import WRITES_REPORT, writes_report
@@ -26,16 +26,33 @@ _ALL_USED = re.compile(
     re.IGNORECASE,
 )
 _FILE_LIST = re.compile(r"\[\s*['\"][^\]\n]{1,200}\.\w{3,4}['\"]")
+_HELD = r"\w*(?:image|view|film|frame|projection|sweep|picture|radiograph|scan|file)\w*"
 _USED_EQUALS = re.compile(
-    r"\b\w*(?:used|loaded|fed|opened)\w*\)?\s*==|==\s*\w{0,10}\(?\w*(?:used|loaded|fed|opened)\w*|len\(\w*(?:image|view|film)\w*\)\s*==\s*len\(",
+    r"\b\w*(?:used|loaded|fed|opened)\w*\)?\s*==|==\s*\w{0,10}\(?\w*(?:used|loaded|fed|opened)\w*"
+    # Counts or sets of images against something that is no constant: len(views) == (man.study == s).sum().
+    rf"|\b(?:len|set|sorted|list)\({_HELD}\)\s*==\s*(?![\s\d\[{{'\"]|(?:set|list|sorted)\(\s*[\[({{'\"])"
+    rf"|\b[A-Za-z_][\w.]{{0,60}}(?:\[[^\[\]\n]{{1,60}}\]|\([^()\n]{{0,60}}\)){{0,3}}\s*==\s*(?:len|set|sorted|list)\({_HELD}\)",
     re.IGNORECASE,
 )
+_LEFT_OUT = re.compile(
+    rf"\bset\([^()\n]{{1,80}}\)\s*-\s*set\({_HELD}\)|\b(?:unused|not_used|left_out)\w*\b|\b(?:missing|skipped)_(?:image|view|film|frame|file)\w*",
+    re.IGNORECASE,
+)
+"""What of the listed images did not go in."""
+_NONE_LEFT = re.compile(
+    r"\b(?:missing|unused|left[ _]out|skipped|not[ _]used)\b[^\n\d\[\]{}()]{0,24}(?:\[\]|set\(\)|\{\}|none\b|0\b)|(?:set\(\)|\[\])\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_READER = r"(?:Image\.open|imread|dcmread|ReadImage|np\.load|\b(?:load|read|open|prep)\w*)\("
+_OVER = r"\bfor \w+(?:, ?\w+){0,3} in "
 _OPENED = re.compile(
-    r"\b(\w+) ?= ?\[[^\n]{0,200}?(?:Image\.open|imread|dcmread|ReadImage|np\.load|\b(?:load|read|open|prep)\w*)\([^\n]{0,200}? for \w+ in ([^\n]{1,120}?)\]\s*(?:$|\n|;)"
+    rf"\b(\w+) ?= ?[\[{{][^\n]{{0,200}}?{_READER}[^\n]{{0,200}}? {_OVER}([^\n]{{1,120}}?)[\]}}]\s*(?:$|\n|;)"
 )
 _OPENED_IN_LOOP = re.compile(
-    r"\bfor \w+ in ([^\n:]{1,120}):[^\n]*\n(?:[^\n]*\n){0,6}?[ \t]*(\w+)\.append\([^\n]{0,160}?(?:Image\.open|imread|dcmread|ReadImage|np\.load|\b(?:load|read|open|prep)\w*)\("
+    rf"{_OVER}([^\n:]{{1,120}}):[^\n]*\n(?:[^\n]*\n){{0,6}}?[ \t]*(\w+)(?:\.append\(|\[[^\n]{{1,60}}?\] ?= ?)[^\n]{{0,160}}?{_READER}"
 )
+_NO_MODEL = r"(?:len|sorted|list|tuple|set|dict|print|str|repr|enumerate|zip|sum|max|min|join|keys)"
+"""Functions that only count or show what they are given."""
 _PART = re.compile(r"\[\s*(?:\d+|:\s*\d+|-\d+:?)\s*\]?$|\[:\s*\d+\]|\bif\b|islice")
 """Only a part of a list is gone through."""
 _STAND_IN = re.compile(r"\b(?:mock|dummy|placeholder|stub|fake|template)\w*\b", re.IGNORECASE)
@@ -140,15 +157,26 @@ def pilot_images(view: View) -> Finding:
         lists = re.search(r"image|view|files|paths", shown, re.IGNORECASE) and _IMAGES_CHECKED.search(
             f"{shown}\n{step.code}"
         )
-        if names_files(step) or (
-            "manifest" in step.code.lower()
-            and lists
-            and re.search(r"\.(?:png|jpe?g|dcm|npy)\b|images?\W+\d+|\d+ images?|views?", step.out, re.IGNORECASE)
+        if (
+            names_files(step)
+            or describes_listed(step)
+            or ("manifest" in step.code.lower() and _compared(step))
+            or (
+                "manifest" in step.code.lower()
+                and lists
+                and re.search(r"\.(?:png|jpe?g|dcm|npy)\b|images?\W+\d+|\d+ images?|views?", step.out, re.IGNORECASE)
+            )
         ):
             return met(
                 view,
                 "The manifest's images of a case were listed and checked.",
-                view.quote(step.turn, r"\.(?:png|jpe?g|dcm|npy)\b|images?\W+\d+|\d+ images?", r"image", where="out"),
+                view.quote(
+                    step.turn,
+                    r"\.(?:png|jpe?g|dcm|npy)\b|images?\W+(?:\d+|True)|\d+ images?",
+                    r"image",
+                    r"\bTrue\b",
+                    where="out",
+                ),
             )
     return unmet("No execution before the full run checks which images the manifest lists for the pilot case.")
 
@@ -179,13 +207,27 @@ def _used_as_listed(step: Step) -> bool:
     or the number of images that were opened one by one from the list and given to the model."""
     if any(same_files_twice(line) or equal_counts(line) for line in step.out.split("\n")[:2_000]):
         return True
-    texts = "\n".join((step.shown, *step.looks.texts))
-    if _USED_EQUALS.search(texts) and re.search(r"\bTrue\b", step.out) and not re.search(r"\bFalse\b", step.out):
+    if _compared(step):
         return True
+    texts = "\n".join((step.shown, *step.looks.texts))
     opened = {name for name, over in _OPENED.findall(step.code) if not _PART.search(over)}
     opened |= {name for over, name in _OPENED_IN_LOOP.findall(step.code) if not _PART.search(over)}
-    counted = {name for name in opened if re.search(rf"\blen\({re.escape(name)}\)", texts)}
-    return any(re.search(rf"\.?\b(?!len\b)\w+\({re.escape(name)}\s*[,)]", step.code) for name in counted)
+    counted = {
+        name
+        for name in opened
+        if re.search(rf"\b(?:len|sorted|list|tuple|set)\({re.escape(name)}\)|\b{re.escape(name)}\.keys\(\)", texts)
+    }
+    return any(re.search(rf"\.?\b(?!{_NO_MODEL}\b)\w+\({re.escape(name)}\s*[,)]", step.code) for name in counted)
+
+
+def _compared(step: Step) -> bool:
+    """The images that went in were compared with those listed, and nothing differed."""
+    texts = "\n".join((step.shown, *step.looks.texts))
+    if re.search(r"\bFalse\b", step.out):
+        return False
+    if _USED_EQUALS.search(texts) and re.search(r"\bTrue\b", step.out):
+        return True
+    return bool(_LEFT_OUT.search(texts) and "manifest" in step.code.lower() and _NONE_LEFT.search(step.out))
 
 
 def pilot_rerun(view: View) -> Finding:

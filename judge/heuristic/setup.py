@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -38,6 +39,12 @@ _FORM_SEEN = re.compile(
     r"\b(?:u?int(?:8|16|32)|float(?:16|32|64)|bool|RGBA?|YCbCr|CMYK|I;16|min|max|range|spacing|dtype|mode)\b|'(?:L|1|P|I|F)'|[\[(]\d{1,5}, ?\d{1,5}[\])],? '?(?:L|P|I|F)\b",
     re.IGNORECASE,
 )
+_FILE_LINE = re.compile(
+    r"\b(?:image|bitmap) data\b[^\n]{0,80}\d+ ?x ?\d+|\bdim\d\b|\b(?:PNG|JPEG|TIFF|DCM|BMP) \d+x\d+\b"
+)
+"""How `file`, `identify` or a header dump describe an image."""
+_SIZE_HEAD = re.compile(r"\b(?:h|w|rows|cols|columns|height|width|nx|ny|size|shape)\b", re.IGNORECASE)
+_FORM_HEAD = re.compile(r"\b(?:dtype|type|mode|min|max|range|spacing|lo|hi)\b", re.IGNORECASE)
 _MISSING = re.compile(r"No module named '?([\w.]+)")
 _TRAINING = re.compile(
     r"\.backward\(|\b\w*optim(?:izer)?\w*\.step\(|\bopt\.step\(|autograd\.grad\(|torch\.optim\.\w+\(|\boptim\.(?:Adam|SGD|RMS)\w*\(|\b(?:model|net|network)\.fit\(|[Tt]rainer\.train\(|\bGradientTape\b|nnUNetv2_train"
@@ -75,7 +82,13 @@ def weights_obtained(view: View) -> Finding:
 
 def inputs_checked(view: View) -> Finding:
     """S2b: shape and one of dtype, range, mode or spacing of the inputs were printed or asserted before the full run."""
-    looks = [s for s in view.before if _looks_at_inputs(s)]
+    before = {s.turn for s in view.before}
+    looks = [
+        s
+        for s in view.steps
+        if (s.turn in before and _looks_at_inputs(s))
+        or (s.failed and s.turn < view.boundary and not view.is_batch(s) and _looked_before_failing(view, s))
+    ]
     if not looks:
         return unmet(
             "No execution before the full run prints or asserts shape and dtype, range or spacing of the inputs."
@@ -121,7 +134,38 @@ def _quiet_look(step: Step) -> bool:
     if FORWARD.search(step.code) or not _IMAGE_READ.search(step.code):
         return False
     computed = _SHAPE.search(step.code) and _FORM.search(step.code)
-    return bool(computed and any(_TUPLE.search(line) and _FORM_SEEN.search(line) for line in step.out.split("\n")))
+    lines = step.out.split("\n")
+    return bool(computed) and (
+        any(_TUPLE.search(line) and _FORM_SEEN.search(line) for line in lines) or _table_look(lines[:400])
+    )
+
+
+def _looked_before_failing(view: View, step: Step) -> bool:
+    """A failed action had shown the inputs before a later command or line of it failed: what was printed was seen."""
+    for action in view.run.turns[step.turn - 1].actions:
+        seen = action.observation
+        if (
+            seen is None
+            or seen.kind not in ("ok", "failed", "unknown")
+            or not seen.stdout
+            or FORWARD.search(action.code)
+        ):
+            continue
+        lines = [line[:1_000] for line in seen.stdout.split("\n")[:400]]
+        if _SHELL_LOOK.search(action.code) and any(_FILE_LINE.search(line) for line in lines):
+            return True
+        reads = _IMAGE_READ.search(action.code) and _SHAPE.search(action.code) and _FORM.search(action.code)
+        if reads and any(_TUPLE.search(line) and _FORM_SEEN.search(line) for line in lines):
+            return True
+    return False
+
+
+def _table_look(lines: list[str]) -> bool:
+    """A table with a column of a size and one of a type or range, and a row of numbers under its head."""
+    for head, row in itertools.pairwise(lines):
+        if _SIZE_HEAD.search(head) and _FORM_HEAD.search(head) and not _DIMENSIONS.search(head):
+            return len(re.findall(r"\b\d{2,5}\b", row)) >= 2
+    return False
 
 
 def _input_names(code: str) -> set[str]:

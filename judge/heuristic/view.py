@@ -56,6 +56,10 @@ _AUXILIARY = re.compile(
 )
 """Names of functions around a method: they read, write or show, and their call applies nothing."""
 _LEARNED_WEIGHTS = re.compile(r"[\w/.-]{1,80}\.(?:pth?|onnx|ckpt|safetensors|gguf|tflite|h5)\b")
+_ARRAY_ENDING = re.compile(r"\.(?:npz|npy|pkl|pickle|joblib|bin|pb|keras|pdparams|mlmodel)\b")
+_ARRAYS = re.compile(rf"(?<![\w.-])/?((?:[\w.<>{{}}*-]{{1,60}}/){{0,8}})([\w-]{{3,60}}){_ARRAY_ENDING.pattern}")
+"""Files that hold weights as often as data: their place tells which."""
+_MODEL_PLACE = re.compile(r"\b(?:models?|weights|checkpoints?|ckpts?|zoo)/|MODEL_?CARDS?|MODELS\.md", re.IGNORECASE)
 
 _FAMILY = re.compile(
     r"^[ \t]*class ([A-Z]\w{4,40})|(?<![\w.-])([A-Za-z]\w{4,40})\.(?:py\b|from_pretrained\(|load\()", re.MULTILINE
@@ -215,9 +219,11 @@ class View:
         """The step's executed code writes deliverables."""
         if step.usage_only:
             return False
+        code = step.attempted
+        if step.facts.writes_plan and not DELIVERS.search(code) and not self.runs_tool(step):
+            return False  # the text of the plan, which is no part of `attempted`, speaks of deliverables
         if step.facts.writes_outputs or self.runs_tool(step):
             return True
-        code = step.attempted
         return bool(DELIVERS.search(code) and SAVES.search(code)) and not step.facts.module_only
 
     @once_a_step
@@ -264,8 +270,27 @@ class View:
             for text in (step.out, step.attempted):
                 names.update(m.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower() for m in _LEARNED_WEIGHTS.findall(text))
             shown.update((a or b).lower() for a, b in _FAMILY.findall(step.out))
+        names |= self._array_weights()
         names |= {name for name in shown - _GENERIC_FAMILY if any(n.startswith(name) for n in names)}
         return frozenset(n for n in names if len(n) >= 3)
+
+    def _array_weights(self) -> set[str]:
+        """Lower-case stems of array and pickle files that lie with the models: named under a folder of models, or shown
+        by a step that reads cards or lists such a folder, and no file of a case."""
+        found: set[str] = set()
+        data = {stem.lower() for folder, stem in _ARRAYS.findall(self.run.brief) if not _MODEL_PLACE.search(folder)}
+        for step in self.steps:
+            reads = bool(_MODEL_PLACE.search(step.attempted))
+            for text, here in ((step.out, reads), (step.attempted, False)):
+                if not _ARRAY_ENDING.search(text):
+                    continue
+                for folder, stem in _ARRAYS.findall(text):
+                    if _MODEL_PLACE.search(folder) or (here and not folder):
+                        found.add(stem.lower())
+                    elif folder:
+                        data.add(stem.lower())
+        # A plain word (lung.npz) stands in plans without meaning the file.
+        return {stem for stem in found - data if re.search(r"[\d_-]", stem)}
 
     # -- quotes -------------------------------------------------------------------------------------------------------
 

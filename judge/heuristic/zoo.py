@@ -13,6 +13,7 @@ from .view import View
 _DEFINED = re.compile(r"^[ \t]*(?:async )?(?:def|class) ([A-Za-z]\w{2,60})", re.MULTILINE)
 _CLASS = re.compile(r"^[ \t]*class ([A-Z]\w{2,60})", re.MULTILINE)
 _CALLED = re.compile(r"[\w)`.]?\b([A-Za-z_]\w{2,60})\(")
+_MADE = re.compile(r"(?<!class )\b([A-Z]\w{4,60})(?:\.(?:from_\w{1,40}|load\w{0,40}))?\(")
 _MODULE = re.compile(r"(?<![\w.-])([A-Za-z]\w{2,40})\.(?:py\b|\w{3,40}\()")
 _IMPORTED = re.compile(r"(?:^|[\n;])[ \t]*(?:from|import)[ \t]+([\w., \t]{3,200})")
 _DOCUMENT = re.compile(r"\.md\b|\.txt\b|README|CARD|\bdir\(|signature|getdoc", re.IGNORECASE)
@@ -25,6 +26,12 @@ _NO_START = re.compile(
 )
 """Names of calls that read, write or shape something: none of them starts an inference."""
 _ON_LINE = re.compile(r"\bentry[ -]?points?\b|\bentry\b[^\w\n]{0,6}(?=[\w`])", re.IGNORECASE)
+_HELPER = re.compile(
+    r"(?:Data|Dataset|Config|Tokenizer|Vocab\w*|Block|Layer|Transform|Loader|Error|Exception|Utils|Mixin|Base|Head|Stage)$"
+)
+"""Classes around a model: none of them is one."""
+_PLAIN_CLASS = re.compile(r"[A-Z][a-z]*$")
+"""A class that is called by one plain word (Reporter, Encoder): plans use the word for anything."""
 _GENERIC = frozenset({"model", "models", "net", "nets", "network", "networks", "weights", "common", "utils", "infer"})
 
 
@@ -54,6 +61,18 @@ def modules(view: View) -> frozenset[str]:
 def classes(view: View) -> frozenset[str]:
     """Classes that shown code defines."""
     return frozenset(name for s in view.steps if s.ok for name in _CLASS.findall(s.out))
+
+
+def model_classes(view: View) -> frozenset[str]:
+    """Lower-case names of shown classes that are models of the zoo: cards, shown code or the run's own code call them."""
+    shown = {c for c in classes(view) if len(c) >= 5 and not _HELPER.search(c) and not _PLAIN_CLASS.match(c)}
+    if not shown:
+        return frozenset()
+    made: set[str] = set()
+    for turn in view.run.turns:
+        for text in (turn.code, turn.output):
+            made.update(name for name in _MADE.findall(text) if name in shown)
+    return frozenset(name.lower() for name in made)
 
 
 def starts_nothing(name: str) -> bool:

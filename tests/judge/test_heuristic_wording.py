@@ -1,0 +1,176 @@
+"""The same evidence in other words: models named by class or stem, candidates without bullets, manifests that are tables,
+images compared with their list, inputs shown before a later line failed.
+
+Each case is a small run in which one kind of evidence occurs, or almost occurs, and the value that a reader gives it.
+"""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+from ambjudge.judge.base import StageRequest
+from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.heuristic.names import candidates, model_names
+from ambjudge.rubrics.load import load_rubric
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Segmentation
+
+
+@dataclass(frozen=True)
+class Do:
+    """One executed action and its answer."""
+
+    code: str
+    out: str = ""
+    exit: int = 0
+    language: str = "python"
+    err: str = ""
+
+
+def sh(code, out="", exit=0, err=""):
+    return Do(code, out, exit, "bash", err)
+
+
+def plan(text):
+    return sh(f"mkdir -p /workspace/plan\ncat > /workspace/plan/plan.md <<'EOF'\n{text}\nEOF\n")
+
+
+IDS = [f"HP{i}" for i in range(31, 39)]
+ZOO = sh(
+    "ls /data/public; cat /data/public/models/MODEL_CARDS.md; sed -n 1,20p /data/public/models/hiprep.py",
+    "\n".join(IDS)
+    + "\n| file | class |\n| hiprep_v3.npz | HipReporter |\n| hiprep_v2_child.npz | HipReporter |\n| trigram_lm.npz | TrigramWriter, takes no image |\n| lung.npz | old |\n"
+    "class HipReporter:\n    def generate(self, films):\nclass Reporter:\nclass FilmDataset:\nclass TrigramWriter:\n",
+)
+READ = "import csv, numpy as np\nfrom PIL import Image\nfrom hiprep import HipReporter\nM = HipReporter('/data/public/models/hiprep_v3.npz')\nman = list(csv.DictReader(open('/data/public/manifest.csv')))\n"
+ALL = Do(
+    READ
+    + "for s in IDS:\n    films = {r['view']: np.asarray(Image.open(f\"/data/public/{s}/{r['file']}\")) for r in man if r['study'] == s}\n"
+    "    open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(M.generate(films))\n    print(s)\n",
+    "\n".join(IDS),
+)
+TEXT = "The joint space is preserved on both sides."
+
+
+def rg(*steps):
+    return [ZOO, *steps, ALL]
+
+
+def pilot(body, out):
+    return rg(Do(READ + "s = 'HP31'\nrows = [r for r in man if r['study'] == s]\n" + body, f"{out}\n{TEXT}"))
+
+
+ONE = "films = {r['view']: np.asarray(Image.open(r['file'])) for r in rows}\ntext = M.generate(films)\nprint(text)\n"
+LOOP = "films = {}\nfor r in rows:\n    films[r['view']] = np.asarray(Image.open(r['file']))\ntext = M.generate(films)\nprint(text)\n"
+DRAWN = (
+    "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nfor i, t in enumerate(['manifest.csv', '%s', 'report.txt']):\n"
+    "    ax.text(i, 0, t, bbox=dict(boxstyle='round'))\n    ax.annotate('', (i, 0), (i + 1, 0), arrowprops=dict(arrowstyle='->'))\nplt.savefig('/workspace/plan/plan.png')\n"
+)
+LOOK = "import numpy as np, pandas as pd, glob\nfrom PIL import Image\ndef about(f):\n    a = np.asarray(Image.open(f))\n    return {'file': f[-6:], 'h': a.shape[0], 'w': a.shape[1], 'dtype': str(a.dtype), 'min': a.min(), 'max': a.max()}\n"
+SEG_ALL = Do(
+    "import glob, torch, nibabel as nib\nnet = torch.load('/data/models/net.pt')\nfor p in sorted(glob.glob('/data/public/*/ct.nii.gz')):\n"
+    "    with torch.no_grad(): m = net(nib.load(p).get_fdata())\n    nib.save(nib.Nifti1Image(m, None), f'/workspace/agents_outputs/{p[-14:-10]}/lesion.nii.gz')\nprint('all')",
+    "all",
+)
+NO_CV = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'cv2'"
+LIST = sh("ls /data/public /data/models", "\n".join([*IDS, "net.pt"]))
+
+CASES = [
+    # the model of a plan
+    pytest.param("report_generation", rg(plan("hiprep_v3 on every study, report.txt each.")), {"S1b": 1}, id="stem-of-an-array-file"),
+    pytest.param("report_generation", rg(plan("The HipRep v3 weights on every study, report.txt each.")), {"S1b": 1}, id="stem-in-two-words"),
+    pytest.param("report_generation", rg(plan("HipReporter reads the films, text to report.txt.")), {"S1b": 1}, id="class-of-the-zoo"),
+    pytest.param("report_generation", rg(plan("A reporter turns the films of the lung and hip into report.txt.")), {"S1b": 0}, id="plain-words-of-classes-and-files"),
+    pytest.param("report_generation", rg(plan("The FilmDataset gives the films, then report.txt.")), {"S1b": 0}, id="helper-class"),
+    pytest.param("report_generation", rg(sh("ls HP31", "film_01.npy\nfilm_02.npy"), plan("film_01 and film_02 go in, report.txt.")), {"S1b": 0}, id="arrays-of-a-case"),
+    pytest.param("report_generation", rg(plan("hiprep_v3.npz per study."), Do(DRAWN % "HipReporter\\nhiprep_v3.npz")), {"S1j": 1}, id="drawn-after-a-line-break"),
+    pytest.param("report_generation", rg(plan("HipReporter per study."), Do(DRAWN % "HipReporter")), {"S1j": 1}, id="drawn-by-its-class"),
+    pytest.param("report_generation", rg(plan("hiprep_v3.npz per study."), Do(DRAWN % "some network")), {"S1j": 0}, id="drawn-without-it"),
+    # what it was weighed against
+    pytest.param("report_generation", rg(plan("hiprep_v3 for all. v2 is older, the trigram model is blind.")), {"S1k": 1}, id="two-refused-by-parts-of-their-names"),
+    pytest.param("report_generation", rg(plan("hiprep_v3 for all. A child is older than v3 knows.")), {"S1k": 0}, id="a-part-that-is-a-plain-word"),
+    pytest.param("report_generation", rg(plan("hiprep_v3 for all, the films are old.")), {"S1k": 0}, id="old-films-refuse-nothing"),
+    # one line of steps
+    pytest.param("enhancement", [LIST, plan("net.pt on (dB+60)/60, back to dB, save enhanced.npy for the 9 scans, submit.")], {"S1b": 1}, id="scaled-by-a-formula"),
+    pytest.param("enhancement", [LIST, plan("net.pt on all, 9/9 files, then submit (no tests).")], {"S1b": 0}, id="a-count-is-no-formula"),
+    # the manifest is a table
+    pytest.param("report_generation", rg(Do("import pandas as pd\nfrom PIL import Image\nman = pd.read_csv('/data/public/manifest.csv')\nman['px'] = [Image.open(f'/data/public/{r.study}/{r.file}').size for r in man.itertuples()]\nprint(man.to_string())", "0 HP31 ap.png (96, 96)\n1 HP31 lat.png (96, 96)")), {"S3e": 1}, id="rows-opened-and-described"),
+    pytest.param("report_generation", rg(Do("import pandas as pd\nman = pd.read_csv('/data/public/manifest.csv')\nprint(man.study.nunique())", "8")), {"S3e": 0}, id="studies-counted"),
+    pytest.param("report_generation", rg(sh("grep HP31 /data/public/manifest.csv; ls -l /data/public/HP31", "HP31,ap.png\nHP31,lat.png\nap.png\nlat.png")), {"S3e": 1}, id="rows-of-the-case-beside-its-folder"),
+    pytest.param("report_generation", rg(sh("cut -d, -f3 /data/public/manifest.csv | sort | uniq -c; ls -R /data/public", "10 AP\nHP31: ap.png")), {"S3e": 0}, id="a-column-counted"),
+    # the films that went in
+    pytest.param("report_generation", pilot(ONE + "print(s, sorted(films), len(rows))", "HP31 ['AP', 'LAT'] 2"), {"S3f": 1}, id="names-of-the-opened-printed"),
+    pytest.param("report_generation", pilot(LOOP + "print(s, list(films))", "HP31 ['AP', 'LAT']"), {"S3f": 1}, id="opened-in-a-loop-into-a-dictionary"),
+    pytest.param("report_generation", pilot(ONE.replace("in rows}", "in rows[:1]}") + "print(s, sorted(films))", "HP31 ['AP']"), {"S3f": 0}, id="only-a-part-opened"),
+    pytest.param("report_generation", pilot(ONE.replace("M.generate(films)", "M.generate(films['AP'])") + "print(s, sorted(films))", "HP31 ['AP', 'LAT']"), {"S3f": 0}, id="opened-but-not-handed-over"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('complete', set(films) == wanted)", "complete True"), {"S3e": 1, "S3f": 1}, id="set-equals-the-listed"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('all:', len(films) == sum(r['study'] == s for r in man))", "all: True"), {"S3e": 1, "S3f": 1}, id="number-equals-the-listed"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('two:', len(films) == 2)", "two: True"), {"S3f": 0}, id="number-equals-a-constant"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('all:', len(films) == sum(r['study'] == s for r in man))", "all: False"), {"S3f": 0}, id="numbers-differ"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('left out', set(wanted) - set(films))", "left out set()"), {"S3f": 1}, id="nothing-left-out"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('left out', set(wanted) - set(films))", "left out {'LAT'}"), {"S3f": 0}, id="one-left-out"),
+    # inputs looked at
+    pytest.param("segmentation", [LIST, sh("file /data/public/HP31/image.png\npython -c 'import cv2'", "image.png: PNG image data, 128 x 128, 8-bit/color RGB", 1, NO_CV), SEG_ALL], {"S2b": 1}, id="seen-before-a-later-command-failed"),
+    pytest.param("segmentation", [LIST, Do("import cv2\nfrom PIL import Image\nim = Image.open('/data/public/HP31/image.png')\nprint(im.size, im.mode)", "", 1, err=NO_CV), SEG_ALL], {"S2b": 0}, id="failed-before-anything-was-seen"),
+    pytest.param("segmentation", [LIST, Do(LOOK + "print(pd.DataFrame([about(f) for f in sorted(glob.glob('/data/public/*/a.png'))]).to_string(index=False))", " file   h   w  dtype  min  max\na.png 128 128  uint8    0  255"), SEG_ALL], {"S2b": 1}, id="table-of-a-helper"),
+    pytest.param("segmentation", [LIST, Do(LOOK + "print(pd.DataFrame([about(f) for f in sorted(glob.glob('/data/public/*/a.png'))]).file.to_string())", "0 a.png\n1 b.png"), SEG_ALL], {"S2b": 0}, id="table-without-sizes"),
+    # a plan that names deliverables is no full run
+    pytest.param("segmentation", [LIST, Do("open('/workspace/plan/plan.md', 'w').write('''net.pt to agents_outputs/<case>/lesion.nii.gz''')\nimport glob, nibabel as nib\nfor p in sorted(glob.glob('/data/public/*/ct.nii.gz')):\n    im = nib.load(p)\n    print(p, im.shape, im.get_data_dtype())", "\n".join(f"/data/public/{i}/ct.nii.gz (64, 64, 9) int16" for i in IDS)), SEG_ALL], {"S2b": 1, "S3": 0}, id="plan-beside-a-look-at-all-cases"),
+]  # fmt: skip
+
+
+def make_run(folder, kind, steps):
+    messages = [{"role": "user", "content": "Begin."}]
+    for number, step in enumerate(steps):
+        call = {"name": "execute_code", "arguments": json.dumps({"language": step.language, "code": step.code})}
+        answer = {"exit_code": step.exit, "stdout": step.out, "stderr": step.err}
+        messages += [
+            {"role": "assistant", "content": "Next.", "tool_calls": [{"id": str(number), "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": str(number), "content": json.dumps(answer)},
+        ]  # fmt: skip
+    head = {"agent": "a", "task": f"{kind}-task", "track": kind, "tier": "pro", "messages": messages}
+    path = folder / "conversation.json"
+    path.write_text(json.dumps(head), encoding="utf-8")
+    return load_run(path)
+
+
+@pytest.mark.parametrize(("kind", "steps", "expected"), CASES)
+async def test_the_same_evidence_in_other_words(tmp_path, kind, steps, expected):
+    run, rubric, judge = make_run(tmp_path, kind, steps), load_rubric(kind), HeuristicJudge()
+    segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
+    found = {}
+    for stage in ("S1", "S2", "S3"):
+        reply = await judge.judge(StageRequest(run, segmentation, rubric, stage, rubric.criteria(stage)))
+        found.update((r.id, r) for r in reply.results)
+    assert {i: found[i].value for i in expected} == expected, {i: found[i].rationale for i in expected}
+    assert all(e.check == "verified" for i in expected for e in found[i].evidence)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        pytest.param("methods looked at\n  gland_v2     both targets in one\n  gland_only   no tumour class here\n  fast_net     noisy per its card\nsteps\n  1 read\n", 3, id="columns"),
+        pytest.param("Options\nnet_a: four classes, chosen\nnet_b: stopped early, weaker\n\nSteps follow.", 2, id="colons"),
+        pytest.param("Models considered\nUNet_big - strong but slow\nOtsu - no weights needed\n", 2, id="dashes"),
+        pytest.param("## Candidates\nnet_a (four classes, chosen)\nnet_b (stopped too early)\n", 2, id="brackets"),
+        pytest.param("Options\ninput: 96 x 96 grey\noutput: one text file\nworkers: two of them\n", 0, id="settings"),
+        pytest.param("Options\n  we looked at the cards and\n  took what they call current\n", 0, id="wrapped-sentence"),
+        pytest.param("steps\n  net_a     load it first\n  net_b     load it next\n", 0, id="other-heading"),
+    ],
+)  # fmt: skip
+def test_candidates_without_bullets(text, count):
+    assert len(candidates(text)) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the Gland-V2 weights", ("gland-v2",)),
+        ("gland v2, all cases", ("gland v2",)),
+        ("gland_v2.pt", ("gland_v2.pt", "gland_v2")),
+        ("the gland, v2 of the plan", ()),
+        ("gland v21", ()),
+    ],
+)
+def test_a_stem_is_found_however_its_parts_are_joined(text, found):
+    assert model_names(text, {"gland_v2"}) == found
