@@ -99,19 +99,19 @@ GAP = 1.5
 """Two clusters lie further apart than this many times the wider one's range."""
 
 
-def two_clusters(column: Mapping[str, float], least: int = 4) -> dict[str, str] | None:
+def two_clusters(column: Mapping[str, float], least: int = 4, gap: float = GAP) -> dict[str, str] | None:
     """Case -> "from A to B" where the numbers of a column fall into two clusters with nothing in between; None otherwise.
 
-    `least` cases in each.
+    `least` cases in each; further apart than `gap` times the wider one's range.
     """
     values = sorted(column.values())
     if len(values) < 8 or values[0] == values[-1]:
         return None
-    gap, cut = max((b - a, i) for i, (a, b) in enumerate(pairwise(values), 1))
+    widest, cut = max((b - a, i) for i, (a, b) in enumerate(pairwise(values), 1))
     low, high = values[:cut], values[cut:]
     if (
         min(len(low), len(high)) < least
-        or gap < GAP * max(low[-1] - low[0], high[-1] - high[0])
+        or widest < gap * max(low[-1] - low[0], high[-1] - high[0])
         or len(set(values)) < 4
     ):
         return None
@@ -202,7 +202,7 @@ def two_kinds_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
         for (name, _), column in islice(columns(table).items(), MAX_GROUPS):
             split = two_clusters(column, 3) if name and not _OF_INPUTS.match(name) else None
             for first, kind, other, before in kinds[:MAX_GROUPS] if split else ():
-                if not _same_split(split or {}, before) or same_quantity(column, other):
+                if not same_split(split or {}, before) or same_quantity(column, other):
                     continue
                 fewer = Counter(before.values()).most_common()[-1][0]
                 members = [case for case, part in before.items() if part == fewer]
@@ -215,6 +215,6 @@ def two_kinds_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
                     return
 
 
-def _same_split(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
+def same_split(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
     """Whether two splits of the same cases in two put the same ones together."""
     return left.keys() == right.keys() and len({(left[case], right[case]) for case in left}) == 2

@@ -69,6 +69,7 @@ MODULES = (
     "geometry",
     "case_signs",
     "case_groups",
+    "delivered_values",
     "answer_signs",
     "quality_signs",
     "disagreements",

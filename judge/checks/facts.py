@@ -109,7 +109,11 @@ class OutputCheck:
     cases: tuple[CaseCheck, ...] = ()
     run_facts: tuple[Fact, ...] = ()
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Case -> quantity -> number, of the delivered files (`Submission.measures`); empty without files."""
+    """Case -> quantity -> number, of the delivered files; empty without files.
+
+    Segmentation: `organ`, `lesion` or `label_<n>` in ml. Enhancement, synthesis: `mean`, `std`, `min`, `max` of the stored
+    values. Detection: `boxes`, and in the middle their `score` in [0, 1], `width` and `height` in pixels.
+    """
     warnings: tuple[str, ...] = ()
     """What the files contradict in the report, and what could not be decided."""
 

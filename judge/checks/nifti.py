@@ -105,6 +105,14 @@ def volume_stats(path: Path, root: Path, head: VolumeHead) -> VolumeStats:
     )  # fmt: skip
 
 
+def voxel_ml(head: VolumeHead) -> float:
+    """Volume of a voxel in millilitres; 0.001 (one cubic millimetre) where the affine gives none."""
+    import numpy as np
+
+    size = abs(float(np.linalg.det(head.affine[:3, :3])))
+    return size / 1000 if math.isfinite(size) and size > 0 else 0.001
+
+
 def main_piece(path: Path, head: VolumeHead) -> float | None:
     """Share of the voxels that are set which the largest face-connected piece holds, in (0, 1]; None for too few or too many."""
     import numpy as np

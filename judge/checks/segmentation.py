@@ -13,7 +13,7 @@ from pathlib import Path
 from ...trajectories.briefs import allowed_labels
 from .facts import Fact, TrackCheck
 from .files import Refused, read_text
-from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats
+from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats, voxel_ml
 from .submission import Submission
 from .table import parse_csv
 
@@ -53,11 +53,11 @@ def check(submission: Submission) -> TrackCheck:
         facts = [] if against is head else _geometry(head, against, origin, case, path.name)
         stats = volume_stats(path, work.root, head)
         held[case] = frozenset(stats.values or ())
-        stem = path.name.partition(".")[0]
         if required == (_DSEG,):
-            work.measure(case, **{f"label_{label:g}": stats.counts.get(label, 0) for label in (labels or ()) if label})
+            sizes = {f"label_{label:g}": stats.counts.get(label, 0) for label in labels or () if label}
         else:
-            work.measure(case, **{f"{stem}_voxels": stats.nonzero})
+            sizes = {path.name.partition(".")[0]: stats.nonzero}
+        work.measure(case, **{name: n * voxel_ml(head) for name, n in sizes.items()})
         return facts + _values(stats, case, path, head, labels)
 
     pieces: dict[str, dict[str, float]] = {}

@@ -14,6 +14,7 @@ from e1_fifth import FIFTH
 from e1_parts import ROWS
 from e1_tried import TRIED
 from e3_limits import LIMIT_TABLES
+from e3_delivered import DELIVERED
 from e3_tables import FOURTH
 from third_cases import THIRD
 from tiny_runs import SUBMIT, facts, say, submit
@@ -905,6 +906,7 @@ for _name, _rows in (
     *TRIED.items(),
     *THIRD.items(),
     *FOURTH.items(),
+    *DELIVERED.items(),
     *FIFTH.items(),
     *ROWS.items(),
     *LIMIT_TABLES.items(),
