@@ -13,7 +13,7 @@ ORIENTS = frozenset({
 })  # fmt: skip
 RESAMPLES = frozenset({
     "resample_from_to", "resample_to_output", "conform", "resample_img", "resample_to_img", "Resample", "resample",
-    "affine_transform", "map_coordinates", "grid_sample", "resample_image",
+    "resample_image",
 })  # fmt: skip
 SIZES = frozenset({"resize", "interpolate", "zoom", "thumbnail", "rescale", "resize_image"})
 MAKERS = {
@@ -25,9 +25,11 @@ MAKERS = {
 COMPOSES = frozenset({"Compose", "Sequential", "ComposeV2"})
 CLEARS = frozenset({
     "inverse", "Invert", "Invertd", "apply_inverse_transform", "invert", "ResampleToMatch", "ResampleToMatchd", "inverse_transform",
-    "scale_boxes", "scale_coords", "rescale_boxes", "post_process_object_detection", "unletterbox",
+    "affine_transform", "map_coordinates", "grid_sample", "scale_boxes", "scale_coords", "rescale_boxes", "post_process_object_detection", "unletterbox",
 })  # fmt: skip
-INDEXES = frozenset({"argwhere", "nonzero", "unravel_index", "peak_local_max"})
+"""What may restore a grid, in ways that are not followed."""
+INDEXES = frozenset({"argwhere", "nonzero", "unravel_index"})
+POINTS = frozenset({"center_of_mass", "maximum_position", "find_objects", "peak_local_max"})
 KEEPS_FIRST = frozenset({
     "float", "int", "round", "abs", "asarray", "array", "ascontiguousarray", "astype", "tensor", "from_numpy", "tolist", "copy",
     "convert", "numpy", "item", "detach", "cpu", "to", "list", "tuple", "squeeze", "unsqueeze", "get_fdata", "fromarray",
@@ -50,6 +52,12 @@ def name_of(node: ast.Call) -> str:
 def loaded(node: ast.Call) -> str:
     """Whether a call reads an "image" or an array ("data"); "" for weights, tables and text."""
     name = name_of(node)
+    if any(
+        isinstance(n, ast.Constant) and isinstance(n.value, str) and "models" in n.value
+        for a in node.args
+        for n in ast.walk(a)
+    ):
+        return ""  # a prior or a template of the model folder is no input
     of = ast.unparse(node.func)[:40].partition(".")[0]
     if name == "load":
         return "image" if of in ("nib", "nibabel", "nb") else "data" if of in ("np", "numpy") else ""

@@ -10,13 +10,28 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .grid_calls import CLEARS, COMPOSES, INDEXES, KEEPS_FIRST, LOADS, MAKERS, ORIENTS, PARTS, RESAMPLES, SIZES, loaded, name_of
+from .grid_calls import (
+    CLEARS,
+    COMPOSES,
+    INDEXES,
+    KEEPS_FIRST,
+    LOADS,
+    MAKERS,
+    ORIENTS,
+    PARTS,
+    POINTS,
+    RESAMPLES,
+    SIZES,
+    loaded,
+    name_of,
+)
 
 MAX_STEPS = 40_000
 """Expressions looked at in one program."""
 MAX_DEPTH = 12
 """Calls within calls that are followed."""
 NOTHING: frozenset[str] = frozenset()
+ALL = frozenset({"orient", "spacing", "size"})
 Env = dict[str, "Value"]
 
 
@@ -50,6 +65,9 @@ class Value:
 
 
 UNKNOWN = Value()
+ROW, COLUMN = Value(index=frozenset({"row"})), Value(index=frozenset({"column"}))
+POINT = Value(parts=(ROW, COLUMN))
+"""What names a point of an array in two axes."""
 
 
 def merged(a: Value, b: Value) -> Value:
@@ -184,6 +202,13 @@ class Flow:
                     env[target.value.id] = merged(held, value)
 
     def unpack(self, targets: Sequence[ast.expr], value: Value, env: Env) -> None:
+        if value.what == "size" and value.parts is None and len(targets) in (2, 3, 4):
+            # height and width of an array stand first, behind batch and channel where there are four
+            start = 2 if len(targets) == 4 else 0
+            rest = replace(value, what="dim", text="")
+            value = Value(
+                parts=tuple(_pair(value)[i - start] if 0 <= i - start < 2 else rest for i in range(len(targets)))
+            )
         parts = value.parts
         if value.what == "indices":
             for place, target in enumerate(targets):
@@ -202,8 +227,16 @@ class Flow:
 
     def element(self, value: Value) -> Value:
         """One element of what is iterated."""
+        if value.what == "regions":
+            return value
         if value.what == "indices" or value.what == "list":
-            return replace(value, what="indices") if value.what == "indices" else value.parts[0] if value.parts else UNKNOWN
+            return (
+                replace(value, what="indices")
+                if value.what == "indices"
+                else value.parts[0]
+                if value.parts
+                else UNKNOWN
+            )
         if value.parts and not value.keys:
             first = value.parts[0]
             for part in value.parts[1:]:
@@ -252,7 +285,13 @@ class Flow:
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
                 own = self.generators(node.generators, env)
                 over = self.value(node.generators[0].iter, env)
-                if over.parts and not over.keys and over.what != "list" and len(over.parts) <= 8 and len(node.generators) == 1:
+                if (
+                    over.parts
+                    and not over.keys
+                    and over.what != "list"
+                    and len(over.parts) <= 8
+                    and len(node.generators) == 1
+                ):
                     return Value(parts=tuple(self.with_bound(node, part, env) for part in over.parts))
                 return Value("list", parts=(self.value(node.elt, own),))
             case ast.DictComp():
@@ -317,10 +356,26 @@ class Flow:
 
     def arithmetic(self, node: ast.BinOp, env: Env) -> Value:
         left, right = self.value(node.left, env), self.value(node.right, env)
-        if left.parts and not left.keys and isinstance(node.op, ast.Add) and right.parts:
+        if (
+            left.parts
+            and not left.keys
+            and isinstance(node.op, ast.Add)
+            and right.parts
+            and isinstance(node.left, ast.List)
+        ):
             return Value(parts=(*left.parts, *right.parts))
+        return self.combined(left, right, node.op)
+
+    def combined(self, left: Value, right: Value, op: ast.operator) -> Value:
+        """The result of an operation, element by element where one side is a short row of values."""
+        rows = [v.parts for v in (left, right) if v.parts and not v.keys and v.what != "list" and len(v.parts) <= 8]
+        if rows and len({len(r) for r in rows}) == 1:
+            sides = [v.parts if v.parts in rows else (v,) * len(rows[0]) for v in (left, right)]
+            return Value(
+                parts=tuple(self.combined(a, b, op) for a, b in zip(sides[0] or (), sides[1] or (), strict=True))
+            )
         found = _both([left, right])
-        if not isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv)):
+        if not isinstance(op, (ast.Mult, ast.Div, ast.FloorDiv)):
             return found
         for own, other in ((left, right), (right, left)):
             if own.what not in ("dim", "size"):
@@ -328,12 +383,11 @@ class Flow:
             if own.native and not own.pending:
                 self.seen.native_size_used = True
             found = replace(found, scaled=found.scaled | own.dims)
-            by_itself = (
-                other.number is not None and int(other.number) in own.target
-            ) or (other.what in ("dim", "size") and other.pending == own.pending and other.target == own.target)
-            if own is left and isinstance(node.op, ast.Div) and "size" in own.pending and by_itself:
+            constant = other.number is not None and int(other.number) in own.target
+            same = other.what in ("dim", "size") and other.pending == own.pending and other.target == own.target
+            if own is left and isinstance(op, ast.Div) and "size" in own.pending and (constant or same):
                 self.seen.ratio_of_itself.append(own)
-        return replace(found, what="" if found.what in ("dim", "size", "number") else found.what, dims=NOTHING)
+        return replace(found, what="" if left.number is None and right.number is None else "factor", dims=NOTHING)
 
     def attribute(self, node: ast.Attribute, env: Env) -> Value:
         if isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in self.attributes:
@@ -341,6 +395,8 @@ class Flow:
         owner = self.value(node.value, env)
         if owner.what == "instance" and node.attr in self.attributes:
             return self.attributes[node.attr]
+        if node.attr in ("bbox", "centroid", "weighted_centroid") and owner.what == "regions":
+            return POINT if node.attr != "bbox" else replace(POINT, parts=(ROW, COLUMN, ROW, COLUMN))
         if node.attr in ("width", "height"):
             return replace(_plain(owner), what="dim", dims=frozenset({node.attr}))
         if node.attr in ("size", "shape", "spatial_shape") and owner.what in ("image", "data"):
@@ -357,11 +413,22 @@ class Flow:
         if owner.what == "size":
             return _dimension(owner, key, place)
         if owner.what == "indices":
-            return owner
-        if owner.parts is not None and not owner.keys and isinstance(place, int) and -len(owner.parts) <= place < len(owner.parts):
+            return owner if isinstance(key, (ast.Constant, ast.Name)) else UNKNOWN
+        if (
+            owner.parts is not None
+            and not owner.keys
+            and isinstance(place, int)
+            and -len(owner.parts) <= place < len(owner.parts)
+        ):
             return owner.parts[place]
         if owner.parts is not None and not owner.keys and isinstance(key, ast.Slice):
-            return owner
+            if isinstance(key.step, ast.UnaryOp):
+                return replace(owner, parts=tuple(reversed(owner.parts)))
+            upper = key.upper.value if isinstance(key.upper, ast.Constant) else None
+            lower = key.lower.value if isinstance(key.lower, ast.Constant) else None
+            if owner.what == "list" or not isinstance(upper, int | None) or not isinstance(lower, int | None):
+                return owner
+            return replace(owner, parts=owner.parts[lower:upper])
         mirrored = any(isinstance(s, ast.Slice) and s.step is not None for s in ast.walk(key))
         if mirrored and "orient" in owner.pending:
             return _undone(owner, "orient")
@@ -377,7 +444,11 @@ class Flow:
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and name in ("append", "add"):
             self.gather(node.func.value.id, args, env)
             return UNKNOWN
-        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and name in ("CopyInformation", "SetDirection", "SetOrigin", "thumbnail"):
+        if (
+            isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and name in ("CopyInformation", "SetDirection", "SetOrigin", "thumbnail")
+        ):
             self.in_place(node.func.value.id, name, node, args, env)
             return UNKNOWN
         called = self.followed(node, name, on, args, words, env)
@@ -407,6 +478,7 @@ class Flow:
     ) -> Value | None:
         """The result of a function or class of the run's own, None for what is not in sight."""
         held = (env.get(name) or self.globals.get(name, UNKNOWN)) if isinstance(node.func, ast.Name) else UNKNOWN
+        held = self.value(node.func, env) if isinstance(node.func, ast.Call) else held
         if held.what == "maker":
             return _made(held, args)
         if held.what == "instance":
@@ -414,7 +486,11 @@ class Flow:
             return self.invoke(method, [held, *args], words, held) if method is not None else None
         if on.what == "instance" and name in self.classes.get(on.text, {}):
             return self.invoke(self.classes[on.text][name], [on, *args], words, on)
-        own = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        own = (
+            isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "self"
+        )
         if own:
             for methods in self.classes.values():
                 if name in methods:
@@ -456,16 +532,19 @@ class Flow:
             return _made(on, args)
         if name in LOADS and (kind := loaded(node)):
             return Value(kind, native=True)
-        if name in INDEXES:
+        if name in INDEXES or (name == "where" and len(node.args) == 1):
             over = _both([v for v in (on, *args) if v != UNKNOWN]) if every else UNKNOWN
             return Value("indices", pending=over.pending, native=over.native)
         if name in ("zip", "enumerate", "map"):
             return self.paired(name, args)
         if name in MAKERS:
             return Value("maker", text=MAKERS[name], how=name, target=_target(node))
+        if name in ("regionprops", "regionprops_table"):
+            return Value("regions")
         if name in COMPOSES:
             inner = [v for a in args for v in (a.parts or ())]
-            return next((v for v in inner if v.what == "maker"), UNKNOWN)
+            one = next((v for v in inner if v.what == "maker"), UNKNOWN)
+            return replace(one, native=any(v.native for v in inner))
         if name in ("Nifti1Image", "Nifti2Image", "new_img_like", "make_nifti") or name == "__class__":
             return self.put_together(name, args, words)
         if name in ("save", "to_filename", "WriteImage", "imwrite", "write_image"):
@@ -473,10 +552,16 @@ class Flow:
             return UNKNOWN
         if name == "GetImageFromArray":
             return replace(first, what="image", geometry=UNKNOWN)
+        if name in CLEARS and name[0].isupper():
+            return Value("maker", text="back")
         if name in CLEARS:
-            return replace(_both(every), pending=NOTHING, done=frozenset({"orient", "spacing", "size"})) if every else UNKNOWN
+            found = _both(every)
+            return replace(found, pending=NOTHING, done=ALL) if found.native else UNKNOWN
+        if name == "ornt_transform" and len(args) > 1:
+            return replace(args[1], what="back" if args[1].native and not args[1].pending else "forth", parts=None)
         if name in ORIENTS:
-            return _changed(first, "orient", name, ())
+            back = any(v.what == "back" for v in args)
+            return _undone(first, "orient") if back else _changed(first, "orient", name, ()) if first.native else first
         if name in RESAMPLES:
             return self.resampled(name, first, [v for v in (*args, *words.values()) if v is not first])
         if name in SIZES:
@@ -484,11 +569,22 @@ class Flow:
         if name in ("flip", "flipud", "fliplr", "rot90", "Flip") and "orient" in first.pending:
             return _undone(first, "orient")
         if name in ("GetSize", "GetSpacing", "get_zooms", "get_sform", "get_qform", "GetDirection", "GetOrigin"):
-            return replace(_plain(on), what={"GetSize": "size", "GetSpacing": "zooms", "get_zooms": "zooms"}.get(name, "geometry"))
+            return replace(
+                _plain(on), what={"GetSize": "size", "GetSpacing": "zooms", "get_zooms": "zooms"}.get(name, "geometry")
+            )
         if name in ("min", "max", "clip", "clamp", "minimum", "maximum"):
             return self.bounded(args, first)
         if name == "dict" and words:
             return self.held(tuple(words), tuple(words.values()))
+        pairs = [p.parts for p in args[0].parts or ()] if name == "dict" and args else []
+        if pairs and all(p is not None and len(p) == 2 and p[0].text for p in pairs):
+            return self.held(tuple(p[0].text for p in pairs if p), tuple(p[1] for p in pairs if p))
+        if name in POINTS:
+            return replace(
+                POINT,
+                what="list" if name in ("find_objects", "peak_local_max") else "",
+                parts=(POINT,) if name in ("find_objects", "peak_local_max") else POINT.parts,
+            )
         if name in KEEPS_FIRST:
             return first
         return self.unfollowed(name, on, args, words)
@@ -496,11 +592,25 @@ class Flow:
     def unfollowed(self, name: str, on: Value, args: list[Value], words: Mapping[str, Value]) -> Value:
         every = [v for v in (on, *args, *words.values()) if v not in (UNKNOWN,) and v.what not in ("text", "number")]
         flat = [p for v in every for p in (v.parts if v.parts is not None else (v,))]
-        quiet = name in ("print", "info", "debug", "warning", "zeros", "empty", "full", "ones", "format", "write", "append")
+        quiet = name in (
+            "print",
+            "info",
+            "debug",
+            "warning",
+            "zeros",
+            "empty",
+            "full",
+            "ones",
+            "format",
+            "write",
+            "append",
+        )
         if any(v.what in ("dim", "size") and v.native and not v.pending for v in flat) and not quiet:
             self.seen.native_size_used = True
         found = _both(flat)
-        grids = [v for v in flat if v.native and v.what in ("image", "geometry", "size", "dim", "data") and not v.pending]
+        grids = [
+            v for v in flat if v.native and v.what in ("image", "geometry", "size", "dim", "data") and not v.pending
+        ]
         if grids and found.pending:
             return replace(found, pending=NOTHING, done=found.done | found.pending)  # it may put things back
         return found if found.what != "image" or not args else replace(found, what="data")
@@ -514,14 +624,27 @@ class Flow:
         return Value("list", parts=(Value(parts=(UNKNOWN, *inner) if name == "enumerate" else inner),))
 
     def put_together(self, name: str, args: list[Value], words: Mapping[str, Value]) -> Value:
-        array = words.get("dataobj") or words.get("data") or (args[1] if name == "new_img_like" and len(args) > 1 else args[0] if args else UNKNOWN)
-        other = words.get("affine") or words.get("ref_niimg") or (args[0] if name == "new_img_like" and args else args[1] if len(args) > 1 else UNKNOWN)
+        array = (
+            words.get("dataobj")
+            or words.get("data")
+            or (args[1] if name == "new_img_like" and len(args) > 1 else args[0] if args else UNKNOWN)
+        )
+        other = (
+            words.get("affine")
+            or words.get("ref_niimg")
+            or (args[0] if name == "new_img_like" and args else args[1] if len(args) > 1 else UNKNOWN)
+        )
         return replace(array, what="image", geometry=other)
 
     def saves(self, node: ast.Call, on: Value, args: list[Value]) -> None:
         image = next((v for v in (*args, on) if v.geometry is not None), None)
         if image is not None and image.geometry is not None:
-            words = [n.value for a in (*node.args, *(k.value for k in node.keywords)) for n in ast.walk(a) if isinstance(n, ast.Constant)]
+            words = [
+                n.value
+                for a in (*node.args, *(k.value for k in node.keywords))
+                for n in ast.walk(a)
+                if isinstance(n, ast.Constant)
+            ]
             path = "/".join(w for w in words if isinstance(w, str))
             self.seen.saved.append((image, image.geometry, path))
 
@@ -529,8 +652,10 @@ class Flow:
         flat = [p for v in others for p in (v.parts if v.parts is not None else (v,))]
         if any(v.native and not v.pending and v.what in ("image", "geometry", "size") for v in flat):
             # onto the grid of an input, whatever the array was before
-            return replace(first, pending=NOTHING, done=frozenset({"orient", "spacing", "size"}), geometry=None if first.geometry is None else next(iter(flat)))
-        return _changed(first, "spacing", name, ())
+            return replace(
+                first, pending=NOTHING, done=ALL, geometry=None if first.geometry is None else next(iter(flat))
+            )
+        return _changed(first, "spacing", name, ()) if first.native else first
 
     def resized(self, node: ast.Call, name: str, first: Value, others: Sequence[Value]) -> Value:
         flat = [p for v in others for p in (v.parts if v.parts is not None else (v,))]
@@ -572,8 +697,14 @@ def _both(values: Iterable[Value]) -> Value:
     for value in values:
         if value.parts is not None:
             value = _both(value.parts)
-        found = merged(found, replace(value, text="", number=None, geometry=None) if value.what != "number" else UNKNOWN)
-    return replace(found, what="data") if found.what in ("image", "dim", "size", "instance", "maker", "list", "text") else found
+        found = merged(
+            found, replace(value, text="", number=None, geometry=None) if value.what != "number" else UNKNOWN
+        )
+    return (
+        replace(found, what="data")
+        if found.what in ("image", "dim", "size", "instance", "maker", "list", "text")
+        else found
+    )
 
 
 def _changed(value: Value, kind: str, how: str, target: tuple[int, ...]) -> Value:
@@ -591,7 +722,11 @@ def _undone(value: Value, kind: str) -> Value:
 def _made(maker: Value, args: Sequence[Value]) -> Value:
     """What a transform object gives: fields of a dictionary are those of one image."""
     first = _both(args[:1]) if args else UNKNOWN
-    source = replace(first if first.native else replace(first, native=True), what="data", parts=None, keys=())
+    if not (first.native or maker.native):
+        return first
+    source = replace(first, native=True, what="data", parts=None, keys=())
+    if maker.text == "back":
+        return replace(source, pending=NOTHING, done=ALL)
     return _changed(source, maker.text, maker.how, maker.target)
 
 

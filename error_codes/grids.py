@@ -24,7 +24,9 @@ MAX_LINES = 2_000
 _ORIENTATION = re.compile(r"(?<![A-Za-z])\(?\s?'?([RL])'?,?\s?'?([AP])'?,?\s?'?([IS])'?(?![A-Za-z+])")
 _ASKS_ORIENTATION = re.compile(r"axcodes|orient|direction|affine", re.I)
 _PROSE = re.compile(r"(?:\b[a-z]{3,}\b[\s,;.]{1,3}){4}")
-_SIZE = re.compile(r"\((\d{2,4}), (\d{2,4})(?:, \d{1,4}){0,2}\)|(?<![\d.])(\d{2,4}) ?[x×] ?(\d{2,4})(?: ?[x×] ?\d{1,4})?(?![\d.])")
+_SIZE = re.compile(
+    r"\((\d{2,4}), (\d{2,4})(?:, \d{1,4}){0,2}\)|(?<![\d.])(\d{2,4}) ?[x×] ?(\d{2,4})(?: ?[x×] ?\d{1,4})?(?![\d.])"
+)
 _ZOOMS = re.compile(r"\((?:np\.float\d\d\()?(\d{1,2}\.\d{1,4})\)?, (?:np\.float\d\d\()?\d{1,2}\.\d{1,4}")
 _VARY = re.compile(r"\b(?:sizes? (?:vary|differ)|(?:different|various|varying|several) (?:image )?sizes?)\b", re.I)
 _INPUT_GRID = re.compile(
@@ -35,7 +37,7 @@ _INPUT_GRID = re.compile(
 _PIXELS = re.compile(r"\b(?:pixels?|px|coordinates)\b", re.I)
 _ASIDE = re.compile(r"debug|overlay|preview|/tmp/|cache|figure|\bqc\b", re.I)
 _RELEVANT = re.compile(
-    r"canonical|reorient|ornt|Orient|ToCanonical|[Rr]esampl|Spacing|argwhere|nonzero|unravel|peak_local|\.size\b|\.width|shape"
+    r"canonical|reorient|ornt|Orient|ToCanonical|[Rr]esampl|Spacing|argwhere|nonzero|unravel|where\(|regionprops|find_objects|center_of_mass|zoom\(|resize|peak_local|\.size\b|\.width|shape"
 )
 _CHANGED = re.compile(r"(?m)^[^#\n]{0,200}\b(?:sed\s+-i|patch)\b")
 
@@ -68,7 +70,11 @@ def off_the_input_grid(ctx: CodeContext) -> Iterable[Finding]:
 def broken(ctx: CodeContext) -> Broken | None:
     """What is out of place in the delivered files, None where nothing is known to be."""
     track = ctx.run.track
-    if ctx.final_write is None or not ctx.handed_over or track not in ("segmentation", "synthesis", "detection", "enhancement"):
+    if (
+        ctx.final_write is None
+        or not ctx.handed_over
+        or track not in ("segmentation", "synthesis", "detection", "enhancement")
+    ):
         return None
     for turn in [t for t in reversed(ctx.write_turns) if t not in ctx.failed_turns][:4]:
         trees = _programs(ctx, turn)
@@ -91,8 +97,8 @@ def _programs(ctx: CodeContext, turn: int) -> list[ast.Module]:
         return []
     if any(_CHANGED.search(t.code[:MAX_CODE]) for t in ctx.run.turns[:turn]):
         return []
-    trees = [parse(text[:MAX_CODE]) for text in texts]
-    return [tree for tree in trees if tree is not None]
+    trees = [tree for text in texts if (tree := parse(text[:MAX_CODE])) is not None]
+    return trees if len(trees) == len(texts) else []
 
 
 def volumes_of(ctx: CodeContext, seen: Seen) -> Iterator[Broken]:
@@ -110,7 +116,10 @@ def volumes_of(ctx: CodeContext, seen: Seen) -> Iterator[Broken]:
             if asked:
                 yield Broken(f"The volumes are saved on the grid that {array.how} made, with its affine", True)
         elif geometry.native and not geometry.done:
-            yield Broken(f"Arrays that {array.how} put on another grid are saved with the input's affine and never put back", asked)
+            yield Broken(
+                f"Arrays that {array.how} put on another grid are saved with the input's affine and never put back",
+                asked,
+            )
 
 
 def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module]) -> Iterator[Broken]:
@@ -118,12 +127,17 @@ def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module]) -> Iterator[
     asked = _PIXELS.search(_output(ctx.run.brief)) is not None
     for size in seen.ratio_of_itself[:1]:
         if not seen.native_size_used and differ(ctx, "size", size.target):
-            yield Broken("The scale back to the original size is taken from the image after it was resized, so it is always 1", asked)
+            yield Broken(
+                "The scale back to the original size is taken from the image after it was resized, so it is always 1",
+                asked,
+            )
     if not seen.boxes:
         return
     if all(x.index == {"row"} and y.index == {"column"} for x, y in seen.boxes) and not _transposes(trees):
         yield Broken("Row and column are exchanged: x is made from the row index and y from the column index", asked)
-    if all(x.scaled == {"height"} and y.scaled == {"width"} for x, y in seen.boxes) and differ(ctx, "size", (), oblong=True):
+    if all(x.scaled == {"height"} and y.scaled == {"width"} for x, y in seen.boxes) and differ(
+        ctx, "size", (), oblong=True
+    ):
         yield Broken("x is scaled by the height of the image and y by its width", asked)
 
 
@@ -136,7 +150,11 @@ def differ(ctx: CodeContext, kind: str, target: tuple[int, ...], oblong: bool = 
         return any(a != b for a, b in sizes)
     if kind == "spacing":
         return len(zooms) > 1 or len(sizes) > 1
-    return len(sizes) > 1 or any(target and not set(s) <= set(target) for s in sizes) or _VARY.search(ctx.run.brief) is not None
+    return (
+        len(sizes) > 1
+        or any(target and not set(s) <= set(target) for s in sizes)
+        or _VARY.search(ctx.run.brief) is not None
+    )
 
 
 def orientations(ctx: CodeContext) -> frozenset[str]:
@@ -148,9 +166,7 @@ def orientations(ctx: CodeContext) -> frozenset[str]:
         for raw in turn.output.splitlines()[:MAX_LINES]:
             line = raw[:600]
             codes = {"".join(m) for m in _ORIENTATION.findall(line)}
-            if len(codes) == 1 and not _PROSE.search(line) and "(" not in line.partition("axis")[0][:0]:
-                found |= codes
-            elif "Counter" in line or line.lstrip()[:1] == "{":
+            if (len(codes) == 1 and not _PROSE.search(line)) or "Counter" in line or line.lstrip()[:1] == "{":
                 found |= codes
     return frozenset(found)
 
@@ -194,7 +210,12 @@ _KEEPS_PLANE = frozenset({(2, 0, 1), (1, 2, 0), (0, 3, 1, 2), (0, 2, 3, 1), (0, 
 def _transposes(trees: list[ast.Module]) -> bool:
     """Whether an array's two axes in the plane may be exchanged somewhere, so that its first index is no row."""
     for node in (n for tree in trees for n in ast.walk(tree)):
-        if isinstance(node, ast.Attribute) and node.attr in ("T", "mT") and "where" not in (text := ast.unparse(node.value)) and "nonzero" not in text:
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("T", "mT")
+            and "where" not in (text := ast.unparse(node.value))
+            and "nonzero" not in text
+        ):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = node.func.attr

@@ -13,7 +13,17 @@ from typing import NamedTuple
 
 from .case_signs import owns_up
 from .context import CodeContext, names_weights
-from .input_conventions import CODE_LINE, HEADING, INVERTS, NARROWED, PER_IMAGE, RESAMPLES, WEIGHT, WIDENS, where_served
+from .input_conventions import (
+    CODE_LINE,
+    HEADING,
+    INVERTS,
+    NARROWED,
+    PER_IMAGE,
+    RESAMPLES,
+    WIDENS,
+    weights_in,
+    where_served,
+)
 from .registry import Finding, detector
 from .serving import run_code, without_comments, written_modules
 
@@ -37,6 +47,8 @@ class Requirement(NamedTuple):
     asked: re.Pattern[str] | None = None
     narrows: re.Pattern[str] | None = None
     tracks: tuple[str, ...] = ()
+    of_model: bool = False
+    """Only a model cares: thresholds and region growing work in any orientation and at any spacing."""
 
 
 TABLE = (
@@ -50,6 +62,7 @@ TABLE = (
         re.compile(r"axcodes|io_orientation|GetDirection|\borientation\b|print\((?![^\n]{0,300}(?:==|allclose|equal|Nifti1Image))[^\n]{0,200}affine|sform|qform", re.I),
         None,
         ("segmentation", "synthesis"),
+        True,
     ),
     Requirement(
         "the polarity of the image",
@@ -81,6 +94,7 @@ TABLE = (
         re.compile(r"\b(?:mm|um|µm) ?(?:/|per) ?(?:px|pixel|voxel)|\bmpp\b|\b(?:resampl\w{1,4}|trained) (?:to|at|on)\s{0,2}\d{1,2}(?:\.\d{1,3})? ?(?:x [\d. x]{1,20})?(?:mm|um|µm)\b|\bpixel_?spacing\b", re.IGNORECASE),
         RESAMPLES,
         re.compile(r"\b(?!)(x)"),
+        of_model=True,
     ),
     Requirement(
         "slope, offset or unit of the stored values",
@@ -100,6 +114,13 @@ _NO_HEADER = re.compile(
     r"^(?:questions?|predictions?|answers?|reports?|manifest|phrases|labels?|classes|plan|requirements|readme\w*|model_?cards?|cards?|config|index|vocab\w*|prompts?|submission|results?|summary|schema|tokenizer\w*)\.",
     re.IGNORECASE,
 )
+_MODEL = re.compile(
+    r"\b(?:torch\w{0,10}|onnx\w{0,10}|tensorflow|tf|keras|monai|jax|flax|openvino|transformers|ultralytics|mmdet|mmseg|timm"
+    r"|nnunet\w{0,4}|totalsegmentator|model\w{0,12}|predictor|net\w{0,10}|\w{1,20}_?net|unet\w{0,6}|pipeline|infer\w{0,8}|checkpoint|weights)\b"
+    r"|\.(?:pth?|onnx|ckpt|safetensors|h5|engine|tflite)\b",
+    re.IGNORECASE,
+)
+"""That the code of the outputs applies a model, by library, name or file."""
 _POINTS_AT = re.compile(
     r"\b(?:see|given|stated|noted|recorded|says?|tells?|differs?|depends?|each|every|per|beside|according)\b", re.I
 )
@@ -120,6 +141,8 @@ def requirement_unmet(ctx: CodeContext) -> Iterable[Finding]:
         if need.met.search(code) or (need.narrows and not need.narrows.search(code)):
             continue
         if need.tracks and ctx.run.track not in need.tracks:
+            continue
+        if need.of_model and not _MODEL.search(ctx.serving_code[:400_000]):
             continue
         why = next(_unmet(ctx, need, code), None)
         if why:
@@ -185,7 +208,7 @@ def shown_values(need: Requirement, output: str) -> Counter[str]:
     values: Counter[str] = Counter()
     for raw in output[:MAX_TEXT].splitlines():
         line = raw[:2_000]
-        if WEIGHT.search(line) or CODE_LINE.match(line):
+        if weights_in(line) or CODE_LINE.match(line):
             continue
         found = {re.sub(r"[^A-Za-z0-9./-]", "", next(g for g in m.groups() if g)) for m in need.shown.finditer(line)}
         if len(found) == 1:
@@ -206,7 +229,7 @@ def statements(output: str, code: str) -> Iterator[str]:
     owned: bool | None = None
     for raw in output[:MAX_TEXT].splitlines():
         line = raw[:1_000]
-        stems = WEIGHT.findall(line)
+        stems = weights_in(line)
         if stems:
             owned = any(names_weights(code, stem) for stem in stems)
         elif HEADING.match(line) or CODE_LINE.match(line) or not line.strip():

@@ -27,12 +27,17 @@ def written_modules(run: Run, until: int) -> dict[str, str]:
 
 def run_code(turn: Turn, modules: Mapping[str, str]) -> str:
     """What a turn runs, with the modules that it names, and those that they name."""
-    text = "\n".join(_without_prose(p.text) for a in turn.actions for p in split(a) if p.kind != "file")
-    waiting, added = dict(modules), text
+    own = "\n".join(_without_prose(p.text) for a in turn.actions for p in split(a) if p.kind != "file")
+    return "\n".join((own, *run_modules(own, modules)))
+
+
+def run_modules(code: str, modules: Mapping[str, str]) -> tuple[str, ...]:
+    """The modules that code names, and those that they name in turn, each once."""
+    waiting, added, found = dict(modules), code, list[str]()
     while used := _named(waiting, added):
-        added = "\n".join(waiting.pop(stem) for stem in used)
-        text += "\n" + added
-    return text
+        found += (texts := [waiting.pop(stem) for stem in used])
+        added = "\n".join(texts)
+    return tuple(found)
 
 
 def without_comments(code: str) -> str:

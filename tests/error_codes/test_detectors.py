@@ -17,6 +17,7 @@ from e3_limits import LIMIT_TABLES
 from e3_delivered import DELIVERED
 from e3_tables import FOURTH
 from third_cases import THIRD
+from grid_cases import GRIDS
 from tiny_runs import SUBMIT, facts, say, submit
 
 LOAD = "import torch\nnet = torch.load('/data/public/models/net.pt')\n"
@@ -910,6 +911,7 @@ for _name, _rows in (
     *FIFTH.items(),
     *ROWS.items(),
     *LIMIT_TABLES.items(),
+    *GRIDS.items(),
 ):
     TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
 
