@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ..trajectories.any_case import AnyCase
 from .context import CodeContext
 from .invented import (
     AUTHORITY,
@@ -44,11 +45,10 @@ _CODED_NAME = re.compile(r"\b(?:[A-Z][a-z]+[A-Z]\w*|[A-Z]{4,}(?:-[A-Z]+)?|[A-Z][
 _NOT_DELIVERED = re.compile(
     r"^\s{0,40}(?:print|log\w*\.|logging|logger|raise|assert|warnings?\.|plt\.|ax\.|parser\.|#|import |from )|\b(?:print|warning|info|debug|add_argument|set_title|suptitle|Exception|Error)\("
 )
-_WANTS = re.compile(
-    rf"{OBLIGATION}|\b(?:reads?|rewards?|scores?|scored|counts?|looks? for|parses?|checks?|driven|follow\w*|accord\w*|compl(?:y|ies|iant)|conform\w*|per|under|honou?r\w*|standard\w*|mandat\w+|as (?:the|in)|asks?)\b",
-    re.IGNORECASE,
+_WANTS = AnyCase(
+    rf"{OBLIGATION}|\b(?:reads?|rewards?|scores?|scored|counts?|looks? for|parses?|checks?|driven|follow\w*|accord\w*|compl(?:y|ies|iant)|conform\w*|per|under|honou?r\w*|standard\w*|mandat\w+|as (?:the|in)|asks?)\b"
 )
-_JUDGES = re.compile(rf"{OUTCOME}|{AUTHORITY}|\b(?:\w+ing )?standards?\b", re.IGNORECASE)
+_JUDGES = AnyCase(rf"{OUTCOME}|{AUTHORITY}|\b(?:\w+ing )?standards?\b")
 _PART = re.compile(
     r"\b(?:reports?|outputs?|boxes|box|answers?|rows?|tables?|files?|texts?|lines?|sections?|headings?|headers?|fields?|keys?|labels?|categor\w+|grades?|scores?|columns?|sentences?|prefix|suffix|format|layout|template|\w+ each)\b",
     re.IGNORECASE,

@@ -41,9 +41,8 @@ _STATISTICS = re.compile(
     r"|running_(?:mean|var)['\"]\]\s?[-+*/]?=(?!=)(?!\s?\w+(?:\.pop\(|\[))|\btrack_running_stats\s?=\s?False|\.momentum\s?=(?!=)|\bupdate_bn\(|setattr\([^\n]{1,40},\s?['\"](?:running_(?:mean|var)|momentum|training|track_running_stats)['\"]|\.moving_(?:mean|variance)\.assign|mutable\s?=\s?\[['\"]batch_stats|\btraining\s?=\s?True\b(?=[^\n]{0,40}\))|\.training\s?=\s?True\b"
 )
 _TRAIN_MODE = re.compile(r"\.train\(\s?(?:True|mode\s?=\s?True)?\s?\)")
-_IDENTIFIER = re.compile(
-    r"\b\w{0,30}(?:pseudo_?lab|self_?train|test_time_adapt|(?<![a-z])tta_?adapt|adabn|ada_bn|(?:bn|batch_?norm|norm|stats)_?(?:adapt|refit|refresh|recal\w{0,10}|re_?estimat\w{0,3}|update)|(?:adapt|refit|refresh|recalibrate|re_?estimate|update)_?(?:the_)?(?:bn|batch_?norm|norm|stats|model|net|weights)(?![a-z])|entropy_min|min_entropy|(?:fit|learn|tune)_temperature|label_shift|prior_shift|em_priors?)\w{0,30}\s?[(=\[]",
-    re.IGNORECASE,
+_IDENTIFIER = AnyCase(
+    r"\b\w{0,30}(?:pseudo_?lab|self_?train|test_time_adapt|(?<![a-z])tta_?adapt|adabn|ada_bn|(?:bn|batch_?norm|norm|stats)_?(?:adapt|refit|refresh|recal\w{0,10}|re_?estimat\w{0,3}|update)|(?:adapt|refit|refresh|recalibrate|re_?estimate|update)_?(?:the_)?(?:bn|batch_?norm|norm|stats|model|net|weights)(?![a-z])|entropy_min|min_entropy|(?:fit|learn|tune)_temperature|label_shift|prior_shift|em_priors?)\w{0,30}\s?[(=\[]"
 )
 _WEIGHTS_EDITED = re.compile(
     r"\.(?:weight|bias)(?:\.data)?(?:\[[^\]\n]{0,60}\])?\s?[-+*/]=|\.(?:weight|bias)(?:\.data)?(?:\[[^\]\n]{0,60}\])?\.(?:add_|sub_|mul_|div_)\("

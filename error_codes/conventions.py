@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from .class_signs import printed_strange_labels
 from .context import CodeContext, names_weights
-from .input_conventions import WEIGHT
+from .input_conventions import weights_in
 from .registry import Finding, detector
 from .verification import admits
 
@@ -31,7 +31,7 @@ def label_order_missed(ctx: CodeContext) -> Iterable[Finding]:
     for turn in ctx.run.turns[:final]:
         for line in turn.output[:200_000].splitlines():
             match = _ORDER.search(line[:600])
-            if match is None or not any(names_weights(code, stem) for stem in WEIGHT.findall(line[:600])):
+            if match is None or not any(names_weights(code, stem) for stem in weights_in(line[:600])):
                 continue
             stated = tuple(name.strip() for name in match[1].split(","))
             used = [names for names in lists if sorted(map(str.lower, names)) == sorted(map(str.lower, stated))]
@@ -57,7 +57,7 @@ def label_index_missed(ctx: CodeContext) -> Iterable[Finding]:
     for turn in ctx.run.turns[:final]:
         for raw in turn.output[:200_000].splitlines():
             line = raw[:600]
-            if not any(names_weights(code, stem) for stem in WEIGHT.findall(line)):
+            if not any(names_weights(code, stem) for stem in weights_in(line)):
                 continue
             stated = numbered(line)
             if len(stated) < 3:

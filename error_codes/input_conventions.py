@@ -156,12 +156,17 @@ def where_served(ctx: CodeContext, final: int) -> tuple[int, ...]:
     return tuple(sorted({*turns, *ctx.checks}))
 
 
+def weights_in(line: str) -> list[str]:
+    """Stems of the weight files that a line names."""
+    return WEIGHT.findall(line) if _WEIGHT_END.search(line) else []
+
+
 def notes(output: str, code: str) -> list[str]:
     """Lines of cards that speak of a model which the code uses: they name its file, or stand in a section that does."""
     owned, found = False, []
     for raw in output[:MAX_TEXT].splitlines():
         line = raw[:600]
-        stems = WEIGHT.findall(line) if _WEIGHT_END.search(line) else ()
+        stems = weights_in(line)
         if stems:
             owned = any(names_weights(code, stem) for stem in stems)
         elif HEADING.match(line) or CODE_LINE.match(line):

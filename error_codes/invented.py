@@ -48,6 +48,7 @@ OBLIGATION = (
     r"\b(?:has to|have to|had to|must|requires?|required|needs? to|needs|wants?|expects?|expected|demands?|mandat\w+|obligatory|prescribes?|stipulates?|calls? for|asks? for|insists?"
     r"|treats?|counts? as|is counted|are counted|considers?|merges?|lumps?|caps?|capped|clips?|limits? (?:the|it|to)|at most|no more than|at least|minimum|maximum|up to)\b"
 )
+_JUDGES, _RULES, _EXCLUDES, _OBLIGES = map(AnyCase, (OUTCOME, AUTHORITY, _EXCLUSION, OBLIGATION))
 _UNITS = r"(?:mm2|mm3|mm²|mm³|millimet\w+|mm|cm|ml|cc|µm|um|microns?|px|pixels?|voxels?|%|percent|per cent|HU|words?|characters|sentences?|boxes|detections|lesions|nodules|slices|degrees|dB)"
 _THRESHOLD = re.compile(
     rf"(?:<=?|>=?|≤|≥|\b(?:below|under|beneath|less than|smaller than|shorter than|fewer than|more than|larger than|over|above|exceed\w*|at least|at most|minimum(?: of)?|maximum(?: of)?|up to|within|top|starts? at|from|than|least|caps? \w+ at|capped at|at|to|first|grade|class|label|level|category|stage))[ -]?(\d{{1,6}}(?:\.\d{{1,4}})?)[ -]?({_UNITS}(?![\w-]))?"
@@ -300,11 +301,11 @@ def _ascribed(unit: str) -> tuple[bool, bool, bool]:
     """
     source = authority = excluded = False
     for clause in _OWN_CLAUSE.split(unit):
-        out = re.search(_EXCLUSION, clause, re.IGNORECASE) is not None
-        if not out and not re.search(OBLIGATION, clause, re.IGNORECASE):
+        out = _EXCLUDES.search(clause) is not None
+        if not out and not _OBLIGES.search(clause):
             continue
-        here = re.search(OUTCOME, clause, re.IGNORECASE) is not None
-        by = (out and _FLAT.search(clause) is not None) or re.search(AUTHORITY, clause, re.IGNORECASE) is not None
+        here = _JUDGES.search(clause) is not None
+        by = (out and _FLAT.search(clause) is not None) or _RULES.search(clause) is not None
         source, authority, excluded = source or here, authority or by, excluded or (out and (here or by))
     return source, authority, excluded
 
@@ -324,7 +325,7 @@ def _limit_claim(unit: str, near: str, known: str, limits: set[float], brief: st
 
 def _standard_claim(unit: str, known: str, code: str) -> str | None:
     """A standard by its initials that demands something of the outputs, that nothing shown names, and that names a part of the code."""
-    if not (_DELIVERED.search(unit) or re.search(OBLIGATION, unit, re.IGNORECASE)):
+    if not (_DELIVERED.search(unit) or _OBLIGES.search(unit)):
         return None
     for name in _standards(unit):
         if _holds(known, name):

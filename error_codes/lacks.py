@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from ..trajectories.any_case import AnyCase
 from ..trajectories.code_parts import split
 from ..trajectories.failures import Failure, find_errors
 from ..trajectories.models import Action
@@ -14,10 +15,9 @@ WEIGHTS = re.compile(rf"(?<![\w.-])([A-Za-z][\w.-]{{1,80}}?)\.{_EXTENSION}\b")
 _SIDE_FILE = re.compile(
     r"/(?:models?|weights|checkpoints?|zoo)/(?:[\w.-]{1,60}/){0,3}([A-Za-z][\w.-]{1,80}?)\.(?:json|txt|model|ya?ml|vocab|zip|t?gz|tar)\b"
 )
-_HUB = re.compile(
+_HUB = AnyCase(
     r"(?:from_pretrained|hf_hub_download|snapshot_download|create_model|hub\.load|load_model|huggingface-cli download|hf download|git clone|model(?:_id|_name)?=)"
-    r"[(\s]{0,3}[^\n'\"]{0,60}?['\"]?(?:https?://[\w.-]{1,80}/)?([\w.-]{1,60}/[\w.-]{2,80})",
-    re.IGNORECASE,
+    r"[(\s]{0,3}[^\n'\"]{0,60}?['\"]?(?:https?://[\w.-]{1,80}/)?([\w.-]{1,60}/[\w.-]{2,80})"
 )
 _HUB_CALL = re.compile(r"from_pretrained|hf_hub_download|snapshot_download|hub\.load\b|\bpipeline\(")
 _HUB_NAME = re.compile(r"['\"]([A-Za-z][\w.-]{1,60}/[A-Za-z][\w.-]{1,80})['\"]")
@@ -52,7 +52,7 @@ _NO_NAMES = frozenset({"pip", "ensurepip", "venv", "versions", "setuptools", "wh
 
 def models_in(code: str) -> frozenset[str]:
     """Weight files and hub names that code names."""
-    hubs = [*_HUB.findall(code), *(_HUB_NAME.findall(code) if _HUB_CALL.search(code) else ())]
+    hubs = [*(m[1] for m in _HUB.finditer(code)), *(_HUB_NAME.findall(code) if _HUB_CALL.search(code) else ())]
     names = {*WEIGHTS.findall(code), *_PULL.findall(code), *(hub.rpartition("/")[2] for hub in hubs)}
     return frozenset(name for name in names if len(name) > 2)
 

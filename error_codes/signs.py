@@ -45,6 +45,7 @@ _COUNT = re.compile(
 )
 _COUNT_BEFORE = re.compile(rf"(?<![\d.:])(\d{{1,9}})\s{{1,3}}({_THING})\b", re.IGNORECASE)
 _CASE = re.compile(r"\b([A-Za-z][A-Za-z_-]{0,20}?[_-]?0*(\d{1,8}))\b")
+_DIGIT = re.compile(r"\d")
 _FALLBACK = AnyCase(
     r"\b(fall-?backs?|defaulted|default answers?|un(?:mapped|parsed|matched|parseable)|placeholders?|parse (?:failures?|errors?)"
     r"|no match(?:es)?|skipped|failed|errors?)\b\W{0,3}(?:count|answers?|used|n)?\s{0,3}[:=]?\s{0,3}(\d{1,6})\b(?!\s{0,2}[/%.])"
@@ -142,7 +143,8 @@ def counts_in(line: str) -> list[int]:
 
 def case_of(line: str) -> str | None:
     """The case id at the beginning of a line of a log, if it has one."""
-    match = _CASE.search(line[:60])
+    head = line[:60]
+    match = _CASE.search(head) if _DIGIT.search(head) else None
     return match[1] if match else None
 
 
@@ -224,6 +226,11 @@ def _same_text(turn: int, lines: list[str]) -> Iterator[Sign]:
     share = texts.count(common) / len(texts)
     if share >= 0.6 and not _NORMAL_STUDY.search(common):
         yield Sign("same_text", turn, f"{texts.count(common)} of {len(texts)} reports read {common[:60]}", (), 0.7)
+
+
+def normal_study(text: str) -> bool:
+    """Whether a report says that nothing is wrong: most studies may read like that."""
+    return _NORMAL_STUDY.search(text) is not None
 
 
 def box_corners(line: str) -> tuple[tuple[str, ...], ...]:
