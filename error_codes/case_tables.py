@@ -145,6 +145,54 @@ def _numbers(rest: str) -> dict[tuple[str, int], float]:
     return values
 
 
+class Section(NamedTuple):
+    """One number of a row with all words that belong to it."""
+
+    words: str
+    value: float
+
+
+_CUT = re.compile(r"[|;,(){}\[\]]|\s-\s")
+_UNIT = re.compile(r"^['\"]?\s{0,2}((?:ml|cc|cm3|mm3|vox(?:els?)?|px|pixels?|HU|dB|mm|%)(?![\w]))", re.IGNORECASE)
+
+
+def sections(row: Row) -> tuple[Section, ...]:
+    """The numbers of a row with the words before them (since the last number or mark) and the unit behind them.
+
+    Under a header the words are its cell. Words that follow numbers throughout ("721 organ, 29 lesion") belong to these.
+    """
+    numbers = _numbers(row.rest)
+    if row.values.keys() != numbers.keys():
+        return tuple(Section(name, value) for (name, _), value in row.values.items())
+    spans = [m for m in islice(_NUMBER.finditer(row.rest), MAX_NUMBERS) if not _in_shape(row.rest, m.start())]
+    parts = [row.rest[a : b.start()] for a, b in zip([0, *(m.end() for m in spans)], spans, strict=False)]
+    tail = row.rest[spans[-1].end() :] if spans else ""
+    behind = not re.search(r"[A-Za-z]", parts[0]) and re.search(r"[A-Za-z]{3}", tail) if spans else None
+    found, before = [], ""
+    for i, match in enumerate(spans):
+        if _UNIT_OF_TIME.match(row.rest, match.end()):
+            continue
+        following = parts[i + 1] if i + 1 < len(parts) else tail
+        unit = _UNIT.match(following)
+        if behind:
+            words = _CUT.split(following)[0]
+        else:
+            pieces = _CUT.split(parts[i])
+            own = next((piece for piece in reversed(pieces) if re.search(r"[A-Za-z]{2}", piece)), "")
+            own = _UNIT.sub("", own) if i else own
+            before = words = own if re.search(r"[A-Za-z]", own) else before
+        found.append(
+            Section(
+                f"{words} {unit[1] if unit and not behind else ''}".strip(" :='\""), float(match[0].replace(",", ""))
+            )
+        )
+    return tuple(found)
+
+
+def _in_shape(rest: str, place: int) -> bool:
+    return any(m.start() < place < m.end() for m in islice(_SHAPE.finditer(rest), MAX_NUMBERS))
+
+
 def columns(table: Iterable[Row]) -> dict[tuple[str, int], dict[str, float]]:
     """Column -> case -> number (the last one printed); columns of times are left out."""
     found: dict[tuple[str, int], dict[str, float]] = {}
