@@ -274,7 +274,6 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
         ("identical", "the same output for every case"),
         ("unchanged", "the input, unchanged"),
         ("constant", "constant outputs"),
-        ("class_absent", ""),
         ("empty", "empty outputs"),
     ):
         found = ctx.facts.of(kind)
@@ -283,10 +282,10 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
         if allowed and speaks_of("zero", ctx.text_from(ctx.final_write or 1)):
             continue  # some may be empty, and the run speaks of them
         few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
-        if kind == "class_absent" and found:
-            words = f"masks in which {found[0].text}"
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
+    for fact in ctx.facts.of("class_absent", "repeated", "cut_off") if not owns_up(ctx) else ():
+        yield Finding(where, f"In the delivered files, {fact.text}, and it was not noticed.", 0.8)
 
 
 @detector("defect_accepted", code="E3", stage="S4", independence="from_trace")

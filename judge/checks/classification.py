@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...error_codes.class_signs import balanced
 from .demands import class_names, foreign_label
 from .facts import CaseCheck, Fact, TrackCheck
 from .files import Refused, read_text
@@ -86,4 +87,17 @@ def check(submission: Submission) -> TrackCheck:
     if foreign:
         text = f"{len(foreign)} rows have a label that the brief does not list, e.g. {labels[foreign[0]][:30]}"
         facts.append(Fact("demand", text, foreign[0], NAME, fatal=False))
-    return TrackCheck(tuple(cases), (*facts, *identical(labels, "label")))
+    return TrackCheck(tuple(cases), (*facts, *identical(labels, "label"), *_never_given(labels, submission.run.brief)))
+
+
+def _never_given(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
+    """Classes of the brief that no case got, where chance is no explanation: ten cases a class, five if it says that all occur."""
+    names, given = class_names(brief), {label.lower() for label in labels.values()}
+    absent = [name for name in names if name.lower() not in given]
+    if len(names) < 3 or not absent or len(absent) == len(names) or len(given) < 2:
+        return ()
+    if len(labels) < (5 if balanced(brief) else 10) * len(names):
+        return ()
+    return (
+        Fact("class_absent", f"{', '.join(absent)} is given to none of {len(labels)} cases", None, NAME, fatal=False),
+    )

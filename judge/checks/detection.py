@@ -15,7 +15,7 @@ from ...trajectories.reading import number
 from .demands import image_size, wants_pixels, wants_score
 from .facts import Fact, FactKind, TrackCheck
 from .files import read_json
-from .submission import Submission
+from .submission import Submission, identical
 
 NAME = "prediction.json"
 _CODES = re.compile(
@@ -39,6 +39,8 @@ def check(submission: Submission) -> TrackCheck:
     classes = known_classes(submission)
     brief = submission.run.brief.lower()
     corners: list[float] = []
+    alike: dict[str, str] = {}
+    given: list[set[str]] = []
     inner = image_size(submission.run.brief)
 
     def known(name: str) -> bool:
@@ -52,6 +54,10 @@ def check(submission: Submission) -> TrackCheck:
         if not isinstance(boxes, list):
             return [Fact("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]
         _measure(work, case, boxes)
+        alike[case] = repr(
+            [[box.get(key) for key in ("x1", "y1", "x2", "y2")] for box in boxes if isinstance(box, dict)]
+        )
+        given.append({str(box.get("class")) for box in boxes if isinstance(box, dict)})
         size = work.public.image_size(case) if work.public is not None else None
         if not boxes:
             return [Fact("empty", f"{NAME} has no boxes", case, NAME, fatal=False)]
@@ -89,10 +95,22 @@ def check(submission: Submission) -> TrackCheck:
         return facts
 
     found = submission.per_case((NAME,), inspect)
+    found = TrackCheck(found.cases, found.facts + identical(alike, "boxes", 4) + _never_found(given, classes))
     if len(corners) >= 6 and max(corners) <= 1.5 and wants_pixels(submission.run.brief):
         text = f"no box reaches beyond {max(corners):g}: fractions of the image, not pixels"
         return TrackCheck(found.cases, (*found.facts, Fact("demand", text, None, NAME, fatal=False)))
     return found
+
+
+def _never_found(given: list[set[str]], classes: frozenset[str] | None) -> tuple[Fact, ...]:
+    """Classes that the benchmark scores and that no box of six or more cases has, though others are found."""
+    found = set[str]().union(*given)
+    absent = sorted((classes or frozenset()) - found)
+    if len(given) < 6 or not absent or not found & (classes or frozenset()):
+        return ()
+    return (
+        Fact("class_absent", f"{', '.join(absent)} is found in none of {len(given)} cases", None, NAME, fatal=False),
+    )
 
 
 def _measure(work: Submission, case: str, boxes: list[Any]) -> None:

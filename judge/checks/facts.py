@@ -35,7 +35,9 @@ FactKind = Literal[
     "identical",  # the same output for every case
     "unchanged",  # the output is the input
     "scattered",  # a mask in pieces where the other cases' masks are one
-    "class_absent",  # a label that the brief asks for is in no mask at all
+    "class_absent",  # a label or class that the brief asks for is in no output at all
+    "repeated",  # one and the same text for most cases
+    "cut_off",  # most texts end in the middle of a sentence
     "duplicate",
     "extra",  # a case that nobody asked for
     "demand",  # the brief asks for it in so many words, the track's format does not

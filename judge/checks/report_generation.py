@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
+from ...error_codes.signs import normal_study
 from .demands import sections, wrong_wording
 from .facts import Fact, TrackCheck
 from .files import read_text
@@ -16,6 +18,8 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 """How a text begins that stands where a report should be."""
+_OPEN_END = re.compile(r"[A-Za-z,]$")
+_STOP = re.compile(r"[a-z]\.\s")
 SHORTEST, LONGEST, LETTERS = 40, 8_000, 20
 
 
@@ -44,4 +48,31 @@ def check(submission: Submission) -> TrackCheck:
         return []
 
     found = submission.per_case((NAME,), inspect)
-    return TrackCheck(found.cases, found.facts + identical(texts, "report"))
+    return TrackCheck(found.cases, found.facts + (identical(texts, "report") or _repeated(texts)) + _cut_off(texts))
+
+
+def _repeated(texts: dict[str, str]) -> tuple[Fact, ...]:
+    """A fact when three in five of at least five reports read the same, and not that all is well."""
+    text, n = Counter(texts.values()).most_common(1)[0] if texts else ("", 0)
+    if len(texts) < 5 or n < 0.6 * len(texts) or normal_study(text):
+        return ()
+    return (
+        Fact("repeated", f"{n} of {len(texts)} reports read {' '.join(text.split())[:60]}", None, NAME, fatal=False),
+    )
+
+
+def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
+    """A fact when at least half of four or more reports stop in the middle of a sentence, though they have full stops."""
+    cut = [case for case, text in texts.items() if _OPEN_END.search(text) and _STOP.search(text)]
+    if len(texts) < 4 or len(cut) * 2 < len(texts):
+        return ()
+    end = " ".join(texts[cut[0]].split())[-40:]
+    return (
+        Fact(
+            "cut_off",
+            f"{len(cut)} of {len(texts)} reports stop in mid-sentence, e.g. ... {end}",
+            None,
+            NAME,
+            fatal=False,
+        ),
+    )

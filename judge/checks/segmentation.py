@@ -73,9 +73,7 @@ def check(submission: Submission) -> TrackCheck:
     optional = ("organ.nii.gz",) if required == ("lesion.nii.gz",) else ()
     found = submission.per_case(required, look, optional)
     held = {case: values for case, values in held.items() if values}
-    return TrackCheck(
-        found.cases, found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission)
-    )
+    return TrackCheck(found.cases, found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission))
 
 
 def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:

@@ -62,4 +62,18 @@ BOXES = [
     ("looked-into", [RUN[0], say("Why?", "show(net(read('case_4')))", "0.35"), SUBMIT], S, 0, files(DET, score=[0.8, 0.82, 0.81, 0.35, 0.84, 0.33, 0.8, 0.36], width=WIDE)),
 ]  # fmt: skip
 
-DELIVERED = {"unlike_files_accepted": UNLIKE, "level_without_input": LEVELS, "unlike_boxes_accepted": BOXES}
+CUT = facts(kinds=[("cut_off", "7 of 8 reports stop in mid-sentence", None)], fatal=False)
+SAME = facts(kinds=[("repeated", "5 of 8 reports read The heart is enlarged", None)], fatal=False)
+TEXTS = {"track": "report_generation", "task": "chest-report-task", "cases": IDS}
+CONTENT = [
+    ("texts-cut-off", RUN, S, 1, TEXTS | {"known": CUT}),
+    ("one-text-for-most", RUN, S, 1, TEXTS | {"known": SAME}),
+    ("said-so", [RUN[0], COUNT, submit("Submitting. Limitation: most reports are cut off by the length limit.")], S, 0, TEXTS | {"known": CUT}),
+]  # fmt: skip
+
+DELIVERED = {
+    "bad_content_delivered": CONTENT,
+    "unlike_files_accepted": UNLIKE,
+    "level_without_input": LEVELS,
+    "unlike_boxes_accepted": BOXES,
+}
