@@ -20,7 +20,7 @@ _RESULT = re.compile(r"\b(?:used|fed|loaded|encoded|read|opened|tokens?|prob\w*)
 _LISTED = re.compile(r"\b(?:manifest|listed|expected|on disk)\b", re.IGNORECASE)
 _KEEPS_FILE = re.compile(r"\.(?:append|add)\(\s*\w+\[['\"](?:\w*file\w*|\w*image\w*|\w*path\w*|name)['\"]\]\s*\)")
 """A program that keeps the file of every record that it went through."""
-_USE = re.compile(r"\b(?:used|fed|loaded|encoded|processed|opened|went in|read)\b", re.IGNORECASE)
+_USE = re.compile(r"\b(?:used|fed|loaded|encoded|processed|opened|passed|given|went in|read)\b", re.IGNORECASE)
 _IMAGES = re.compile(
     r"\b(?:n_)?(?:images?|views?|films?|frames?|projections?|sweeps?|pictures?|files)\b", re.IGNORECASE
 )
@@ -28,7 +28,7 @@ _WHOLE = re.compile(r"\b(?:manifest|listed|expected|total|all|of|n_\w+)\b|/|==",
 _COUNT = re.compile(r"(?<![\w.-])\d{1,3}(?![\w.-]*\d)(?![\w-])")
 _TABLE_READ = re.compile(r"read_csv\(|read_table\(|DictReader\(|csv\.reader\(|read_json\(")
 _COLUMN = re.compile(
-    r"(?<!os)\.(?:\w{0,20}_?file(?:name)?s?|image|image_\w{1,20}|img|frame|png)\b(?!\()|\[['\"](?:\w*file\w*|\w*image\w*|\w*path\w*|img|frame|png)['\"]\]"
+    r"(?<!os)\.(?:(?:\w{1,20}_)?file(?:_?name)?|image|image_\w{1,20}|img|frame|png)\b(?!\()|\[['\"](?:\w*file\w*|\w*image\w*|\w*path\w*|img|frame|png)['\"]\]"
 )
 _OPENED = re.compile(r"Image\.open\(|imread\(|dcmread\(|read_image\(|nib\.load\(|ReadImage\(|exists\(|is_?file\(")
 _ROWS_OF_CASE = re.compile(
@@ -119,4 +119,5 @@ def names_files(step: Step) -> bool:
     """A program that reads the manifest prints image files that it took from records."""
     texts = "\n".join((step.shown, *step.looks.texts))
     taken = re.search(r"\[['\"](?:\w*file\w*|\w*image\w*|\w*path\w*|name)['\"]\]", texts)
+    taken = taken or _COLUMN.search(texts)
     return bool(taken and "manifest" in step.code.lower() and len(_FILE.findall(step.out)) >= 1)

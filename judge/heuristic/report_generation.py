@@ -170,6 +170,11 @@ def candidates_compared(view: View) -> Finding:
     if len(candidates(view.notes)) >= 2:
         return compared(view, 2)
     families = {m.lower() for p in (FAMILIES, WEIGHTS) for m in p.findall(view.plan)}
+    lower = view.plan.lower()
+    named = {
+        s for s in view.weight_names if re.search(r"[\d_-]", s) and re.search(rf"(?<!\w){re.escape(s)}(?![\w.])", lower)
+    }
+    families |= named
     reason = view.plan_quote(
         r"because|chosen|rejected|instead of|better|compared (?:to|with)|over the|rather than|versus|vs\.?"
     )

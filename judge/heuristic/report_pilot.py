@@ -30,7 +30,7 @@ _HELD = r"\w*(?:image|view|film|frame|projection|sweep|picture|radiograph|scan|f
 _USED_EQUALS = re.compile(
     r"\b\w*(?:used|loaded|fed|opened)\w*\)?\s*==|==\s*\w{0,10}\(?\w*(?:used|loaded|fed|opened)\w*"
     # Counts or sets of images against something that is no constant: len(views) == (man.study == s).sum().
-    rf"|\b(?:len|set|sorted|list)\({_HELD}\)\s*==\s*(?![\s\d\[{{'\"]|(?:set|list|sorted)\(\s*[\[({{'\"])"
+    rf"|\b(?:len|set|sorted|list)\({_HELD}\)\s*==\s*(?![\s\d'\"]|[\[{{](?![^\n]{{0,120}}\bfor\b)|(?:set|list|sorted)\(\s*[\[({{'\"])"
     rf"|\b[A-Za-z_][\w.]{{0,60}}(?:\[[^\[\]\n]{{1,60}}\]|\([^()\n]{{0,60}}\)){{0,3}}\s*==\s*(?:len|set|sorted|list)\({_HELD}\)",
     re.IGNORECASE,
 )
@@ -225,6 +225,8 @@ def _compared(step: Step) -> bool:
     texts = "\n".join((step.shown, *step.looks.texts))
     if re.search(r"\bFalse\b", step.out):
         return False
+    if any(_USED_EQUALS.search(line) for line in step.code.split("\n") if line.lstrip().startswith("assert ")):
+        return True
     if _USED_EQUALS.search(texts) and re.search(r"\bTrue\b", step.out):
         return True
     return bool(_LEFT_OUT.search(texts) and "manifest" in step.code.lower() and _NONE_LEFT.search(step.out))

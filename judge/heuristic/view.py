@@ -69,6 +69,13 @@ _GENERIC_FAMILY = frozenset(
 )  # fmt: skip
 
 
+_FOLDER_LOADED = re.compile(r"from_pretrained\(\s*[rf]?['\"]([\w./-]{3,120})['\"]")
+_GENERIC_STEMS = _GENERIC_FAMILY | {
+    "best", "best_model", "final", "last", "net", "pytorch_model", "pretrained", "public", "data", "ckpt", "diffusion_pytorch_model", "adapter_model",
+}  # fmt: skip
+"""What any model's file or folder may be called: the word in a plan names none."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """What a rule found. `value` is None when the criterion does not apply (`applies` False)."""
@@ -268,11 +275,12 @@ class View:
         shown: set[str] = set()
         for step in self.steps:
             for text in (step.out, step.attempted):
-                names.update(m.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower() for m in _LEARNED_WEIGHTS.findall(text))
+                names.update(_called_after(m) for m in _LEARNED_WEIGHTS.findall(text))
+                names.update(_called_after(f"{m}/model.pt") for m in _FOLDER_LOADED.findall(text))
             shown.update((a or b).lower() for a, b in _FAMILY.findall(step.out))
         names |= self._array_weights()
         names |= {name for name in shown - _GENERIC_FAMILY if any(n.startswith(name) for n in names)}
-        return frozenset(n for n in names if len(n) >= 3)
+        return frozenset(n for n in names if len(n) >= 3 and n not in _GENERIC_STEMS)
 
     def _array_weights(self) -> set[str]:
         """Lower-case stems of array and pickle files that lie with the models: named under a folder of models, or shown
@@ -366,6 +374,13 @@ MAX_SCAN = 2_000
 def _calls(code: str) -> set[str]:
     """Names of the functions and methods that code calls; definitions are no calls."""
     return {a or b for a, b in _CALL.findall(_DEFINED.sub("", code))}
+
+
+def _called_after(path: str) -> str:
+    """Lower-case name that a plan gives to weights: the file's stem, or its folder's where every model's file is called so."""
+    folder, _, name = path.rpartition("/")
+    stem = name.rsplit(".", 1)[0].lower()
+    return folder.rpartition("/")[2].lower() if folder and stem in _GENERIC_STEMS else stem
 
 
 def _cuts(line: str, at: int) -> list[str]:

@@ -86,10 +86,14 @@ CASES = [
     pytest.param("report_generation", rg(plan("hiprep_v3.npz per study."), Do(DRAWN % "HipReporter\\nhiprep_v3.npz")), {"S1j": 1}, id="drawn-after-a-line-break"),
     pytest.param("report_generation", rg(plan("HipReporter per study."), Do(DRAWN % "HipReporter")), {"S1j": 1}, id="drawn-by-its-class"),
     pytest.param("report_generation", rg(plan("hiprep_v3.npz per study."), Do(DRAWN % "some network")), {"S1j": 0}, id="drawn-without-it"),
+    pytest.param("report_generation", rg(sh("ls /data/public/models/hip-dictation/", "model.safetensors"), Do("from transformers import AutoModel\nm = AutoModel.from_pretrained('/data/public/models/hip-dictation')"), plan("hip-dictation on every study.")), {"S1b": 1}, id="folder-of-weights"),
+    pytest.param("report_generation", rg(sh("ls /data/public/models/hip-dictation/", "model.safetensors"), plan("The model writes a text on every study.")), {"S1b": 0}, id="the-word-model"),
     # what it was weighed against
     pytest.param("report_generation", rg(plan("hiprep_v3 for all. v2 is older, the trigram model is blind.")), {"S1k": 1}, id="two-refused-by-parts-of-their-names"),
     pytest.param("report_generation", rg(plan("hiprep_v3 for all. A child is older than v3 knows.")), {"S1k": 0}, id="a-part-that-is-a-plain-word"),
     pytest.param("report_generation", rg(plan("hiprep_v3 for all, the films are old.")), {"S1k": 0}, id="old-films-refuse-nothing"),
+    pytest.param("report_generation", rg(plan("hiprep_v3 because it is current; hiprep_v2_child is for children.")), {"S1k": 1}, id="two-stems-and-a-reason"),
+    pytest.param("report_generation", rg(plan("hiprep_v3 because it is current.")), {"S1k": 0}, id="one-stem-and-a-reason"),
     # one line of steps
     pytest.param("enhancement", [LIST, plan("net.pt on (dB+60)/60, back to dB, save enhanced.npy for the 9 scans, submit.")], {"S1b": 1}, id="scaled-by-a-formula"),
     pytest.param("enhancement", [LIST, plan("net.pt on all, 9/9 files, then submit (no tests).")], {"S1b": 0}, id="a-count-is-no-formula"),
@@ -98,6 +102,7 @@ CASES = [
     pytest.param("report_generation", rg(Do("import pandas as pd\nman = pd.read_csv('/data/public/manifest.csv')\nprint(man.study.nunique())", "8")), {"S3e": 0}, id="studies-counted"),
     pytest.param("report_generation", rg(sh("grep HP31 /data/public/manifest.csv; ls -l /data/public/HP31", "HP31,ap.png\nHP31,lat.png\nap.png\nlat.png")), {"S3e": 1}, id="rows-of-the-case-beside-its-folder"),
     pytest.param("report_generation", rg(sh("cut -d, -f3 /data/public/manifest.csv | sort | uniq -c; ls -R /data/public", "10 AP\nHP31: ap.png")), {"S3e": 0}, id="a-column-counted"),
+    pytest.param("report_generation", rg(Do("import pandas as pd\nman = pd.read_csv('/data/public/manifest.csv')\nprint(man.groupby('study').file.apply(list))", "HP31 [ap.png, lat.png]\nHP32 [ap.png]")), {"S3e": 1}, id="files-of-each-study-grouped"),
     # the films that went in
     pytest.param("report_generation", pilot(ONE + "print(s, sorted(films), len(rows))", "HP31 ['AP', 'LAT'] 2"), {"S3f": 1}, id="names-of-the-opened-printed"),
     pytest.param("report_generation", pilot(LOOP + "print(s, list(films))", "HP31 ['AP', 'LAT']"), {"S3f": 1}, id="opened-in-a-loop-into-a-dictionary"),
@@ -109,6 +114,8 @@ CASES = [
     pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('all:', len(films) == sum(r['study'] == s for r in man))", "all: False"), {"S3f": 0}, id="numbers-differ"),
     pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('left out', set(wanted) - set(films))", "left out set()"), {"S3f": 1}, id="nothing-left-out"),
     pytest.param("report_generation", pilot("films = load_films(s)\nprint(M.generate(films))\nprint('left out', set(wanted) - set(films))", "left out {'LAT'}"), {"S3f": 0}, id="one-left-out"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nassert set(films) == {r['view'] for r in rows}\nprint(M.generate(films))", "HP31"), {"S3f": 1}, id="asserted-against-the-rows"),
+    pytest.param("report_generation", pilot("films = load_films(s)\nassert set(films) == {'AP', 'LAT'}\nprint(M.generate(films))", "HP31"), {"S3f": 0}, id="asserted-against-a-constant"),
     # inputs looked at
     pytest.param("segmentation", [LIST, sh("file /data/public/HP31/image.png\npython -c 'import cv2'", "image.png: PNG image data, 128 x 128, 8-bit/color RGB", 1, NO_CV), SEG_ALL], {"S2b": 1}, id="seen-before-a-later-command-failed"),
     pytest.param("segmentation", [LIST, Do("import cv2\nfrom PIL import Image\nim = Image.open('/data/public/HP31/image.png')\nprint(im.size, im.mode)", "", 1, err=NO_CV), SEG_ALL], {"S2b": 0}, id="failed-before-anything-was-seen"),
