@@ -97,6 +97,8 @@ class Seen:
     """First x and first y of boxes."""
     ratio_of_itself: list[Value] = field(default_factory=list)
     """Sizes of a resized image divided by the size that it was brought to."""
+    applied: list[Value] = field(default_factory=list)
+    """Resized images that went into a call which is not followed, as a model's."""
     native_size_used: bool = False
     """The size of an image as it was read went into a product, a quotient or a call that is not followed."""
 
@@ -608,6 +610,8 @@ class Flow:
         if any(v.what in ("dim", "size") and v.native and not v.pending for v in flat) and not quiet:
             self.seen.native_size_used = True
         found = _both(flat)
+        if "size" in found.pending and not quiet:
+            self.seen.applied.append(found)
         grids = [
             v for v in flat if v.native and v.what in ("image", "geometry", "size", "dim", "data") and not v.pending
         ]

@@ -94,6 +94,9 @@ SMALL = "img = Image.open(p).convert('RGB').resize((128, 128))\nx = torch.tensor
 TAKE = "for q in net(x):\n    boxes.append({'x1': q[0] * sx, 'y1': q[1] * sy, 'x2': q[2] * sx, 'y2': q[3] * sy, 'class': 'a', 'score': q[4]})"
 PEAKS = "img = Image.open(p)\nheat = net(torch.tensor(np.asarray(img).transpose(2, 0, 1)))[0]\n"
 ROW = "boxes.append({'class': 'a', 'x1': cx - w / 2, 'y1': cy - h / 2, 'x2': cx + w / 2, 'y2': cy + h / 2, 'score': float(heat[0])})"
+PLAIN = "for q in net(x):\n    boxes.append({'x1': q[0], 'y1': q[1], 'x2': q[2], 'y2': q[3], 'class': 'a', 'score': q[4]})"
+PAD = "img = cv2.imread(p)\nh, w = img.shape[:2]\ntop = (256 - h) // 2; left = (256 - w) // 2\ncanvas = x = np.zeros((256, 256, 3))\n"
+CXCYWH = say("Card.", "cat card.md", "net.pt: rows of [cx, cy, w, h, score], pixels", language="bash")
 _BOXES = [
     ("scale-of-the-small-image", found(SMALL + "sx, sy = img.width / 128, img.height / 128\n" + TAKE), N, 1, 1, BOXES),
     ("opencv-shape", found("img = cv2.resize(cv2.imread(p), (128, 128))\nh, w = img.shape[:2]\nsx, sy = w / 128, h / 128\nx = torch.tensor(img)\n" + TAKE), N, 1, 1, BOXES),
@@ -117,6 +120,23 @@ _BOXES = [
     ("width-and-height-exchanged", found("im = Image.open(p)\nh, w = im.size\nx = torch.tensor(np.asarray(im.resize((128, 128))))\nsx, sy = w / 128, h / 128\n" + TAKE), N, 1, 1, BOXES),
     ("exchanged-in-a-row", found("im = cv2.imread(p)\nH, W = im.shape[:2]\nfor q in net(cv2.resize(im, (128, 128))):\n    x1, y1, x2, y2 = q[:4] * [H, W, H, W]\n    boxes.append({'bbox': [x1, y1, x2, y2], 'score': q[4], 'label': 'a'})"), N, 1, 1, BOXES),
     ("in-order-in-a-row", found("im = cv2.imread(p)\nH, W = im.shape[:2]\nfor q in net(cv2.resize(im, (128, 128))):\n    x1, y1, x2, y2 = q[:4] * [W, H, W, H]\n    boxes.append({'bbox': [x1, y1, x2, y2], 'score': q[4], 'label': 'a'})"), N, 0, 0, BOXES),
+    ("offset-left-in", found(PAD + "canvas[top:top + h, left:left + w] = img\n" + PLAIN), N, 1, 1, BOXES),
+    ("offset-in-a-border", found(PAD + "x = cv2.copyMakeBorder(img, top, 256 - h - top, left, 256 - w - left, cv2.BORDER_CONSTANT)\n" + PLAIN), N, 1, 1, BOXES),
+    ("offset-with-the-other-side", found(PAD + "bottom = 256 - h - top; right = 256 - w - left\nx = cv2.copyMakeBorder(img, top, bottom, left, right, cv2.BORDER_CONSTANT)\n" + PLAIN), N, 1, 1, BOXES),
+    ("offset-taken-off", found(PAD + "canvas[top:top + h, left:left + w] = img\n" + PLAIN.replace("q[0]", "q[0] - left").replace("q[1]", "q[1] - top")), N, 0, 0, BOXES),
+    ("offset-returned", module("def letterbox(img):\n    h, w = img.shape[:2]\n    top = (256 - h) // 2; left = (256 - w) // 2\n    canvas[top:top + h, left:left + w] = img\n    return canvas, (left, top)\ndef run(c):\n    x, pad = letterbox(cv2.imread(c))\n    json.dump({'boxes': fix(net(x), pad)}, open(f'/workspace/agents_outputs/{c}/prediction.json', 'w'))", "run(c)", MANY), M, 0, 0, BOXES),
+    ("image-at-the-corner", found("img = cv2.imread(p)\ncanvas = np.zeros((256, 256, 3))\nh, w = img.shape[:2]\ncanvas[0:h, 0:w] = img\nx = canvas\n" + PLAIN), N, 0, 0, BOXES),
+    ("never-back", found("x = cv2.resize(cv2.imread(p), (128, 128))\n" + PLAIN), N, 1, 1, BOXES),
+    ("never-back-but-alike", found("x = cv2.resize(cv2.imread(p), (128, 128))\n" + PLAIN, SAME), N, 0, 0, BOXES),
+    ("back-by-a-library", found("x = cv2.resize(cv2.imread(p), (128, 128))\n" + PLAIN.replace("net(x)", "proc.post_process_object_detection(net(x), target_sizes=ts)")), N, 0, 0, BOXES),
+    ("centre-and-size-as-corners", [CXCYWH, *found("x = cv2.imread(p)\n" + PLAIN)], "S1 " + N, 1, 1, BOXES),
+    ("centre-and-size-turned-into-corners", [CXCYWH, *found("x = cv2.imread(p)\n" + PLAIN.replace("q[0]", "q[0] - q[2] / 2"))], "S1 " + N, 0, 0, BOXES),
+    ("another-models-convention", [say("Card.", "cat card.md", "| file | boxes |\n|---|---|\n| old.pt | cx, cy, w, h in pixels |\n| net.pt | corners in pixels |", language="bash"), *found("x = cv2.imread(p)\n" + PLAIN)], "S1 " + N, 0, 0, BOXES),
+    ("corner-and-size", [say("Card.", "cat card.md", "net.pt gives rows of (x, y, w, h, score), x and y the upper left corner", language="bash"), *found("x = cv2.imread(p)\n" + PLAIN)], "S1 " + N, 1, 1, BOXES),
+    ("relative-as-pixels", [say("Card.", "cat card.md", "net.pt: boxes x1, y1, x2, y2 normalised to the image side", language="bash"), *found("x = cv2.imread(p)\n" + PLAIN)], "S1 " + N, 1, 1, BOXES),
+    ("relative-brought-to-pixels", [say("Card.", "cat card.md", "net.pt: boxes x1, y1, x2, y2 normalised to the image side", language="bash"), *found("x = cv2.imread(p)\n" + PLAIN.replace("q[0]", "q[0] * side"))], "S1 " + N, 0, 0, BOXES),
+    ("relative-wanted", [say("Card.", "cat card.md", "net.pt: boxes x1, y1, x2, y2 normalised to the image side", language="bash"), *found("x = cv2.imread(p)\n" + PLAIN)], "S1 " + N, 0, 0, BOXES | {"extra": PIXELS.replace("pixels of the original image", "relative to width and height")}),
+    ("pixels-where-relative-is-wanted", found("x = net(p)\nfor q in x.boxes.xyxy.tolist():\n    boxes.append({'x1': q[0], 'y1': q[1], 'x2': q[2], 'y2': q[3], 'class': 'a', 'score': .9})"), N, 1, 0, BOXES | {"extra": PIXELS.replace("pixels of the original image", "normalised to 0..1")}),
 ]  # fmt: skip
 
 GRIDS = {
