@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from .case_groups import same_split, two_clusters
-from .case_signs import looked_into, owns_up
-from .case_tables import joined, outliers
+from .case_signs import MAY_BE_EMPTY, looked_into, owns_up
+from .case_tables import joined, outliers, rows_of
 from .context import CodeContext
 from .registry import Finding, detector
 
@@ -48,6 +48,40 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
                 0.7,
             )
             return
+
+
+@detector("empty_files_accepted", code="E3", stage="S4", independence="from_files")
+def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """Masks or lists of boxes are empty in cases that the brief gives no leave to be, and no execution went into one.
+
+    As `empty_cases_accepted`, where the run printed no counts.
+    """
+    final = ctx.final_write
+    if ctx.facts is None or final is None or not ctx.handed_over or owns_up(ctx):
+        return
+    if ctx.run.track not in ("segmentation", "detection") or MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
+        return
+    empty = tuple(dict.fromkeys(fact.case for fact in ctx.facts.of("empty") if fact.case is not None))
+    if empty and len(ctx.run.outputs.cases) >= 3 and not looked_into(ctx, empty, final) and not _gone_into(ctx, empty):
+        yield Finding(
+            tuple(sorted({final, ctx.last})),
+            f"The files of {joined(empty)} are empty, the brief knows no empty cases, and no execution looked into one.",
+            0.7,
+        )
+
+
+def _gone_into(ctx: CodeContext, empty: tuple[str, ...]) -> bool:
+    """Whether the cases were seen empty before the last run, and inputs or values were inspected in between."""
+    final = ctx.final_write or 0
+    seen = next(
+        (t for t in ctx.model_turns for row in rows_of(ctx.run, t) if row.case in empty and 0 in row.values.values()),
+        final,
+    )
+    between = ctx.features[seen : max(seen, final - 1)]
+    return any(
+        f.executed and not f.writes_outputs and f.has("inspects_inputs", "inspects_values", "forward_pass")
+        for f in between
+    )
 
 
 @detector("level_without_input", code="E3", stage="S4", independence="from_files")

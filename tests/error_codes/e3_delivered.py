@@ -71,7 +71,26 @@ CONTENT = [
     ("said-so", [RUN[0], COUNT, submit("Submitting. Limitation: most reports are cut off by the length limit.")], S, 0, TEXTS | {"known": CUT}),
 ]  # fmt: skip
 
+VOID = facts(kinds=[("empty", "lesion.nii.gz has no voxel set", "case_3")], fatal=False)
+MAY = SEG | {"extra": "Some patients may have no lesion at all."}
+SIZED = [say("All.", WRITE, "\n".join(f"case_{i} {0 if i == 3 else 40 + i}" for i in range(1, 9)))]
+INSPECT = say(
+    "Why is one empty?",
+    "for c in cases:\n    v = nib.load(f'/data/public/{c}/ct.nii.gz').get_fdata(); print(c[-1], np.percentile(v, [1, 50, 99]), v.mean())",
+    "1 [0 5 90] 8.1",
+)
+EMPTY = [
+    ("an-empty-mask", RUN, S, 1, SEG | {"cases": IDS, "known": VOID}),
+    ("no-box-in-one", RUN, S, 1, DET | {"cases": IDS, "known": VOID}),
+    ("run-again-as-before", [*SIZED, *SIZED, SUBMIT], "S4 S4 S5", 1, SEG | {"cases": IDS, "known": VOID}),
+    ("the-brief-allows-it", RUN, S, 0, MAY | {"cases": IDS, "known": VOID}),
+    ("looked-into", [RUN[0], LOOK, SUBMIT], S, 0, SEG | {"cases": IDS, "known": VOID}),
+    ("inputs-inspected-then-run-again", [*SIZED, INSPECT, *SIZED, SUBMIT], "S4 S4 S4 S5", 0, SEG | {"cases": IDS, "known": VOID}),
+    ("images-are-never-empty", RUN, S, 0, PET | {"cases": IDS, "known": VOID}),
+]  # fmt: skip
+
 DELIVERED = {
+    "empty_files_accepted": EMPTY,
     "bad_content_delivered": CONTENT,
     "unlike_files_accepted": UNLIKE,
     "level_without_input": LEVELS,
