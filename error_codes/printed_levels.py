@@ -133,16 +133,33 @@ def one_level_for_all(ctx: CodeContext) -> Iterable[Finding]:
                 return
 
 
+_ARROW = re.compile(r"(?:mean|average|avg|median)\W{0,4}-?\d{1,7}(?:\.\d{1,7})?\s{0,2}(?:->|=>|→)", re.IGNORECASE)
+_END = re.compile(
+    r"^(?:(in|input|raw|noisy|before|was|from|orig\w{0,4})|(?:out|output|after|enhanced|denoised|now|to))$"
+)
+"""Words that stand alone before the second of two levels."""
+
+
 def _levels(table: Iterable[Row]) -> Iterator[tuple[str, dict[str, float]]]:
     """(words, case -> mean or median of an image) for each such column of a table."""
     found: dict[tuple[int, str], dict[str, float]] = {}
     for row in table:
         places: Counter[str] = Counter()
+        arrow = _ARROW.search(row.rest) is not None
+        level = ""
         for section in sections(row):
             words = section.words[-40:].lower()
-            if _LEVEL.search(words) and not _NO_LEVEL.search(words):
-                found.setdefault((places[words], words), {})[row.case] = section.value
-                places[words] += 1
+            if level and (end := _END.match(words)):
+                words = f"{'input ' if end[1] else ''}{level}"
+            if not _LEVEL.search(words) or _NO_LEVEL.search(words):
+                level = ""
+                continue
+            if arrow and not level:
+                level, words = words, f"input {words}"  # the first of two is what came in
+            elif not _OF_INPUT.search(words) or not level:
+                level = _OF_INPUT.sub("", words).strip(" _")
+            found.setdefault((places[words], words), {})[row.case] = section.value
+            places[words] += 1
     for (_, words), column in found.items():
         floor = _MEDIAN.search(words) and max(column.values()) <= -800  # the air around a body
         if len(column) >= 5 and not floor:

@@ -13,11 +13,12 @@ from e1_cases import MORE
 from e1_fifth import FIFTH
 from e1_parts import ROWS
 from e1_tried import TRIED
-from e3_limits import LIMIT_TABLES
 from e3_delivered import DELIVERED
+from e3_limits import LIMIT_TABLES
 from e3_tables import FOURTH
-from third_cases import THIRD
 from grid_cases import GRIDS
+from printed_cases import PRINTED
+from third_cases import THIRD
 from tiny_runs import SUBMIT, facts, say, submit
 
 LOAD = "import torch\nnet = torch.load('/data/public/models/net.pt')\n"
@@ -911,6 +912,7 @@ for _name, _rows in (
     *FIFTH.items(),
     *ROWS.items(),
     *LIMIT_TABLES.items(),
+    *PRINTED.items(),
     *GRIDS.items(),
 ):
     TABLE[_name] = [*TABLE.get(_name, ()), *_rows]
