@@ -52,7 +52,11 @@ def looked_into(ctx: CodeContext, cases: Sequence[str], since: int) -> bool:
         code = turn.code[:200_000]
         if turn.index > since and any(case in code for case in cases) and not _names_all(everyone, code):
             return True
-        if again and _names_any(cases, turn.text if turn.index <= since else turn.output):
+        shown = turn.index > since or any(
+            _names_any(cases, ctx.turn(t).output) for t in ctx.model_turns if t < turn.index
+        )
+        # A case that no output has shown yet is piloted, not looked into.
+        if again and shown and _names_any(cases, turn.text if turn.index <= since else turn.output):
             return True
     return False
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from .any_case import AnyCase
+from .code_flow import Called, Flow, breaks
 from .code_modules import Facts, Library, Module
 from .code_names import (
     ALL,
@@ -22,18 +23,17 @@ from .code_names import (
     Names,
     dotted_name,
     first_name,
-    functions_looped,
     integer,
     is_case,
     last_name,
     mentions,
+    size_of_value,
 )  # fmt: skip
+from .code_options import entry_points
+from .code_values import UNKNOWN, Namespace, Scope, functions, key_of, one_of
 from .command_lines import Launch, cases_asked
 from .syntax_tree import COMPREHENSIONS, LOOPS, children, descendants
 
-COUNT_OPTION = re.compile(
-    r"limit|first|subset|max[-_]?(?:case|sample|image|item|question)|num[-_]?(?:case|sample|image|item|question)|^-+[nk]$"
-)
 _DOCUMENT = re.compile(r"(?:\.(?:md|rst|txt|py|ya?ml|toml|cfg)|README\w*|config\.json)$", re.I)
 _OF_MODELS = re.compile(r"/(?:models?|model_zoo|zoo|weights|checkpoints?)/", re.I)
 """What lies beside the weights belongs to the models: a vocabulary, a reference image."""
@@ -91,6 +91,10 @@ _READER = re.compile(
 """Names of functions that bring data in rather than work on them."""
 _QUIET = ("no_grad", "inference_mode")
 _BUILTINS = frozenset(dir(builtins))
+_CHANGES = frozenset(["append", "extend", "insert", "remove", "pop", "clear", "add", "update", "discard", "setdefault"])
+"""Methods after which a list or a table is no longer what it was set to."""
+_VARIANTS = 4
+"""How often a function is read with different values of its parameters; after that without them."""
 _RESTORERS = re.compile(
     r"denoise_\w+|gaussian_filter|median_filter|bm3d\w*|unsharp_mask|wiener|threshold_otsu|watershed|fastNlMeans\w*|slic$"
 )
@@ -101,9 +105,13 @@ _SILENT = (ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.La
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 
 
-def python_facts(module: Module, library: Library, outputs: re.Pattern[str], arguments: int | None = None) -> Facts:
-    """Facts of running this module. `arguments`: how many cases its command line names (None: not known)."""
-    reader = _Reader(module, library, outputs, arguments)
+def python_facts(
+    module: Module, library: Library, outputs: re.Pattern[str], arguments: int | None = None, scope: Scope | None = None,
+) -> Facts:  # fmt: skip
+    """Facts of running this module. `arguments`: how many cases its command line names (None: not known); `scope`:
+    the words of that command line, of which the values of its options follow."""
+    reader = _Reader(module, library, outputs, arguments, scope=scope or Scope())
+    reader.values["__name__"] = "__main__"
     try:
         reader.block(module.tree.body, 1)
     except RecursionError:
@@ -111,67 +119,96 @@ def python_facts(module: Module, library: Library, outputs: re.Pattern[str], arg
     return reader.facts
 
 
-class _Reader(Names):
+class _Reader(Names, Flow):
     """One pass over executed statements, with what is known of names at that point."""
 
     def __init__(
         self, module: Module, library: Library, outputs: re.Pattern[str], arguments: int | None, depth: int = 0,
-        shared: _Reader | None = None,
+        shared: _Reader | None = None, scope: Scope | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(outputs, arguments, module.functions, library.functions, shared)
-        self.module, self.library, self.depth = module, library, depth
+        super().__init__(outputs, arguments, module, library, scope or (shared.scope if shared else Scope()), shared)
+        self.depth = depth
+        self.within_function = False
+        """Whether a function is read, and not the module itself."""
+        self.results_reached: list[tuple[ast.expr | None, int | None, object]] = []
+        """The return statements that are reached, each with the size and the value of what it returns."""
+        self.pruned = False
+        """Whether some branch is known not to run."""
         self.facts = Facts()
         self.params: set[str] = set()
         self.no_grad = 0
         self.results: set[str] = set()
-        self.memo: dict[tuple[str, bool], Facts] = shared.memo if shared else {}
+        self.memo: dict[tuple[int, bool, object], Called] = shared.memo if shared else {}
         self.unknown_loops = 0
-        self.stands_for: dict[str, list[str]] = {}
-        """Names of loops over functions, with the functions."""
         self.imported: set[str] = set(shared.imported) if shared else set()
         self.foreign = {name for name, origin in module.aliases.items() if origin not in library.modules}
 
     # -- statements -------------------------------------------------------------------------------------------------
 
-    def block(self, body: list[ast.stmt], size: int) -> None:
-        for statement in body:
-            self.walk(statement, size)
+    def statement(self, node: ast.stmt, size: int) -> str:
+        """Facts of one statement; how it leaves the block ("loop", "return", "exit"), "" where what follows may run."""
+        if isinstance(node, LOOPS):
+            self.walk(node.iter, size)
+            self.forget([node.target, *node.body])
+            self.bind_each(node.target, self.value_of(node.iter))
+            inner = self.loop(node.target, node.iter, node.body, size)
+            self.block(node.body, inner)
+            self.forget([node.target, *node.body])
+            self.leave(node.iter)
+            self.block(node.orelse, size)
+        elif isinstance(node, ast.While):
+            self.walk(node.test, size)
+            rounds = [self.sizes.get(n.id) or 1 for n in descendants(node.test) if isinstance(n, ast.Name)]
+            self.forget(node.body)
+            if self.truth_of(node.test) is not False:
+                self.block(node.body, max(size, *rounds, 1))
+                self.forget(node.body)
+            self.block(node.orelse, max(size, *rounds, 1))
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            return self.within(node, size)
+        elif isinstance(node, ast.Return):
+            if node.value is not None:
+                self.walk(node.value, size)
+            self.results_reached.append(
+                (node.value, self.size_of(node.value), self.value_of(node.value) if node.value else None)
+            )
+            return "return"
+        else:
+            return self.branching(node, size)
+        return ""
+
+    def within(self, node: ast.With | ast.AsyncWith, size: int) -> str:
+        quiet = any(last_name(item.context_expr) in _QUIET for item in node.items)
+        for item in node.items:
+            self.walk(item.context_expr, size)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, UNKNOWN)
+            if isinstance(item.optional_vars, ast.Name):
+                handle, opened = item.optional_vars.id, item.context_expr
+                if self.is_output(opened):
+                    self.tainted.add(handle)
+                (self.of_case.add if mentions(opened, self.of_case) else self.of_case.discard)(handle)
+        self.no_grad += quiet
+        left = self.block(node.body, size)
+        self.no_grad -= quiet
+        return "" if any(last_name(item.context_expr) in ("suppress", "raises") for item in node.items) else left
 
     def walk(self, node: ast.AST, size: int) -> None:
         if isinstance(node, _SILENT):
             return
-        if isinstance(node, LOOPS):
-            self.walk(node.iter, size)
-            inner = self.loop(node.target, node.iter, node.body, size)
-            self.stands_for |= functions_looped(node)
-            self.block(node.body, inner)
-            self.leave(node.iter)
-            self.block(node.orelse, size)
+        if isinstance(node, (ast.IfExp, ast.BoolOp)):
+            self.choice(node, size)
         elif isinstance(node, COMPREHENSIONS):
             inner = size
             for generator in node.generators:
                 self.walk(generator.iter, size)
-                inner = self.loop(generator.target, generator.iter, [node], inner)
+                self.bind_each(generator.target, self.value_of(generator.iter))
+                inner = self.loop(generator.target, generator.iter, [ast.copy_location(ast.Expr(node), node)], inner)
                 for condition in generator.ifs:
                     self.walk(condition, inner)
             for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
                 self.walk(part, inner)
-        elif isinstance(node, ast.While):
-            self.walk(node.test, size)
-            rounds = [self.sizes.get(n.id) or 1 for n in descendants(node.test) if isinstance(n, ast.Name)]
-            self.block([*node.body, *node.orelse], max(size, *rounds, 1))
-        elif isinstance(node, (ast.With, ast.AsyncWith)):
-            quiet = any(last_name(item.context_expr) in _QUIET for item in node.items)
-            for item in node.items:
-                self.walk(item.context_expr, size)
-                if isinstance(item.optional_vars, ast.Name):
-                    handle, opened = item.optional_vars.id, item.context_expr
-                    if self.is_output(opened):
-                        self.tainted.add(handle)
-                    (self.of_case.add if mentions(opened, self.of_case) else self.of_case.discard)(handle)
-            self.no_grad += quiet
-            self.block(node.body, size)
-            self.no_grad -= quiet
+            self.forget([generator.target for generator in node.generators])
         elif isinstance(node, _ASSIGNMENTS):
             self.assign(node, size)
         elif isinstance(node, ast.Call):
@@ -201,7 +238,7 @@ class _Reader(Names):
         if "names_concern" not in self.facts.seen and _CONCERN.search(text):
             self.facts.note("names_concern", self.quote(node))
 
-    def loop(self, target: ast.AST, iterable: ast.AST, body: Sequence[ast.AST], size: int) -> int:
+    def loop(self, target: ast.AST, iterable: ast.AST, body: Sequence[ast.stmt], size: int) -> int:
         found = self.size_of(iterable)
         names = {n.id for n in descendants(target) if isinstance(n, ast.Name)}
         if self.is_output(iterable):
@@ -220,7 +257,7 @@ class _Reader(Names):
             and not _formats_a_path(body, names)
         ):
             return size  # epochs, folds, flips: repetitions, not cases
-        return max(size, min(found, _breaks_after(body, names) or found))
+        return max(size, min(found, breaks(body, names, self) or found))
 
     def leave(self, iterable: ast.AST) -> None:
         if self.size_of(iterable) is None:
@@ -235,6 +272,11 @@ class _Reader(Names):
             n.id for t in targets for n in descendants(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         ]
         value = node.value
+        known = self.value_of(value)
+        if isinstance(value, ast.Constant) and not self.within_function and not self.scope.constants:
+            known = UNKNOWN
+        for target in targets:
+            self.bind(target, known)
         output, model, length = self.is_output(value), self.is_model(value), self.size_of(value)
         result = self.is_result(value)
         if isinstance(value, ast.Call) and last_name(value) in ("parse_args", "parse_known_args"):
@@ -272,7 +314,9 @@ class _Reader(Names):
                 continue
             self.imported.add(stem)
             inner = _Reader(module, self.library, self.outputs, self.arguments, self.depth + 1, self)
+            inner.values["__name__"] = stem
             inner.block([s for s in module.tree.body if not _is_main_guard(s)], size)
+            self.scope.globals[id(module)] = inner.values
             self.tainted |= inner.tainted
             self.models |= inner.models
             self.sizes.update(inner.sizes)
@@ -283,6 +327,8 @@ class _Reader(Names):
 
     def call(self, node: ast.Call, size: int) -> None:
         name, dotted, base = last_name(node.func), dotted_name(node.func), first_name(node.func)
+        if isinstance(node.func, ast.Attribute) and name in _CHANGES:
+            self.values.pop(base, None)
         arguments = [*node.args, *(k.value for k in node.keywords)]
         output = any(self.is_output(a) for a in arguments) or (
             isinstance(node.func, ast.Attribute) and self.is_output(node.func.value)
@@ -298,31 +344,24 @@ class _Reader(Names):
         if known is not None and self.depth < 6 and base not in self.foreign:
             if owner is not self.module and known.name != "__init__" and not _READER.match(name):
                 self.facts.note("applies_module", self.quote(node))
-            self.enter(name, known, owner, node, output, size)
+            entry = entry_points(node, self.module, self.value_of, self.scope.words)
+            for made, held in entry:
+                self.enter(made.node, made.module, node, output, size, held)
+            if not entry:
+                self.enter(known, owner, node, output, size)
             if known.name not in ("forward", "__init__"):
                 return
-        for other in self.stands_for.get(name, ()):
-            function, module = self.module.functions.get(other), self.module
-            if function is None and other in self.library.functions:
-                function, module = self.library.functions[other]
-            if function is not None and self.depth < 6:
-                self.enter(other, function, module, node, output, size)
+        if self.depth < 6:
+            for made in functions(self.value_of(node.func)) if known is None or base in self.values else ():
+                self.enter(made.node, made.module, node, output, size)
+            for made, held in entry_points(node, self.module, self.value_of, self.scope.words):
+                self.enter(made.node, made.module, node, output, size, held)
         if name in _APPLIERS and node.args and isinstance(node.args[0], ast.Name):
             self.applied(name, node, output, size)
         if name in ("append", "add", "extend") and isinstance(node.func, ast.Attribute) and base:
             self.sizes[base] = max(size, self.sizes.get(base) or 0)
         if name == "add_argument" and output and node.args and isinstance(node.args[0], ast.Constant):
             self.options.add(str(node.args[0].value).lstrip("-").replace("-", "_"))
-        if name == "add_argument" and node.args and isinstance(node.args[0], ast.Constant):
-            number = next((integer(k.value) for k in node.keywords if k.arg == "default"), None)
-            option = str(
-                next(
-                    (a.value for a in node.args if isinstance(a, ast.Constant) and str(a.value).startswith("--")),
-                    node.args[0].value,
-                )
-            )
-            if number and COUNT_OPTION.search(option):
-                self.defaults[option.lstrip("-").replace("-", "_")] = number
         if name in _MODEL_LOADERS or (name == "load" and base in ("torch", "joblib", "jit", "keras", "pickle")):
             self.facts.note("loads_model", self.quote(node))
             if (
@@ -386,7 +425,8 @@ class _Reader(Names):
         rounds = 1 if name in ("submit", "apply_async") else elements
         if rounds is None:
             self.unknown_loops += 1
-        self.enter(function, known, owner, call, output, max(size, rounds or 1))
+        one = name in ("submit", "apply_async")
+        self.enter(known, owner, call, output, max(size, rounds or 1), None if one else Namespace())
         if rounds is None:
             self.unknown_loops -= 1
 
@@ -423,57 +463,93 @@ class _Reader(Names):
             self.facts.note("reads_outputs" if output else "lists_inputs", self.quote(node))
 
     def enter(
-        self, name: str, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: Module, node: ast.Call, output: bool, size: int,
+        self, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: Module, node: ast.Call, output: bool, size: int,
+        given: Namespace | None = None,
     ) -> None:  # fmt: skip
-        """Facts of a function called here; a recursion adds nothing."""
-        key = (f"{id(function)}", output)
+        """Facts of a function called here; a recursion adds nothing. `given`: values of its parameters, where they do
+        not stand in the call."""
+        if not self.within_function:
+            self.scope.globals[id(self.module)] = self.values
+        expressions = _passed(function, node)
+        known: dict[str, object] = {}
+        for parameter, (value, is_default) in expressions.items():
+            if given is not None:
+                known[parameter] = given.get(parameter, UNKNOWN)
+            else:
+                known[parameter] = (
+                    self.value_of(value) if not is_default or isinstance(value, ast.Constant) else UNKNOWN
+                )
+        values = tuple((p, key_of(v)) for p, v in known.items() if v is not UNKNOWN)
+        key = (id(function), output, values)
         if key not in self.memo:
-            self.memo[key] = Facts()
-            line = _command_line(node)
-            asked = self.arguments if line is None else cases_asked(Launch("", line, ""), ())
-            inner = _Reader(owner, self.library, self.outputs, asked, self.depth + 1, self)
-            inner.params = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
-            for parameter in inner.params:
-                inner.sizes[parameter] = None
-                inner.numbers.pop(parameter, None)
-            positional = [a for a in function.args.args if a.arg not in ("self", "cls")]
-            values = dict(zip((a.arg for a in positional), node.args, strict=False))
-            values |= {k.arg: k.value for k in node.keywords if k.arg}
-            defaults = dict(zip((a.arg for a in positional[::-1]), function.args.defaults[::-1], strict=False))
-            inner.of_case -= inner.params
-            for parameter in inner.params:
-                value = values.get(parameter, defaults.get(parameter))
-                if value is None:
-                    continue
-                inner.sizes[parameter] = self.size_of(value)
-                one = isinstance(value, ast.Constant) and is_case(value.value)
-                if one or mentions(value, self.of_case):
-                    inner.of_case.add(parameter)
-                nothing = isinstance(value, ast.Constant) and not value.value
-                (inner.unlimited.add if nothing else inner.unlimited.discard)(parameter)
-                number = self.number(value)
-                if number is not None and number > 0:
-                    inner.numbers[parameter] = number
-                if self.is_output(value):
-                    inner.tainted.add(parameter)
-                else:
-                    inner.tainted.discard(parameter)
-                if self.is_model(value):
-                    inner.models.add(parameter)
-            inner.no_grad += any(last_name(d) in _QUIET for d in function.decorator_list)
-            inner.block(function.body, 1)
-            self.options |= inner.options
-            returned = [s.value for s in function.body if isinstance(s, ast.Return)]
-            self.returns[id(function)] = inner.size_of(returned[-1]) if returned else 1
-            self.memo[key] = inner.facts
+            self.scope.variants[id(function)] = self.scope.variants.get(id(function), 0) + 1
+            if self.scope.variants[id(function)] > _VARIANTS:
+                known, key = {}, (id(function), output, ())
+        if key not in self.memo:
+            self.memo[key] = Called(Facts())
+            self.memo[key] = self.read(function, owner, node, given, expressions, known)
         found = self.memo[key]
+        self.returns[id(function)], self.scope.returned[id(function)] = found.size, found.value
         before = self.facts.scope
-        self.facts.merge(found)
-        self.facts.scope = max(before, size if found.scope == 1 else max(found.scope, size) if found.scope else 0)
-        if found.loaded:
+        self.facts.merge(found.facts)
+        self.facts.scope = max(
+            before, size if found.facts.scope == 1 else max(found.facts.scope, size) if found.facts.scope else 0
+        )
+        if found.facts.loaded:
             self.facts.loaded = max(self.facts.loaded, size)
-        if found.scope and self.unknown_loops:
+        if found.facts.scope and self.unknown_loops:
             self.facts.open_ended = True
+        self.exits = found.exits
+
+    def read(
+        self, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: Module, node: ast.Call, given: Namespace | None,
+        expressions: dict[str, tuple[ast.expr | None, bool]], known: dict[str, object],
+    ) -> Called:  # fmt: skip
+        """One reading of a function's body, with what the call tells of its parameters."""
+        line = _command_line(node)
+        asked = self.arguments if line is None else cases_asked(Launch("", line, ""), ())
+        inner = _Reader(owner, self.library, self.outputs, asked, self.depth + 1, self)
+        inner.within_function = True
+        inner.values = dict(self.scope.globals.get(id(owner), {}))
+        if owner is self.module and function.col_offset > 0:  # a function in a function sees the names around it
+            inner.values.update(self.values)
+        inner.params = set(expressions)
+        for parameter in inner.params:
+            inner.sizes[parameter] = None
+            inner.numbers.pop(parameter, None)
+        inner.of_case -= inner.params
+        for parameter, (value, _) in expressions.items():
+            held = known.get(parameter, UNKNOWN)
+            inner.bind(ast.Name(parameter, ast.Store()), held)
+            if given is not None:
+                inner.sizes[parameter] = size_of_value(held)
+                continue
+            if value is None:
+                continue
+            inner.sizes[parameter] = self.size_of(value)
+            one = isinstance(value, ast.Constant) and is_case(value.value)
+            if one or mentions(value, self.of_case):
+                inner.of_case.add(parameter)
+            nothing = isinstance(value, ast.Constant) and not value.value
+            (inner.unlimited.add if nothing else inner.unlimited.discard)(parameter)
+            number = self.number(value)
+            if number is not None and number > 0:
+                inner.numbers[parameter] = number
+            if self.is_output(value):
+                inner.tainted.add(parameter)
+            else:
+                inner.tainted.discard(parameter)
+            if self.is_model(value):
+                inner.models.add(parameter)
+        inner.no_grad += any(last_name(d) in _QUIET for d in function.decorator_list)
+        left = inner.block(function.body, 1)
+        self.options |= inner.options
+        returned = [s.value for s in function.body if isinstance(s, ast.Return)]
+        size = inner.size_of(returned[-1]) if returned else 1
+        if inner.pruned and len(inner.results_reached) == 1:
+            size = inner.results_reached[0][1]
+        results = [held for _, _, held in inner.results_reached] + ([None] if not left else [])
+        return Called(inner.facts, size, one_of(results), left == "exit")
 
     def work(self, fact: str, node: ast.AST, size: int) -> None:
         self.facts.note(fact, self.quote(node))
@@ -584,17 +660,24 @@ def _command_line(node: ast.Call) -> str | None:
     return None
 
 
-def _breaks_after(body: Sequence[ast.AST], names: set[str]) -> int | None:
-    """How many rounds a loop makes before it breaks: at once, or when its counter reaches a number; else None."""
-    for statement in body:
-        if isinstance(statement, ast.Break):
-            return 1
-        if isinstance(statement, ast.If) and any(isinstance(s, ast.Break) for s in statement.body):
-            test = statement.test
-            if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id in names:
-                number = integer(test.comparators[0])
-                return max(1, number) if number is not None else None
-    return None
+def _passed(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, node: ast.Call
+) -> dict[str, tuple[ast.expr | None, bool]]:
+    """What a call gives to each parameter, and whether that is its default; None where it cannot be told."""
+    arguments = function.args
+    positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args) if a.arg not in ("self", "cls")]
+    found: dict[str, tuple[ast.expr | None, bool]] = dict.fromkeys(
+        (a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)), (None, False)
+    )
+    spread = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+    if not spread:
+        defaults = zip(positional[::-1], arguments.defaults[::-1], strict=False)
+        found.update({name: (value, True) for name, value in defaults})
+        keyword = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        found.update({a.arg: (value, True) for a, value in keyword if value is not None})
+        found.update({name: (value, False) for name, value in zip(positional, node.args, strict=False)})
+    found.update({k.arg: (k.value, False) for k in node.keywords if k.arg in found})
+    return found
 
 
 def _is_flag(arguments: list[ast.expr]) -> bool:

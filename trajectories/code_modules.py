@@ -52,6 +52,8 @@ class Module:
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]
     aliases: dict[str, str]
     """Names bound by imports, with the stem of the module each comes from."""
+    rebound: frozenset[str] = frozenset()
+    """Names that functions set outside themselves (global, nonlocal): their values are not followed."""
 
     @staticmethod
     def of(source: str) -> Module | None:
@@ -71,4 +73,5 @@ class Module:
                 for alias in node.names:
                     origin = (getattr(node, "module", None) or alias.name).rsplit(".", 1)[-1]
                     aliases[(alias.asname or alias.name).split(".", 1)[0]] = origin
-        return Module(tree, tuple(source.split("\n")), found, aliases)
+        rebound = frozenset(name for n in nodes if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names)
+        return Module(tree, tuple(source.split("\n")), found, aliases, rebound)

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Mapping
 
+from .code_modules import Library, Module
+from .code_values import Scope, Values
 from .syntax_tree import COMPREHENSIONS, descendants
 
 ALL = 1_000_000
@@ -38,6 +40,7 @@ _PASS_THROUGH = {
     "filter",
     "track",
     "trange",
+    "groupby",
 }
 LOADS = {
     "load", "open", "imread", "read_csv", "read_json", "loadtxt", "read_text", "ReadImage", "read_parquet", "read_table",
@@ -45,19 +48,22 @@ LOADS = {
 }  # fmt: skip
 
 
-class Names:
+class Names(Values):
     """Names at one point of the code. Sizes: n cases, ALL, 1 for what is no set of cases, None when unreadable."""
 
     def __init__(
         self,
         outputs: re.Pattern[str],
         arguments: int | None,
-        functions: Mapping[str, object],
-        library: Mapping[str, tuple[object, object]],
+        module: Module,
+        library: Library,
+        scope: Scope,
         shared: Names | None = None,
     ) -> None:
+        super().__init__(module, library, scope)
         self.outputs, self.arguments = outputs, arguments
-        self.own_functions, self.library_functions = functions, library
+        self.own_functions: Mapping[str, object] = module.functions
+        self.library_functions: Mapping[str, tuple[object, object]] = library.functions
         self.sizes: dict[str, int | None] = dict(shared.sizes) if shared else {}
         self.tainted: set[str] = set(shared.tainted) if shared else set()
         self.models: set[str] = set(shared.models) if shared else set()
@@ -71,8 +77,6 @@ class Names:
         """Names that stand for one case, or for something of it: a loop's variable, a path made with it."""
         self.unlimited: set[str] = set(shared.unlimited) if shared else set()
         """Names that hold None, 0 or '': as the end of a slice they cut nothing."""
-        self.defaults: dict[str, int] = dict(shared.defaults) if shared else {}
-        """Default numbers of options."""
         self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
         self.returns: dict[int, int | None] = shared.returns if shared else {}
 
@@ -81,8 +85,10 @@ class Names:
         for child in descendants(node):
             if isinstance(child, ast.Name) and child.id in self.tainted:
                 return True
-            if isinstance(child, ast.Attribute) and child.attr in self.options:
-                return True
+            if isinstance(child, ast.Attribute):
+                known = self.value_of(child)
+                if self.outputs.search(known) if isinstance(known, str) else child.attr in self.options:
+                    return True
             if (
                 isinstance(child, ast.Constant)
                 and isinstance(child.value, str)
@@ -118,7 +124,9 @@ class Names:
         if isinstance(node, COMPREHENSIONS):
             return self.size_of(node.generators[0].iter, depth + 1)
         if isinstance(node, (ast.BoolOp, ast.IfExp)):
-            parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+            parts = self.reached(node)
+            if len(parts) == 1:
+                return self.size_of(parts[0], depth + 1)
             known = [s for s in (self.size_of(p, depth + 1) for p in parts) if s is not None]
             return self.arguments if self.is_argument(node) and self.arguments else max(known, default=None)
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
@@ -129,7 +137,8 @@ class Names:
             return None if None in sides else max(1, min(ALL, sum(s for s in sides if s is not None and s > 1)))
         if isinstance(node, ast.Attribute):
             if self.is_argument(node):
-                return self.arguments
+                held = size_of_value(self.value_of(node))
+                return self.arguments if held is None else held
             column = isinstance(node.value, ast.Name) and node.attr not in _SHAPES
             return self.size_of(node.value, depth + 1) if column else 1
         if isinstance(node, ast.Call):
@@ -139,7 +148,8 @@ class Names:
     def size_of_slice(self, node: ast.Subscript, depth: int) -> int | None:
         whole = self.size_of(node.value, depth + 1)
         if self.is_argument(node.value):
-            return self.arguments
+            known = size_of_value(self.value_of(node))
+            return self.arguments if known is None else known
         if isinstance(node.slice, ast.Tuple) and any(
             isinstance(e, ast.Slice) and e.lower is None and e.upper is None for e in node.slice.elts[:1]
         ):
@@ -151,6 +161,8 @@ class Names:
         if node.slice.upper is not None and self.is_argument(node.slice.upper):
             limit = self.limit(node.slice.upper)
             return whole if limit is None else limit if whole is None else min(whole, limit)
+        if node.slice.upper is not None and self.truth_of(node.slice.upper) is False:
+            return whole
         if isinstance(node.slice.upper, ast.Name) and node.slice.upper.id in self.unlimited:
             return whole
         low, high, step = (self.number(e) for e in (node.slice.lower, node.slice.upper, node.slice.step))
@@ -222,18 +234,28 @@ class Names:
 
     def number(self, node: ast.AST | None) -> int | None:
         """A literal number, or the one that a name holds."""
-        return self.numbers.get(node.id) if isinstance(node, ast.Name) else integer(node)
+        if isinstance(node, ast.Name) and node.id in self.numbers:
+            return self.numbers[node.id]
+        known = self.value_of(node)
+        return known if isinstance(known, int) and not isinstance(known, bool) and known > 0 else integer(node)
 
     def limit(self, node: ast.AST) -> int | None:
         """The number that an argument holds: as given, else its default; None when it limits nothing."""
-        if self.arguments:
-            return self.arguments
-        names = [
-            n.attr if isinstance(n, ast.Attribute) else n.id
-            for n in descendants(node)
-            if isinstance(n, ast.Attribute | ast.Name)
-        ]
-        return next((self.defaults[n] for n in names if self.defaults.get(n, 0) > 0), None)  # fmt: skip
+        return self.number(node) or self.arguments or None
+
+    def reached(self, node: ast.BoolOp | ast.IfExp) -> list[ast.expr]:
+        """The operands that may give the value of `a or b`, `a and b`, `a if c else b`."""
+        if isinstance(node, ast.IfExp):
+            taken = self.truth_of(node.test)
+            return [node.body, node.orelse] if taken is None else [node.body if taken else node.orelse]
+        found: list[ast.expr] = []
+        for side in node.values:
+            held = self.truth_of(side)
+            if held is None or held is isinstance(node.op, ast.Or) or side is node.values[-1]:
+                found.append(side)
+            if held is isinstance(node.op, ast.Or):
+                break
+        return found
 
     def is_argument(self, node: ast.AST) -> bool:
         """Whether the expression holds command line arguments."""
@@ -250,6 +272,13 @@ class Names:
             *found,
             *(self.files[n.id] for n in descendants(node) if isinstance(n, ast.Name) and n.id in self.files),
         ]
+
+
+def size_of_value(value: object) -> int | None:
+    """Cases that a known value names: each of a list of ids, one for an id; None when it does not say."""
+    if isinstance(value, list):
+        return len(value) if value and all(map(is_case, value)) else None
+    return 1 if is_case(value) or value in (None, False, "") else None
 
 
 def mentions(node: ast.AST, names: set[str]) -> bool:
@@ -292,26 +321,3 @@ def is_case(value: object) -> bool:
     return (isinstance(value, int) and not isinstance(value, bool)) or (
         isinstance(value, str) and bool(_CASE_ID.fullmatch(value))
     )
-
-
-def functions_looped(node: ast.For | ast.AsyncFor) -> dict[str, list[str]]:
-    """The loop's name for functions, and which: `for f in (a, b)`, `for name, f in [("A", a), ("B", b)]` or a dict's items."""
-    targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-    iterable = node.iter
-    if (
-        isinstance(iterable, ast.Call)
-        and last_name(iterable.func) == "items"
-        and isinstance(iterable.func, ast.Attribute)
-    ):
-        iterable = iterable.func.value
-    rows: list[list[ast.expr]] = []
-    if isinstance(iterable, ast.Dict):
-        rows = [[key, value] for key, value in zip(iterable.keys, iterable.values, strict=True) if key is not None]
-    elif isinstance(iterable, ast.Tuple | ast.List):
-        rows = [e.elts if isinstance(e, ast.Tuple | ast.List) else [e] for e in iterable.elts]
-    found: dict[str, list[str]] = {}
-    for position, target in enumerate(targets):
-        named = [row[position] for row in rows if len(row) == len(targets)]
-        if named and isinstance(target, ast.Name) and all(isinstance(n, ast.Name) for n in named):
-            found[target.id] = [n.id for n in named if isinstance(n, ast.Name)]
-    return found

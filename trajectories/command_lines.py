@@ -166,6 +166,12 @@ class Launch:
         return found.group(1).strip("'\"") if found else None
 
     @property
+    def variables(self) -> dict[str, str]:
+        """What is set for this command alone: LIMIT=2 python run.py."""
+        found = _ENVIRONMENT.search(self.before)
+        return dict(_SET.findall(found.group(0))) if found else {}
+
+    @property
     def paths(self) -> tuple[str, ...]:
         return tuple(word.strip("'\"") for word in self.arguments.split() if "/" in word)
 
@@ -209,16 +215,14 @@ def _end(text: str, start: int) -> int:
             if depth < 0:
                 return i
         elif depth <= 0 and c in ";|&>\n":
-            return i
+            return i - 1 if text[i - 2 : i] in (" 1", " 2") and c == ">" else i  # 2> error.log
     return min(len(text), start + 1_000)
 
 
 def cases_asked(launch: Launch, prefixes: Collection[str]) -> int | None:
     """How many cases a command line asks for: by ids, by a limit, by a loop around it; None when it does not say."""
     arguments = launch.arguments
-    variables = _ENVIRONMENT.search(launch.before)
-    if variables:  # LIMIT=2 python run.py
-        arguments += "".join(f" --{name.lower()} {value}" for name, value in _SET.findall(variables.group(0)))
+    arguments += "".join(f" --{name.lower()} {value}" for name, value in launch.variables.items())
     listed = _listed(arguments)
     if listed is not None:
         return listed

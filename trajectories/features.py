@@ -16,6 +16,7 @@ from typing import Literal
 from .code_facts import python_facts
 from .code_modules import Facts, Module
 from .code_names import ALL
+from .code_options import scope_of
 from .code_parts import Part, clip, split, split_shell
 from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, programs
 from .memo import once_a_run
@@ -46,6 +47,10 @@ _OPENED = (
 _READ_FILE = re.compile(rf"(?m)^(\w{{1,40}}) ?= ?{_OPENED}")
 _EXEC_FILE = re.compile(rf"(?m)^exec\((?:compile\()?(?:{_OPENED}|(\w{{1,40}})[,)])[^\n]{{0,200}}$")
 """An exec of a file's text, on a line of its own."""
+_CHANGED = re.compile(r"\b(?:sed|perl)\s+-\w{0,4}i[^\n;|&]{0,1000}?([\w./-]{1,120}\.py)\b")
+"""Files that a shell changes in place."""
+_REWRITTEN = re.compile(_OPENED)
+"""Files whose text is read, to be changed and written again."""
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
 
 
@@ -341,6 +346,7 @@ def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], starte
     text = _MODULE_RUN.sub(lambda match: _as_script(match, world), text)
     for name, quote in shell_facts(text, world.outputs).items():
         quotes.setdefault(name, quote)
+    world.changed |= {PurePosixPath(path).name for path in _CHANGED.findall(text)}
     for source, target in re.findall(
         r"([\w./-]{1,120}\.py)\b[^\n;|&]{0,80}?(?:>|[ \t])[ \t]{0,3}([\w./-]{1,120}\.py)\b", text[:20_000]
     ):
@@ -351,7 +357,8 @@ def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], starte
         quotes.setdefault("runs_script", _line_with(text, re.compile(re.escape(name))))
         asked = cases_asked(launch, world.prefixes)
         if name in world.files:
-            found = python_facts(world.files[name], world.library, world.outputs, asked)
+            scope = scope_of(launch, constants=name not in world.changed)
+            found = python_facts(world.files[name], world.library, world.outputs, asked, scope)
             if asked is not None and (found.scope == 1 or asked < found.scope or found.open_ended):
                 # A loop around the script, or a limit or ids given to it, say more than the script's own loop.
                 found.scope, found.open_ended = (asked if found.scope else 0), False
@@ -400,6 +407,8 @@ def _delivers(launch: Launch, world: World) -> bool:
 def _python(part: Part, world: World, facts: Facts, quotes: dict[str, str], started: list[str]) -> None:
     text = _with_files(part.text, world)
     module = Module.of(text)
+    if ".replace(" in text or "sub(" in text:
+        world.changed |= {PurePosixPath(path).name for path in _REWRITTEN.findall(text)}
     if module is not None:
         asked = cases_asked(Launch("", "", part.before), world.prefixes) if part.before else None
         found = python_facts(module, world.library, world.outputs, asked)

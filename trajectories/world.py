@@ -38,10 +38,13 @@ class World:
     texts: dict[str, str] = field(default_factory=dict)
     library: Library = field(default_factory=Library)
     planned: bool = False
+    changed: set[str] = field(default_factory=set)
+    """Files that were changed in ways that were not read: what they set may differ from what is known of them."""
 
     def store(self, path: str, text: str) -> None:
         name = file_name(path)
         self.texts[name] = text
+        self.changed.discard(name)
         if name.endswith(".py") and (module := Module.of(text)) is not None:
             self.files[name] = module
             self.library.modules[name[:-3]] = module
