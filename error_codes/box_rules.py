@@ -18,7 +18,10 @@ _SCALED_BACK = re.compile(
     r"scal|ratio|\bs[xyhw]\b|\bf[xy]\b|factor|\bk[xy]\b|\bgain\b|zoom|orig|native|full_?size|width|height|\b[WHwh]0?\b|meta|sizes?\b\s?\[",
     re.I,
 )
-_UNPADS = re.compile(r"un_?pad|unletterbox|uncrop|scale_(?:boxes|coords)|map_back|to_original|inverse", re.I)
+_UNPADS = re.compile(
+    r"un_?pad|post_process|target_sizes|orig_sizes|unletterbox|uncrop|scale_(?:boxes|coords)|map_back|to_original|inverse",
+    re.I,
+)
 _RELATIVE_WANTED = re.compile(r"\b(?:normali[sz]ed|relative|fractions?|YOLO)\b", re.I)
 
 
@@ -68,7 +71,13 @@ def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module], wanted: str)
     if exchanged and differ(ctx, "size", (), oblong=True):
         yield "x is scaled by the height of the image and y by its width"
     for image in seen.applied[:1] if seen.boxes and not seen.native_size_used else ():
-        if image.target and not _SCALED_BACK.search(text) and differ(ctx, "size", image.target):
+        by_it = rf"/ (?:{'|'.join(map(str, image.target))})\b"
+        if (
+            image.target
+            and not _SCALED_BACK.search(text)
+            and not re.search(by_it, text)
+            and differ(ctx, "size", image.target)
+        ):
             yield f"The code brings images to {' x '.join(map(str, image.target[:2]))} and never the boxes back"
     if offset := _offset_left(trees):
         yield f"The image is set into a larger one at an offset ({offset}) that is never taken off the boxes"

@@ -93,6 +93,8 @@ class Seen:
 
     saved: list[tuple[Value, Value, str]] = field(default_factory=list)
     """(array, geometry, path as far as it is literal) of volumes that the code put together and saved."""
+    written: list[tuple[Value, str]] = field(default_factory=list)
+    """(array, path) of pictures and arrays without a header."""
     boxes: list[tuple[Value, Value]] = field(default_factory=list)
     """First x and first y of boxes."""
     ratio_of_itself: list[Value] = field(default_factory=list)
@@ -641,16 +643,16 @@ class Flow:
         return replace(array, what="image", geometry=other)
 
     def saves(self, node: ast.Call, on: Value, args: list[Value]) -> None:
+        every = (*node.args, *(k.value for k in node.keywords))
+        words = [n.value for a in every for n in ast.walk(a) if isinstance(n, ast.Constant)]
+        path = "/".join(w for w in words if isinstance(w, str))
         image = next((v for v in (*args, on) if v.geometry is not None), None)
         if image is not None and image.geometry is not None:
-            words = [
-                n.value
-                for a in (*node.args, *(k.value for k in node.keywords))
-                for n in ast.walk(a)
-                if isinstance(n, ast.Constant)
-            ]
-            path = "/".join(w for w in words if isinstance(w, str))
             self.seen.saved.append((image, image.geometry, path))
+            return
+        array = next((v for v in (*args, on) if v.native and v.what in ("data", "image")), None)
+        if array is not None:
+            self.seen.written.append((array, path))
 
     def resampled(self, name: str, first: Value, others: Sequence[Value]) -> Value:
         flat = [p for v in others for p in (v.parts if v.parts is not None else (v,))]

@@ -27,6 +27,10 @@ _INPUT_GRID = re.compile(
     r"|\b(?:input|ct|mri?|scan|image|volume|source|native|original)(?:'s)?\b[^.\n]{0,40}\b(?:affine|geometry|header|orientation|grid|space)\b",
     re.I,
 )
+_SAME_SIZE = re.compile(
+    r"\b(?:same|identical|equal|input'?s?|own|original) (?:shape|size|dimensions)\b|\b(?:shape|size|dimensions) (?:as|of) (?:the|its|each)\b",
+    re.I,
+)
 _PIXELS = re.compile(r"\b(?:pixels?|px|coordinates)\b", re.I)
 _ASIDE = re.compile(r"debug|overlay|preview|/tmp/|cache|figure|\bqc\b", re.I)
 _RELEVANT = re.compile(
@@ -75,7 +79,7 @@ def broken(ctx: CodeContext) -> Broken | None:
             continue
         seen = Flow(trees).seen
         found = next(_boxes(ctx, seen, trees) if track == "detection" else volumes_of(ctx, seen), None)
-        if found is not None or seen.saved or seen.boxes:
+        if found is not None or seen.saved or seen.boxes or seen.written:
             return found
     return None
 
@@ -99,6 +103,7 @@ def volumes_of(ctx: CodeContext, seen: Seen) -> Iterator[Broken]:
     saved = [s for s in seen.saved if not _ASIDE.search(s[2])]
     bad = [(a, g) for a, g, _ in saved if a.pending and (g.native or g.pending)]
     if not bad or len(bad) < len(saved):
+        yield from () if saved else _arrays_of(ctx, seen)
         return
     array, geometry = bad[0]
     asked = _INPUT_GRID.search(_output(ctx.run.brief)) is not None
@@ -113,6 +118,19 @@ def volumes_of(ctx: CodeContext, seen: Seen) -> Iterator[Broken]:
                 f"Arrays that {array.how} put on another grid are saved with the input's affine and never put back",
                 asked,
             )
+
+
+def _arrays_of(ctx: CodeContext, seen: Seen) -> Iterator[Broken]:
+    """Arrays and pictures that are written at the size to which inputs were brought, though the brief wants theirs."""
+    arrays = [array for array, path in seen.written if not _ASIDE.search(path)]
+    if (
+        not arrays
+        or not all("size" in array.pending for array in arrays)
+        or not _SAME_SIZE.search(_output(ctx.run.brief))
+    ):
+        return
+    if differ(ctx, "size", arrays[0].target):
+        yield Broken(f"Outputs are written at the size that {arrays[0].how} made and never brought back", True)
 
 
 def _output(brief: str) -> str:

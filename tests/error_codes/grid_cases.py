@@ -45,6 +45,19 @@ def save(affine):
     return f"nib.save(nib.Nifti1Image(y, {affine}), {PLACE})"
 
 
+ARRAYS = {
+    "track": "enhancement",
+    "task": "us-task",
+    "extra": "OUTPUT. /workspace/agents_outputs/<scan>/enhanced.npy, float32, same shape as the input.",
+}
+
+
+def arrays(body, shown=MANY):
+    loop = "\n".join("    " + line for line in body.split("\n"))
+    look = "for p in paths: print(p, np.load(p).shape)"
+    return [say("Sizes.", look, shown), say("All.", f"{HEAD}for c, p in scans:\n{loop}\n", "s1"), SUBMIT]
+
+
 READ = f"im = nib.load({IN}); can = nib.as_closest_canonical(im); v = can.get_fdata()\ny = (net(torch.tensor(v)) > 0).numpy().astype('uint8')\n"
 TURN = "from nibabel.orientations import *\nt = ornt_transform(io_orientation(im.affine), axcodes2ornt('LPS'))\nb = ornt_transform(axcodes2ornt('LPS'), io_orientation(im.affine))\n"
 MONAI = f"tf = Compose([LoadImaged(keys=['image']), EnsureChannelFirstd(keys=['image']), Orientationd(keys=['image'], axcodes='RAS'), ScaleIntensityd(keys=['image'])])\nd = tf({{'image': {IN}}})\ny = net(d['image'][None]).argmax(1)[0].numpy()\n"
@@ -87,6 +100,11 @@ _VOLUMES = [
     ("a-prior-of-the-models", volumes(f"im = nib.load({IN})\nq = zoom(np.load('/data/public/models/prior.npy'), 2)\ny = q > .5\n" + save("im.affine"), SPACED), N, 0, 0, VOLUMES),
     ("transform-ends-at-the-input", volumes(f"im = nib.load({IN}); v, r = given(c)\nt = nib.orientations.ornt_transform(nib.io_orientation(r.affine), nib.io_orientation(im.affine))\ny = nib.orientations.apply_orientation(net(v), t)\n" + save("im.affine")), N, 0, 0, VOLUMES),
     ("only-looked-at", volumes(f"im = nib.load({IN}); can = nib.as_closest_canonical(im)\nprint(can.get_fdata().mean())\ny = net(im.get_fdata())\n" + save("im.affine")), N, 0, 0, VOLUMES),
+    ("arrays-at-the-nets-size", arrays("x = resize(np.load(p), (128, 128))\ny = net(x)\nnp.save(f'/workspace/agents_outputs/{c}/enhanced.npy', y)"), N, 1, 1, ARRAYS),
+    ("pictures-at-the-nets-size", arrays("x = cv2.resize(cv2.imread(p, 0), (128, 128))\ny = net(x)\ncv2.imwrite(f'/workspace/agents_outputs/{c}/enhanced.png', y)"), N, 1, 1, ARRAYS),
+    ("arrays-brought-back", arrays("a = np.load(p)\ny = resize(net(resize(a, (128, 128))), a.shape)\nnp.save(f'/workspace/agents_outputs/{c}/enhanced.npy', y)"), N, 0, 0, ARRAYS),
+    ("arrays-enlarged-as-asked", arrays("y = net(zoom(np.load(p), 2))\nnp.save(f'/workspace/agents_outputs/{c}/enhanced.npy', y)"), N, 0, 0, ARRAYS | {"extra": "OUTPUT. /workspace/agents_outputs/<scan>/enhanced.npy at twice the resolution."}),
+    ("all-arrays-alike", arrays("x = resize(np.load(p), (128, 128))\ny = net(x)\nnp.save(f'/workspace/agents_outputs/{c}/enhanced.npy', y)", SAME), N, 0, 0, ARRAYS),
     ("owned-up", [*volumes(READ + save("can.affine"))[:-1], SUBMIT | {"text": "A limitation: the masks lie on the canonical grid, not on the CT's."}], N, 0, 1, VOLUMES),
 ]  # fmt: skip
 
