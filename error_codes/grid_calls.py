@@ -35,6 +35,10 @@ KEEPS_FIRST = frozenset({
     "convert", "numpy", "item", "detach", "cpu", "to", "list", "tuple", "squeeze", "unsqueeze", "get_fdata", "fromarray",
     "GetArrayFromImage", "GetArrayViewFromImage", "argmax", "sorted", "rint", "stack", "reversed", "eval", "float32",
 })  # fmt: skip
+GETTERS = {
+    "GetSize": "size", "GetSpacing": "zooms", "get_zooms": "zooms", "get_sform": "geometry", "get_qform": "geometry",
+    "GetDirection": "axes", "GetOrigin": "axes",
+}  # fmt: skip
 PARTS = {
     "affine": "geometry", "header": "geometry", "dataobj": "data", "data": "data", "spacing": "zooms", "direction": "geometry",
     "meta": "geometry", "T": "data",

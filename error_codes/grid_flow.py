@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from .grid_calls import (
     CLEARS,
     COMPOSES,
+    GETTERS,
     INDEXES,
     KEEPS_FIRST,
     LOADS,
@@ -451,7 +452,7 @@ class Flow:
         if (
             isinstance(node.func, ast.Attribute)
             and isinstance(node.func.value, ast.Name)
-            and name in ("CopyInformation", "SetDirection", "SetOrigin", "thumbnail")
+            and name in ("CopyInformation", "SetDirection", "SetOrigin", "SetReferenceImage", "thumbnail")
         ):
             self.in_place(node.func.value.id, name, node, args, env)
             return UNKNOWN
@@ -474,6 +475,9 @@ class Flow:
         held = env.get(name, UNKNOWN)
         if method == "thumbnail":
             env[name] = _changed(held, "size", "thumbnail", _target(node))
+        elif method == "SetReferenceImage":
+            onto_input = bool(args) and args[0].native and not args[0].pending
+            env[name] = replace(held, text="back") if onto_input else held
         elif args:
             env[name] = replace(held, geometry=args[0])
 
@@ -485,6 +489,8 @@ class Flow:
         held = self.value(node.func, env) if isinstance(node.func, ast.Call) else held
         if held.what == "maker":
             return _made(held, args)
+        if held.what == "image" and args:
+            return held  # an object that loads, called
         if held.what == "instance":
             method = self.classes.get(held.text, {}).get("__call__") or self.classes.get(held.text, {}).get("forward")
             return self.invoke(method, [held, *args], words, held) if method is not None else None
@@ -572,10 +578,8 @@ class Flow:
             return self.resized(node, name, first, [v for v in (*args, *words.values()) if v is not first])
         if name in ("flip", "flipud", "fliplr", "rot90", "Flip") and "orient" in first.pending:
             return _undone(first, "orient")
-        if name in ("GetSize", "GetSpacing", "get_zooms", "get_sform", "get_qform", "GetDirection", "GetOrigin"):
-            return replace(
-                _plain(on), what={"GetSize": "size", "GetSpacing": "zooms", "get_zooms": "zooms"}.get(name, "geometry")
-            )
+        if name in GETTERS:
+            return replace(_plain(on), what=GETTERS[name])
         if name in ("min", "max", "clip", "clamp", "minimum", "maximum"):
             return self.bounded(args, first)
         if name == "dict" and words:

@@ -15,6 +15,7 @@ _SIZE = re.compile(
     r"\((\d{2,4}), (\d{2,4})(?:, \d{1,4}){0,2}\)|(?<![\d.])(\d{2,4}) ?[x×] ?(\d{2,4})(?: ?[x×] ?\d{1,4})?(?![\d.])"
 )
 _ZOOMS = re.compile(r"\((?:np\.float\d\d\()?(\d{1,2}\.\d{1,4})\)?, (?:np\.float\d\d\()?\d{1,2}\.\d{1,4}")
+_ASKS_SIZE = re.compile(r"\bsize\b|shape|identify|\bfile\b|Size\b|zooms|[Ss]pacing|fslinfo|exiftool|width|\.py\b")
 _VARY = re.compile(r"\b(?:sizes? (?:vary|differ)|(?:different|various|varying|several) (?:image )?sizes?)\b", re.I)
 
 
@@ -56,6 +57,8 @@ def _measures(ctx: CodeContext) -> tuple[frozenset[tuple[int, int]], frozenset[s
         if re.search(r"INPUT|/data/public", line):
             sizes |= {_pair(m) for m in _SIZE.finditer(line[:2_000])}
     for turn in ctx.run.turns:
+        if not _ASKS_SIZE.search(turn.code[:MAX_CODE]):
+            continue
         groups: dict[str, list[str]] = {}
         for raw in turn.output.splitlines()[:MAX_LINES]:
             line = raw[:400]
