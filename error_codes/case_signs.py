@@ -84,11 +84,11 @@ def tables(ctx: CodeContext, turns: Iterable[int]) -> dict[int, tuple[Row, ...]]
 
 
 def late_tables(ctx: CodeContext) -> tuple[int, ...]:
-    """The last write and the turns after it that printed something of the outputs or ran a model."""
+    """The last write and the turns after it that printed something of the outputs (or of the log) or ran a model."""
     final = ctx.final_write
     return () if final is None else tuple(
         f.turn for f in ctx.features
-        if f.turn >= final and f.executed and not f.blocked and (f.turn == final or f.has("reads_outputs", "forward_pass", "checks_outputs"))
+        if f.turn >= final and f.executed and not f.blocked and (f.turn == final or f.has("reads_outputs", "forward_pass", "checks_outputs", "watches_progress"))
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import median
@@ -59,12 +60,16 @@ class Size(NamedTuple):
 
 def sizes(row: Row) -> Iterator[Size]:
     """The numbers of a row that are sizes of masks: whole numbers or volumes that no word calls something else."""
-    for place, section in enumerate(sections(row)):
+    seen: Counter[str] = Counter()
+    for section in sections(row):
         words = f"{row.file} {section.words}"
         if _NO_SIZE.search(section.words) or section.value < 0:
             continue
         if section.value == int(section.value) or _VOLUME.search(words):
-            yield Size(f"{row.file}|{place}|{section.words}", words, section.value)
+            # A word that only some rows show ("flip organ 17.1 ml") makes no other column.
+            name = f"{row.file} {' '.join(_ORGAN.findall(section.words)).lower() or section.words}"
+            yield Size(f"{name}|{seen[name]}", words, section.value)
+            seen[name] += 1
 
 
 def size_columns(table: Iterable[Row]) -> dict[str, tuple[str, dict[str, float]]]:
@@ -111,14 +116,19 @@ def _organ_columns(table: Sequence[Row]) -> Iterator[tuple[str, dict[str, float]
     unnamed: list[tuple[str, dict[str, float]]] = []
     everyone = {row.case for row in table}
     for words, column in islice(size_columns(table).values(), 40):
-        if len(column) < len(everyone) or (median(column.values()) < LEAST and not _VOLUME.search(words)):
+        if len(column) * 5 < 4 * len(everyone) or (median(column.values()) < LEAST and not _VOLUME.search(words)):
             continue
-        if _ORGAN.search(words) or re.search(r"vox|pixel|\bpx\b|mask|foreground|\bfg\b|volume|\bml\b", words, re.I):
+        if _ORGAN.search(words) or _MASK.search(words) or _PART.search(words):
             yield words, column
         elif not re.search(r"[A-Za-z]{2}", re.sub(r"/[\w./-]+", "", words)):
             unnamed.append((words, column))
     if unnamed:
         yield max(unnamed, key=lambda c: median(c[1].values()))
+
+
+_MASK = re.compile(r"vox|pixel|\bpx\b|mask|foreground|\bfg\b|volume|\bml\b|\bleft\b|\bright\b", re.IGNORECASE)
+_PART = re.compile(r"\b(?:LV|RV|LA|RA|MYO|CSF|GM|WM|LK|RK|PZ|TZ|CG|WG|Ao|FT|TC)\b")
+"""Usual short names of organs and their parts."""
 
 
 def odd_sizes(column: Mapping[str, float]) -> tuple[str, ...]:

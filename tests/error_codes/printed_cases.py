@@ -47,6 +47,8 @@ ODD_ORGANS = [
     ("five-cases", batch(PLAIN, sizes=(412, 398, 180, 405, 431)), S, 1, ORGAN),
     ("files-of-a-case", batch("{c}/organ.nii.gz {n}\n{c}/lesion.nii.gz {l}"), S, 1, ORGAN),
     ("ids-without-number", [say("All.", RUN, "\n".join(f"leg_{c} {n} {k}" for c, n, k in zip(NAMES, SIZES, LESION, strict=True))), FORM, SUBMIT], S, 1, ORGAN | {"cases": tuple(f"leg_{c}" for c in NAMES), "extra": TASK.replace("spleen", "thigh muscle")}),
+    ("a-word-in-some-rows", [say("All.", RUN, "\n".join(f"spl_{i:03d} {'flip ' if i == 2 else ''}organ {n} vox" for i, n in enumerate(SIZES, 1))), FORM, SUBMIT], S, 1, ORGAN),
+    ("list-of-parts", batch("{c} LV/MYO/RV [{n}, 810, 640]"), S, 1, ORGAN | {"extra": "TASK. Segment the ventricles of 7 hearts. OUTPUT. dseg.nii.gz"}),
     ("pilot-and-form-only", batch(PLAIN, before=[PILOT]), P, 1, ORGAN),
     ("content-without-pilot", batch(PLAIN, after=[CONTENT]), S, 1, ORGAN),
     ("explained-in-words", batch(PLAIN, end=submit("Case 3 is just a large spleen. Submitting.")), S, 1, ORGAN),
