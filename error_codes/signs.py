@@ -64,7 +64,7 @@ _VARYING = re.compile(
     r"(?:token\w{0,3}|mean|std|sigma|score|prob\w{0,8}|conf\w{0,8}|area|volume|dice|acc\w{0,6}|loss|voxels?|ssim|psnr|words?|chars?|len(?:gth)?|margin)"
     r"\W{0,4}$", re.IGNORECASE)  # fmt: skip
 
-_COMPARES = re.compile(r"\bdiff\w{0,8}|\bdelta|\bresid\w{0,4}|\berr(?:or)?s?\b|\bchange|\bvs\b", re.IGNORECASE)
+_COMPARES = re.compile(r"\bdiff\w{0,8}|\bdelta|\bres(?:id\w{0,6})?\b|\berr(?:or)?s?\b|\bchange|\bvs\b", re.IGNORECASE)
 _BOUNDED = re.compile(r"(?:score|prob\w{0,8}|conf\w{0,8}|dice|acc\w{0,6}|ssim|margin)\W{0,4}$", re.IGNORECASE)
 _CASE_MARK = re.compile(r"^[^A-Za-z0-9#]{0,4}@")
 _FLAT = re.compile(

@@ -201,7 +201,25 @@ DELETED = [
     ("owned", cleaned("{p} raw {r} kept {k}", end=submit("Limitation: one gland may well be missed.")), S, 0, GLAND),
 ]  # fmt: skip
 
+RES = say(
+    "Compare.",
+    LOAD + "for n in ('input', 'deep'):\n    print(s, n, x.std(), (y - x).std(), (y - x).mean())\n",
+    "\n".join(
+        f"scan_0{i} {n} flat std {s} res std {r} lag 0.01 -59.1..-1.6"
+        for i in (1, 6)
+        for n, s, r in (("input", 2.97, "0.00"), ("deep", 0.36, "2.9"))
+    ),
+)  # the input beside itself
+FLAT = say(
+    "Compare.", LOAD + "for n in ('deep',):\n    print(s, y.std())\n", "scan_01 deep std 0.00\nscan_06 deep std 0.00"
+)
+BESIDE = [
+    ("residual-of-the-input", [RES, say("All.", MAKE, "done"), SAVED, SUBMIT], "S3 " + S, 0, CLEAN),
+    ("flat-output", [FLAT, say("All.", MAKE.replace("np.save", "# flat?\n    np.save"), "done"), SAVED, SUBMIT], "S4 " + S, 1, CLEAN),
+]  # fmt: skip
+
 PRINTED = {
+    "sign_ignored": BESIDE,
     "odd_organ_accepted": ODD_ORGANS,
     "degenerate_case_accepted": VOID,
     "one_level_for_all": LEVELS,
