@@ -18,6 +18,7 @@ from .command_lines import Launch
 Literal = Callable[[ast.AST], object]
 _EXPANDS = re.compile(r"\$\([^()]{0,400}\)|`[^`]{0,400}`|\$\{?[@*]\}?|\$\{\w{1,40}\[[@*]\]\}")
 _NUMBER = re.compile(r"-\d")
+_HERE = re.compile(r"\bpython[\d.]{0,5}(?:[ \t]+-[a-zA-Z]{1,3}){0,3}(?:[ \t]+-(?=[ \t<]))?([^<|;&\n]{0,300})<<[^\n]*$")
 
 
 def words(arguments: str, before: str = "") -> tuple[object, ...]:
@@ -46,6 +47,12 @@ def _word(word: str) -> object:
     if word.startswith("-") and "=$" in word:
         return word[: word.index("=") + 1] + "$"
     return UNKNOWN if "$" in word or word == "{}" else word
+
+
+def here_scope(before: str) -> Scope:
+    """The words that a Python here-document is given (`python - pilot <<EOF`); not known for other code."""
+    given = _HERE.search(before)
+    return Scope(None if given is None else words(given.group(1), before[: given.start()]))
 
 
 @dataclass
@@ -274,6 +281,8 @@ def option_of(call: ast.Call, literal: Literal) -> Option | None:
     else:
         option.arity = "*" if known.get("nargs") == -1 else known.get("nargs")
         option.const = known.get("const")
+        if not flags and option.arity == "*" and option.default is None:
+            option.default = []
         if known.get("required") is True or (not flags and option.arity in (None, "+")):
             option.default = known.get("default", UNKNOWN)
     return option
@@ -347,7 +356,7 @@ def entry_points(node: ast.Call, module: Module, literal: Literal, given: Sequen
     if not _MAKERS.intersection(module.aliases.values()) or len(node.args) > 1 or not isinstance(node.func, (ast.Name, ast.Attribute)):  # fmt: skip
         return []
     name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-    given = () if given is None else given
+    given = (MANY,) if given is None else given
     if name == "Fire" or (name == "run" and getattr(getattr(node.func, "value", None), "id", "") == "typer"):
         value = literal(node.args[0]) if node.args else {n: Function(f, module) for n, f in module.functions.items()}
         if isinstance(value, dict):

@@ -10,8 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .code_modules import Library, Module
+
+if TYPE_CHECKING:
+    from .code_options import Parser
 
 MAX_DEPTH = 8
 """Deeper expressions are not evaluated, so that reading stays linear in the code."""
@@ -65,6 +69,10 @@ class Scope:
     """Values of the names of each module, by the module's id."""
     returned: dict[int, object] = field(default_factory=dict)
     """What each function returned when it was last called, by the id of its node."""
+    parsers: dict[int, Parser] = field(default_factory=dict)
+    """The parser of each module, by the module's id."""
+    parsed: dict[object, object] = field(default_factory=dict)
+    """What parsers made of command lines."""
     lambdas: dict[int, ast.FunctionDef] = field(default_factory=dict)
     variants: dict[int, int] = field(default_factory=dict)
     """With how many combinations of values each function was read."""
@@ -217,7 +225,9 @@ class Values:
     def element(self, node: ast.Subscript, depth: int) -> object:
         key = UNKNOWN if isinstance(node.slice, ast.Slice) else self.value_of(node.slice, depth + 1)
         if isinstance(node.value, ast.Call) and _name(node.value.func) in ("globals", "locals"):
-            return self.function(key) if isinstance(key, str) else UNKNOWN
+            if isinstance(key, str):
+                return self.function(key)
+            return one_of([Function(f, self.module) for f in list(self.module.functions.values())[:MAX_ITEMS]])
         if _is_environment(node.value):
             return self.scope.environment.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
         whole = self.value_of(node.value, depth + 1)
@@ -262,9 +272,8 @@ class Values:
             return rows[name]
         if isinstance(whole, str) and name in _OF_TEXT:
             given = [self.value_of(a, depth + 1) for a in node.args]
-            return (
-                _OF_TEXT[name](whole, *given) if len(given) <= 1 and all(isinstance(g, str) for g in given) else UNKNOWN
-            )  # type: ignore[operator]
+            plain = [g for g in given if isinstance(g, str)]
+            return _of_text(name, whole, plain) if len(plain) == len(given) <= 1 else UNKNOWN
         return UNKNOWN
 
     def parsed(self, node: ast.Call) -> object:
@@ -273,8 +282,14 @@ class Values:
 
         given = self.value_of(node.args[0]) if node.args else None
         words = self.scope.words if given is None else given if isinstance(given, list) else None
-        found = None if words is None else parsers(self.module, self.value_of).parse(words)
-        return UNKNOWN if found is None else found
+        if words is None:
+            return UNKNOWN
+        key = (id(self.module), None if given is None else key_of(given))
+        if key not in self.scope.parsed:
+            if id(self.module) not in self.scope.parsers:
+                self.scope.parsers[id(self.module)] = parsers(self.module, self.value_of)
+            self.scope.parsed[key] = self.scope.parsers[id(self.module)].parse(words) or UNKNOWN
+        return self.scope.parsed[key]
 
     def as_function(self, node: ast.Lambda) -> Function:
         known = self.scope.lambdas.get(id(node))
@@ -375,10 +390,18 @@ def _name(node: ast.AST) -> str:
 
 
 _OF_ONE = frozenset(["len", "bool", "str", "int", "float", "Path", "list", "tuple", "sorted", "set", "vars", "enumerate", "any", "all"])  # fmt: skip
-_OF_TEXT = {
-    "lower": str.lower, "upper": str.upper, "strip": str.strip, "startswith": str.startswith, "endswith": str.endswith,
-    "split": lambda text, *by: text.split(*by)[:MAX_ITEMS] if by != ("",) else UNKNOWN,
-}  # fmt: skip
+_OF_TEXT = frozenset(["lower", "upper", "strip", "startswith", "endswith", "split"])
+
+
+def _of_text(name: str, text: str, given: Sequence[str]) -> object:
+    """Methods of a known text with at most one argument."""
+    if name in ("startswith", "endswith") and given:
+        return text.startswith(given[0]) if name == "startswith" else text.endswith(given[0])
+    if name == "strip":
+        return text.strip(*given)
+    if name == "split" and given != [""]:
+        return list((text.split(given[0]) if given else text.split())[:MAX_ITEMS])
+    return {"lower": text.lower(), "upper": text.upper()}.get(name, UNKNOWN)
 
 
 def _of_one(name: str, value: object) -> object:

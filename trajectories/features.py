@@ -16,7 +16,7 @@ from typing import Literal
 from .code_facts import python_facts
 from .code_modules import Facts, Module
 from .code_names import ALL
-from .code_options import scope_of
+from .code_options import here_scope, scope_of
 from .code_parts import Part, clip, split, split_shell
 from .command_lines import CASE, PLAIN_CASE, Launch, cases_asked, launches, programs
 from .memo import once_a_run
@@ -411,7 +411,7 @@ def _python(part: Part, world: World, facts: Facts, quotes: dict[str, str], star
         world.changed |= {PurePosixPath(path).name for path in _REWRITTEN.findall(text)}
     if module is not None:
         asked = cases_asked(Launch("", "", part.before), world.prefixes) if part.before else None
-        found = python_facts(module, world.library, world.outputs, asked)
+        found = python_facts(module, world.library, world.outputs, asked, here_scope(part.before))
         if asked is not None and (found.scope == 1 or found.open_ended):
             found.scope, found.open_ended = (asked if found.scope else 0), False
             found.loaded = asked if found.loaded else 0
@@ -441,14 +441,17 @@ def _starts_process(node: ast.Call) -> bool:
 
 
 def _command(node: ast.Call) -> str:
-    """The command line of subprocess.run([...]) and its like; sys.executable reads as python."""
+    """The command line of subprocess.run([...]) and its like; sys.executable reads as python, the rest as $@ if any is not known."""
     words = []
+    unread = False
     for part in descendants(node.args[0]) if node.args else ():
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             words.append(part.value)
         elif isinstance(part, ast.Attribute) and part.attr == "executable":
             words.insert(0, "python")
-    return " ".join(words)
+        elif isinstance(part, ast.Name) and part.id != "sys":
+            unread = True
+    return " ".join([*words, "$@"] if words and unread else words)
 
 
 def _with_files(text: str, world: World) -> str:
