@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .context import CodeContext
 from .grid_calls import name_of
-from .grid_flow import Seen
+from .grid_values import Seen
 from .input_shapes import differ
 from .requirements import statements
 
@@ -58,7 +58,11 @@ CONVENTIONS = (
 
 def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module], wanted: str) -> Iterator[str]:
     """What is wrong with the coordinates of the boxes that this code writes; `wanted` is what the brief says of the files."""
-    text = "\n".join(map(ast.unparse, trees))[:MAX_TEXT].replace("'w'", "'wt'")  # the mode of a file is no width
+    try:
+        text = "\n".join(map(ast.unparse, trees))[:MAX_TEXT]
+    except RecursionError:
+        return
+    text = text.replace("'w'", "'wt'")  # the mode of a file is no width
     for size in seen.ratio_of_itself[:1]:
         if not seen.native_size_used and differ(ctx, "size", size.target):
             yield "The scale back to the original size is taken from the image after it was resized, so it is always 1"

@@ -8,109 +8,45 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from .grid_calls import (
-    CLEARS,
-    COMPOSES,
-    GETTERS,
-    INDEXES,
-    KEEPS_FIRST,
-    LOADS,
-    MAKERS,
-    ORIENTS,
     PARTS,
-    POINTS,
-    RESAMPLES,
-    SIZES,
-    loaded,
     name_of,
+)
+from .grid_library import LibraryCalls
+from .grid_values import (
+    COLUMN,
+    NOTHING,
+    POINT,
+    ROW,
+    UNKNOWN,
+    Seen,
+    Value,
+    both,
+    changed,
+    constant,
+    dimension,
+    made,
+    merged,
+    pair_of,
+    plain,
+    target_of,
+    undone,
 )
 
 MAX_STEPS = 40_000
 """Expressions looked at in one program."""
 MAX_DEPTH = 12
 """Calls within calls that are followed."""
-NOTHING: frozenset[str] = frozenset()
-ALL = frozenset({"orient", "spacing", "size"})
-Env = dict[str, "Value"]
+Env = dict[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What is known of a value; everything empty for what is not known."""
-
-    what: str = ""
-    """"image", "data", "geometry", "zooms", "size", "dim", "text", "number", "maker", "instance", "function" or ""."""
-    native: bool = False
-    """It lies on, or describes, an input's own grid at least in part."""
-    pending: frozenset[str] = NOTHING
-    """Changes of the grid ("orient", "spacing", "size") that were made and not undone."""
-    done: frozenset[str] = NOTHING
-    how: str = ""
-    """The call that changed the grid first."""
-    target: tuple[int, ...] = ()
-    """The constant size to which it was brought."""
-    geometry: Value | None = None
-    """Of an image that the code puts together: where its affine is from."""
-    index: frozenset[str] = NOTHING
-    """"row" and "column" indices that went into it."""
-    dims: frozenset[str] = NOTHING
-    """Of what "dim": "width" or "height"."""
-    scaled: frozenset[str] = NOTHING
-    """Dimensions by which it was multiplied or divided."""
-    parts: tuple[Value, ...] | None = None
-    keys: tuple[str, ...] = ()
-    text: str = ""
-    number: float | None = None
-
-
-UNKNOWN = Value()
-ROW, COLUMN = Value(index=frozenset({"row"})), Value(index=frozenset({"column"}))
-POINT = Value(parts=(ROW, COLUMN))
-"""What names a point of an array in two axes."""
-
-
-def merged(a: Value, b: Value) -> Value:
-    """What holds where either of two values may be there; a change undone in one way counts as undone."""
-    if a == b or b == UNKNOWN:
-        return a
-    if a == UNKNOWN:
-        return b
-    done = a.done | b.done
-    same = a.parts is not None and b.parts is not None and len(a.parts) == len(b.parts) and a.keys == b.keys
-    return replace(
-        a, what=a.what or b.what, native=a.native or b.native, pending=(a.pending | b.pending) - done, done=done,
-        how=a.how or b.how, target=a.target or b.target, geometry=a.geometry or b.geometry, index=a.index | b.index,
-        dims=a.dims | b.dims, scaled=a.scaled | b.scaled, number=None,
-        parts=tuple(map(merged, a.parts or (), b.parts or ())) if same else a.parts if b.parts is None else b.parts,
-        keys=a.keys if same or b.parts is None else b.keys,
-    )  # fmt: skip
-
-
-@dataclass
-class Seen:
-    """What the code was seen to do with grids."""
-
-    saved: list[tuple[Value, Value, str]] = field(default_factory=list)
-    """(array, geometry, path as far as it is literal) of volumes that the code put together and saved."""
-    written: list[tuple[Value, str]] = field(default_factory=list)
-    """(array, path) of pictures and arrays without a header."""
-    boxes: list[tuple[Value, Value]] = field(default_factory=list)
-    """First x and first y of boxes."""
-    ratio_of_itself: list[Value] = field(default_factory=list)
-    """Sizes of a resized image divided by the size that it was brought to."""
-    applied: list[Value] = field(default_factory=list)
-    """Resized images that went into a call which is not followed, as a model's."""
-    native_size_used: bool = False
-    """The size of an image as it was read went into a product, a quotient or a call that is not followed."""
-
-
-class Flow:
+class Flow(LibraryCalls):
     """One program: texts of its modules in the order in which they run, the entry last."""
 
     def __init__(self, trees: Sequence[ast.Module]) -> None:
-        self.seen = Seen()
+        super().__init__()
         self.steps = 0
         self.depth = 0
         self.globals: Env = {}
@@ -124,8 +60,11 @@ class Flow:
                     self.functions[node.name] = node
                 elif isinstance(node, ast.ClassDef):
                     self.classes[node.name] = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
-        for tree in trees:
-            self.block(tree.body, self.globals)
+        try:
+            for tree in trees:
+                self.block(tree.body, self.globals)
+        except RecursionError:  # no author nests so deep: nothing is known of such code
+            self.seen = Seen()
 
     # statements
 
@@ -212,7 +151,7 @@ class Flow:
             start = 2 if len(targets) == 4 else 0
             rest = replace(value, what="dim", text="")
             value = Value(
-                parts=tuple(_pair(value)[i - start] if 0 <= i - start < 2 else rest for i in range(len(targets)))
+                parts=tuple(pair_of(value)[i - start] if 0 <= i - start < 2 else rest for i in range(len(targets)))
             )
         parts = value.parts
         if value.what == "indices":
@@ -230,25 +169,6 @@ class Flow:
         for target in targets:
             self.bind(target, rest, env)
 
-    def element(self, value: Value) -> Value:
-        """One element of what is iterated."""
-        if value.what == "regions":
-            return value
-        if value.what == "indices" or value.what == "list":
-            return (
-                replace(value, what="indices")
-                if value.what == "indices"
-                else value.parts[0]
-                if value.parts
-                else UNKNOWN
-            )
-        if value.parts and not value.keys:
-            first = value.parts[0]
-            for part in value.parts[1:]:
-                first = merged(first, part)
-            return first
-        return replace(value, parts=None, keys=()) if value.parts is None else UNKNOWN
-
     # expressions
 
     def value(self, node: ast.expr, env: Env) -> Value:
@@ -263,7 +183,7 @@ class Flow:
                     return Value("function", text=node.id)
                 return UNKNOWN
             case ast.Constant():
-                return _constant(node.value)
+                return constant(node.value)
             case ast.Tuple() | ast.List():
                 return Value(parts=tuple(self.value(e, env) for e in node.elts))
             case ast.Dict():
@@ -274,7 +194,7 @@ class Flow:
                 return self.value(node.operand, env)
             case ast.BoolOp() | ast.Compare():
                 inner = node.values if isinstance(node, ast.BoolOp) else [node.left, *node.comparators]
-                return _both([self.value(v, env) for v in inner])
+                return both([self.value(v, env) for v in inner])
             case ast.IfExp():
                 return merged(self.value(node.body, env), self.value(node.orelse, env))
             case ast.NamedExpr():
@@ -345,20 +265,6 @@ class Flow:
             self.value(node.value, self.generators(node.generators, env))
         return self.held(tuple(keys), tuple(parts))
 
-    def held(self, keys: tuple[str, ...], parts: tuple[Value, ...]) -> Value:
-        """A dictionary, and the box in it."""
-        named = {key.lower(): part for key, part in zip(keys, parts, strict=True)}
-        for x, y in (("x1", "y1"), ("xmin", "ymin"), ("x_min", "y_min"), ("x0", "y0"), ("left", "top"), ("x", "y")):
-            if x in named and y in named:
-                self.seen.boxes.append((named[x], named[y]))
-                break
-        else:
-            for key in ("bbox", "box", "bounding_box"):
-                four = named[key].parts if key in named else None
-                if four is not None and len(four) >= 4 and not named[key].keys:
-                    self.seen.boxes.append((four[0], four[1]))
-        return Value(parts=parts, keys=keys)
-
     def arithmetic(self, node: ast.BinOp, env: Env) -> Value:
         left, right = self.value(node.left, env), self.value(node.right, env)
         if (
@@ -379,7 +285,7 @@ class Flow:
             return Value(
                 parts=tuple(self.combined(a, b, op) for a, b in zip(sides[0] or (), sides[1] or (), strict=True))
             )
-        found = _both([left, right])
+        found = both([left, right])
         if not isinstance(op, (ast.Mult, ast.Div, ast.FloorDiv)):
             return found
         for own, other in ((left, right), (right, left)):
@@ -403,11 +309,11 @@ class Flow:
         if node.attr in ("bbox", "centroid", "weighted_centroid") and owner.what == "regions":
             return POINT if node.attr != "bbox" else replace(POINT, parts=(ROW, COLUMN, ROW, COLUMN))
         if node.attr in ("width", "height"):
-            return replace(_plain(owner), what="dim", dims=frozenset({node.attr}))
+            return replace(plain(owner), what="dim", dims=frozenset({node.attr}))
         if node.attr in ("size", "shape", "spatial_shape") and owner.what in ("image", "data"):
             order = "size" if node.attr == "size" and owner.what == "image" else "shape"
-            return replace(_plain(owner), what="size", text=order)
-        return replace(_plain(owner), what=PARTS[node.attr]) if node.attr in PARTS and owner != UNKNOWN else owner
+            return replace(plain(owner), what="size", text=order)
+        return replace(plain(owner), what=PARTS[node.attr]) if node.attr in PARTS and owner != UNKNOWN else owner
 
     def subscript(self, node: ast.Subscript, env: Env) -> Value:
         owner = self.value(node.value, env)
@@ -416,7 +322,7 @@ class Flow:
         if owner.keys and isinstance(place, str):
             return dict(zip(owner.keys, owner.parts or (), strict=False)).get(place, UNKNOWN)
         if owner.what == "size":
-            return _dimension(owner, key, place)
+            return dimension(owner, key, place)
         if owner.what == "indices":
             return owner if isinstance(key, (ast.Constant, ast.Name)) else UNKNOWN
         if (
@@ -436,8 +342,8 @@ class Flow:
             return replace(owner, parts=owner.parts[lower:upper])
         mirrored = any(isinstance(s, ast.Slice) and s.step is not None for s in ast.walk(key))
         if mirrored and "orient" in owner.pending:
-            return _undone(owner, "orient")
-        return owner if owner.parts is None else _both(owner.parts)
+            return undone(owner, "orient")
+        return owner if owner.parts is None else both(owner.parts)
 
     # calls
 
@@ -474,7 +380,7 @@ class Flow:
     def in_place(self, name: str, method: str, node: ast.Call, args: Sequence[Value], env: Env) -> None:
         held = env.get(name, UNKNOWN)
         if method == "thumbnail":
-            env[name] = _changed(held, "size", "thumbnail", _target(node))
+            env[name] = changed(held, "size", "thumbnail", target_of(node))
         elif method == "SetReferenceImage":
             onto_input = bool(args) and args[0].native and not args[0].pending
             env[name] = replace(held, text="back") if onto_input else held
@@ -488,7 +394,7 @@ class Flow:
         held = (env.get(name) or self.globals.get(name, UNKNOWN)) if isinstance(node.func, ast.Name) else UNKNOWN
         held = self.value(node.func, env) if isinstance(node.func, ast.Call) else held
         if held.what == "maker":
-            return _made(held, args)
+            return made(held, args)
         if held.what == "image" and args:
             return held  # an object that loads, called
         if held.what == "instance":
@@ -533,238 +439,3 @@ class Flow:
         for one in found:
             value = merged(value, one)
         return value
-
-    def known(self, node: ast.Call, name: str, on: Value, args: list[Value], words: Mapping[str, Value]) -> Value:
-        """The result of a call of a library."""
-        every = [v for v in (on, *args, *words.values()) if v != UNKNOWN]
-        first = args[0] if args and (on.what in ("", "maker") or on == UNKNOWN) else on
-        if on.what == "maker" and name in ("Execute", "__call__", "apply_transform", "transform"):
-            return _made(on, args)
-        if name in LOADS and (kind := loaded(node)):
-            return Value(kind, native=True)
-        if name in INDEXES or (name == "where" and len(node.args) == 1):
-            over = _both([v for v in (on, *args) if v != UNKNOWN]) if every else UNKNOWN
-            return Value("indices", pending=over.pending, native=over.native)
-        if name in ("zip", "enumerate", "map"):
-            return self.paired(name, args)
-        if name in MAKERS:
-            return Value("maker", text=MAKERS[name], how=name, target=_target(node))
-        if name in ("regionprops", "regionprops_table"):
-            return Value("regions")
-        if name in COMPOSES:
-            inner = [v for a in args for v in (a.parts or ())]
-            one = next((v for v in inner if v.what == "maker"), UNKNOWN)
-            return replace(one, native=any(v.native for v in inner))
-        if name in ("Nifti1Image", "Nifti2Image", "new_img_like", "make_nifti") or name == "__class__":
-            return self.put_together(name, args, words)
-        if name in ("save", "to_filename", "WriteImage", "imwrite", "write_image"):
-            self.saves(node, on, args)
-            return UNKNOWN
-        if name == "GetImageFromArray":
-            return replace(first, what="image", geometry=UNKNOWN)
-        if name in CLEARS and name[0].isupper():
-            return Value("maker", text="back")
-        if name in CLEARS:
-            found = _both(every)
-            return replace(found, pending=NOTHING, done=ALL) if found.native else UNKNOWN
-        if name == "ornt_transform" and len(args) > 1:
-            return replace(args[1], what="back" if args[1].native and not args[1].pending else "forth", parts=None)
-        if name in ORIENTS:
-            back = any(v.what == "back" for v in args)
-            return _undone(first, "orient") if back else _changed(first, "orient", name, ()) if first.native else first
-        if name in RESAMPLES:
-            return self.resampled(name, first, [v for v in (*args, *words.values()) if v is not first])
-        if name in SIZES:
-            return self.resized(node, name, first, [v for v in (*args, *words.values()) if v is not first])
-        if name in ("flip", "flipud", "fliplr", "rot90", "Flip") and "orient" in first.pending:
-            return _undone(first, "orient")
-        if name in GETTERS:
-            return replace(_plain(on), what=GETTERS[name])
-        if name in ("min", "max", "clip", "clamp", "minimum", "maximum"):
-            return self.bounded(args, first)
-        if name == "dict" and words:
-            return self.held(tuple(words), tuple(words.values()))
-        pairs = [p.parts for p in args[0].parts or ()] if name == "dict" and args else []
-        if pairs and all(p is not None and len(p) == 2 and p[0].text for p in pairs):
-            return self.held(tuple(p[0].text for p in pairs if p), tuple(p[1] for p in pairs if p))
-        if name in POINTS:
-            return replace(
-                POINT,
-                what="list" if name in ("find_objects", "peak_local_max") else "",
-                parts=(POINT,) if name in ("find_objects", "peak_local_max") else POINT.parts,
-            )
-        if name in KEEPS_FIRST:
-            return first
-        return self.unfollowed(name, on, args, words)
-
-    def unfollowed(self, name: str, on: Value, args: list[Value], words: Mapping[str, Value]) -> Value:
-        every = [v for v in (on, *args, *words.values()) if v not in (UNKNOWN,) and v.what not in ("text", "number")]
-        flat = [p for v in every for p in (v.parts if v.parts is not None else (v,))]
-        quiet = name in (
-            "print",
-            "info",
-            "debug",
-            "warning",
-            "zeros",
-            "empty",
-            "full",
-            "ones",
-            "format",
-            "write",
-            "append",
-        )
-        if any(v.what in ("dim", "size") and v.native and not v.pending for v in flat) and not quiet:
-            self.seen.native_size_used = True
-        found = _both(flat)
-        if "size" in found.pending and not quiet:
-            self.seen.applied.append(found)
-        grids = [
-            v for v in flat if v.native and v.what in ("image", "geometry", "size", "dim", "data") and not v.pending
-        ]
-        if grids and found.pending:
-            return replace(found, pending=NOTHING, done=found.done | found.pending)  # it may put things back
-        return found if found.what != "image" or not args else replace(found, what="data")
-
-    def paired(self, name: str, args: list[Value]) -> Value:
-        if name == "zip" and all(a.parts and not a.keys and a.what != "list" for a in args):
-            return Value(parts=tuple(Value(parts=p) for p in zip(*(a.parts or () for a in args), strict=False)))
-        inner = tuple(self.element(a) for a in (args[1:] if name == "map" else args))
-        if name == "map":
-            return Value("list", parts=(_both(inner),)) if args and args[1:] else UNKNOWN
-        return Value("list", parts=(Value(parts=(UNKNOWN, *inner) if name == "enumerate" else inner),))
-
-    def put_together(self, name: str, args: list[Value], words: Mapping[str, Value]) -> Value:
-        array = (
-            words.get("dataobj")
-            or words.get("data")
-            or (args[1] if name == "new_img_like" and len(args) > 1 else args[0] if args else UNKNOWN)
-        )
-        other = (
-            words.get("affine")
-            or words.get("ref_niimg")
-            or (args[0] if name == "new_img_like" and args else args[1] if len(args) > 1 else UNKNOWN)
-        )
-        return replace(array, what="image", geometry=other)
-
-    def saves(self, node: ast.Call, on: Value, args: list[Value]) -> None:
-        every = (*node.args, *(k.value for k in node.keywords))
-        words = [n.value for a in every for n in ast.walk(a) if isinstance(n, ast.Constant)]
-        path = "/".join(w for w in words if isinstance(w, str))
-        image = next((v for v in (*args, on) if v.geometry is not None), None)
-        if image is not None and image.geometry is not None:
-            self.seen.saved.append((image, image.geometry, path))
-            return
-        array = next((v for v in (*args, on) if v.native and v.what in ("data", "image")), None)
-        if array is not None:
-            self.seen.written.append((array, path))
-
-    def resampled(self, name: str, first: Value, others: Sequence[Value]) -> Value:
-        flat = [p for v in others for p in (v.parts if v.parts is not None else (v,))]
-        if any(v.native and not v.pending and v.what in ("image", "geometry", "size") for v in flat):
-            # onto the grid of an input, whatever the array was before
-            return replace(
-                first, pending=NOTHING, done=ALL, geometry=None if first.geometry is None else next(iter(flat))
-            )
-        return _changed(first, "spacing", name, ()) if first.native else first
-
-    def resized(self, node: ast.Call, name: str, first: Value, others: Sequence[Value]) -> Value:
-        flat = [p for v in others for p in (v.parts if v.parts is not None else (v,))]
-        if any(v.native and not v.pending and v.what in ("size", "dim") for v in flat):
-            self.seen.native_size_used = True
-            return replace(_undone(first, "size"), pending=first.pending - {"size", "spacing"})
-        if "spacing" in first.pending:
-            return _undone(first, "spacing")
-        if not first.native and first.parts is None:
-            return first
-        return _changed(first, "size", name, _target(node))
-
-    def bounded(self, args: Sequence[Value], first: Value) -> Value:
-        """`min`, `max`, `clip`: limits do not tell where a value lies."""
-        if first.parts is not None and len(args) > 1:
-            return replace(first, what="")
-        kept = [v for v in (first, *args) if v.what not in ("dim", "size", "number")]
-        return _both(kept) if kept else UNKNOWN
-
-
-def _constant(value: object) -> Value:
-    if isinstance(value, str):
-        return Value("text", text=value[:200])
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e9:
-        return Value("number", number=value)
-    return UNKNOWN
-
-
-def _plain(value: Value) -> Value:
-    """A value without what belongs to the object alone."""
-    if value.geometry is not None:
-        return replace(value, geometry=None, parts=None, keys=())
-    return replace(value, parts=None, keys=(), text="")
-
-
-def _both(values: Iterable[Value]) -> Value:
-    """What a result holds that is made of all these."""
-    found = UNKNOWN
-    for value in values:
-        if value.parts is not None:
-            value = _both(value.parts)
-        found = merged(
-            found, replace(value, text="", number=None, geometry=None) if value.what != "number" else UNKNOWN
-        )
-    return (
-        replace(found, what="data")
-        if found.what in ("image", "dim", "size", "instance", "maker", "list", "text")
-        else found
-    )
-
-
-def _changed(value: Value, kind: str, how: str, target: tuple[int, ...]) -> Value:
-    if kind in value.pending or kind in value.done:
-        return _undone(value, kind)
-    other = None if value.geometry is None else _changed(value.geometry, kind, how, target)
-    return replace(value, pending=value.pending | {kind}, how=value.how or how, target=target, geometry=other)
-
-
-def _undone(value: Value, kind: str) -> Value:
-    other = None if value.geometry is None else _undone(value.geometry, kind)
-    return replace(value, pending=value.pending - {kind}, done=value.done | {kind}, geometry=other)
-
-
-def _made(maker: Value, args: Sequence[Value]) -> Value:
-    """What a transform object gives: fields of a dictionary are those of one image."""
-    first = _both(args[:1]) if args else UNKNOWN
-    if not (first.native or maker.native):
-        return first
-    source = replace(first, native=True, what="data", parts=None, keys=())
-    if maker.text == "back":
-        return replace(source, pending=NOTHING, done=ALL)
-    return _changed(source, maker.text, maker.how, maker.target)
-
-
-def _dimension(owner: Value, key: ast.expr, place: object) -> Value:
-    if isinstance(key, ast.Slice):
-        cut = key.upper.value if isinstance(key.upper, ast.Constant) else None
-        backwards = isinstance(key.step, ast.UnaryOp)
-        if key.lower is None and cut == 2 and not backwards:
-            return replace(owner, parts=_pair(owner))
-        if backwards and key.lower is None and owner.text == "size":
-            return replace(owner, parts=tuple(reversed(_pair(owner))))
-        return owner
-    if isinstance(place, int) and place in (0, 1):
-        return _pair(owner)[place]
-    return replace(owner, what="dim", text="")
-
-
-def _pair(owner: Value) -> tuple[Value, Value]:
-    one = replace(owner, what="dim", text="", parts=None)
-    names = ("width", "height") if owner.text == "size" else ("height", "width")
-    return replace(one, dims=frozenset({names[0]})), replace(one, dims=frozenset({names[1]}))
-
-
-def _target(node: ast.Call) -> tuple[int, ...]:
-    """Constant numbers of pixels in the arguments of a call that resizes."""
-    return tuple(
-        n.value
-        for a in (*node.args, *(k.value for k in node.keywords))
-        for n in ast.walk(a)
-        if isinstance(n, ast.Constant) and isinstance(n.value, int) and not isinstance(n.value, bool) and n.value >= 16
-    )[:6]

@@ -16,7 +16,8 @@ from ..trajectories.code_parts import parse, split
 from .box_rules import boxes_of
 from .case_signs import owns_up
 from .context import CodeContext
-from .grid_flow import Flow, Seen
+from .grid_flow import Flow
+from .grid_values import Seen
 from .input_shapes import differ
 from .registry import Finding, detector
 from .serving import run_modules, written_modules
