@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from .any_case import AnyCase
+from .code_evaluation import Scope
 from .code_flow import Called, Flow, breaks
 from .code_modules import Facts, Library, Module
 from .code_names import (
@@ -30,7 +31,7 @@ from .code_names import (
     size_of_value,
 )  # fmt: skip
 from .code_options import entry_points
-from .code_values import UNKNOWN, Namespace, Scope, functions, key_of, one_of
+from .code_values import UNKNOWN, Namespace, functions, key_of, one_of
 from .command_lines import Launch, cases_asked
 from .syntax_tree import COMPREHENSIONS, LOOPS, children, descendants
 

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .code_evaluation import Values, stored
 from .code_modules import Facts
-from .code_values import UNKNOWN, Values, same, stored
+from .code_values import UNKNOWN, same
 
 _STRENGTH = ("", "loop", "return", "exit")
 

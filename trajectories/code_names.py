@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Mapping
 
+from .code_evaluation import Scope, Values
 from .code_modules import Library, Module
-from .code_values import Scope, Values
 from .syntax_tree import COMPREHENSIONS, descendants
 
 ALL = 1_000_000

@@ -11,8 +11,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from .code_evaluation import Scope
 from .code_modules import Module
-from .code_values import MANY, MAX_ITEMS, UNKNOWN, Function, Namespace, Scope, number, one_of
+from .code_values import MANY, MAX_ITEMS, UNKNOWN, Function, Namespace, number, one_of
 from .command_lines import Launch
 
 Literal = Callable[[ast.AST], object]

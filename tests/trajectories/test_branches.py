@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.code_modules import Module
+from ambjudge.trajectories.code_evaluation import Scope, Values
+from ambjudge.trajectories.code_modules import Library, Module
 from ambjudge.trajectories.code_options import MANY, parsers, words
-from ambjudge.trajectories.code_values import UNKNOWN, Scope, Values
+from ambjudge.trajectories.code_values import UNKNOWN
 from ambjudge.trajectories.features import TurnFeatures, features
+from ambjudge.trajectories.load import load_run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,10 +95,6 @@ ns.run()
 
 def facts_of(folder: Path, shell: str, **files: str) -> TurnFeatures:
     """The facts of a turn that runs `shell` after files of these names were written."""
-    import json
-
-    from ambjudge.trajectories.load import load_run
-
     codes = ["ls /data/public", *(f"cat > {name}.py <<'EOF'\n{text}EOF" for name, text in files.items()), shell]
     messages: list[dict] = [{"role": "user", "content": "Segment."}]
     for i, code in enumerate(codes):
@@ -275,8 +274,6 @@ PARSED = [
 def test_parsed_values(line: str, values: dict[str, object]) -> None:
     module = Module.of(DEFINED)
     assert module is not None
-    from ambjudge.trajectories.code_modules import Library
-
     found = parsers(module, Values(module, Library(), Scope()).value_of).parse(words(line))
     assert found is not None
     assert {name: found[name] for name in values} == values
@@ -286,8 +283,6 @@ def test_parsed_values(line: str, values: dict[str, object]) -> None:
 def test_any_words_are_parsed(line: list[object]) -> None:
     module = Module.of(DEFINED)
     assert module is not None
-    from ambjudge.trajectories.code_modules import Library
-
     found = parsers(module, Values(module, Library(), Scope()).value_of).parse(line)
     assert found is None or set(found) >= {"name", "rest", "num_cases", "tag"}
 
