@@ -37,11 +37,34 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     for episode in ctx.episodes:
         if blocked is not None and set(episode.turns) <= set(blocked.turns):
             continue  # errors on the way around a lack are the lack's
-        if episode.attempts >= REPEATED and episode.environment == environment:
+        partly = _partly(ctx, episode) if not environment else None
+        attempts = episode.attempts + (partly is not None)
+        if attempts >= REPEATED and episode.environment == environment:
             end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and is not seen to work later"
+            if partly is not None:
+                end = f"the last time for single cases in turn {partly}"
             many = f"with {episode.errors} different errors, e.g. " if episode.errors > 1 else ""
-            why = f"The same step failed {episode.attempts} times ({many}{short(episode.cause)}) {end}."
-            yield Finding(episode.turns, why, 0.9 if episode.attempts > REPEATED else 0.8, episode.stage)
+            why = f"The same step failed {attempts} times ({many}{short(episode.cause)}) {end}."
+            turns = episode.turns if partly is None else (*episode.turns, partly)
+            yield Finding(turns, why, 0.9 if attempts > REPEATED else 0.8, episode.stage)
+
+
+_ERROR_LINE = re.compile(r"\b(?:ERROR|FAIL(?:ED|URE)?|[Ff]ailed|[Ee]rror)\b")
+
+
+def _partly(ctx: CodeContext, episode: Episode) -> int | None:
+    """The turn in which a failed batch ran through but for cases whose error it caught and printed, and which were run again later."""
+    turn = episode.resolved_at
+    if turn is None or episode.stage != "S4" or not ctx.feature(turn).has("runs_script", "forward_pass"):
+        return None
+    later = [
+        f.turn for f in ctx.features[turn:] if f.executed and not f.blocked and f.has("runs_script", "forward_pass")
+    ]
+    for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:]:
+        case = next((c for c in ctx.run.outputs.cases if c in line), None) if _ERROR_LINE.search(line[:600]) else None
+        if case and any(case in ctx.turn(t).code[:200_000] for t in later):
+            return turn
+    return None
 
 
 def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from pydantic import Field
+
 from ..trajectories.models import Frozen
 
 
@@ -37,7 +39,7 @@ class OutputFacts(Frozen):
     answers: tuple[dict[str, object], ...] = ()
     """vqa: the answer files as read, one mapping each (`question_id`, `predicted_label`, ...), for answer-level codes."""
     facts: tuple[OutputFact, ...] = ()
-    measures: dict[str, dict[str, float]] = {}
+    measures: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Case -> quantity -> number, measured in the delivered files: a table of the outputs whether or not the run printed one."""
 
     def of(self, *kinds: str) -> tuple[OutputFact, ...]:

@@ -73,6 +73,7 @@ MODULES = (
     "printed_sizes",
     "printed_levels",
     "delivered_values",
+    "label_maps",
     "answer_signs",
     "quality_signs",
     "disagreements",

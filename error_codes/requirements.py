@@ -173,6 +173,15 @@ def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int
     said = next(_stated(ctx, need, code), None)
     if said is None or _helped(code) or _all_alike(ctx, need):
         return
+    field = _field_unread(ctx, need)
+    if field:
+        seen, name = field
+        stated = " ".join(said.split())[:80]
+        yield (
+            seen,
+            f'It is stated "{stated}", the listing shows a field {name} of each input, and no execution reads it.',
+            0.7,
+        )
     if need.narrows and said in ctx.run.brief:
         yield (
             0,
@@ -194,6 +203,27 @@ def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int
             f'It is stated "{words}" ({need.name}), the code does nothing for it and no execution asked the inputs for it.',
             0.65,
         )
+
+
+_FIELDS = {
+    "the polarity of the image": re.compile(r"['\"](photometric\w{0,20}|polarity|inverted)['\"]\s{0,2}:"),
+    "slope, offset or unit of the stored values": re.compile(
+        r"['\"](units?|rescale_?slope|rescale_?intercept|slope|intercept|colou?r_?space)['\"]\s{0,2}:"
+    ),
+    "the spacing of the pixels": re.compile(r"['\"](pixel_?spacing|spacing|mpp|um_per_px|mm_per_px)['\"]\s{0,2}:"),
+}
+"""Requirement -> a field of a manifest or header that tells the property of an input."""
+
+
+def _field_unread(ctx: CodeContext, need: Requirement) -> tuple[int, str] | None:
+    """Turn and name of a field that tells this property of each input: shown for fewer cases than there are, and no code names it."""
+    pattern = _FIELDS.get(need.name)
+    cases = len(ctx.run.outputs.cases)
+    for turn in ctx.run.turns[: ctx.final_write] if pattern is not None and cases else ():
+        shown = [m[1] for m in pattern.finditer(turn.output[:MAX_TEXT])] if pattern is not None else []
+        if shown and len(shown) < cases and not any(shown[0] in text for text in _executed(ctx)):
+            return turn.index, shown[0]
+    return None
 
 
 def _all_alike(ctx: CodeContext, need: Requirement) -> bool:

@@ -11,6 +11,8 @@ _DTYPE = re.compile(r"\b(float(?:16|32|64)|u?int(?:8|16|32|64))\b", re.IGNORECAS
 _RANGE = re.compile(r"\bin \[\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?,\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?\]")
 _SENTENCE = re.compile(r"\.\s|\n")
 _CLAUSE = re.compile(r"[.;]\s|\n|agents?_outputs/")
+MAX_SUV = 1_000.0
+"""Uptake values beyond it are activity per volume (Bq/mL): a bladder full of tracer stays below some hundred."""
 SLACK = 1e-3
 """Share of the range by which rounding may leave it."""
 
@@ -165,6 +167,8 @@ def wrong_unit(brief: str, name: str, low: float, high: float) -> str:
             return f"{shown}: no Hounsfield units"
         if name == "sct.nii.gz" and low >= 0:
             return f"{shown}: no air, so no Hounsfield units"
+    if re.search(r"\bSUV\b", sentence) and high > MAX_SUV:
+        return f"{shown}: no standardised uptake values"
     if re.search(r"\bnon-?negative\b", sentence, re.IGNORECASE) and low < -SLACK * max(abs(high), 1e-9):
         return f"{shown}, not non-negative"
     return ""

@@ -32,6 +32,8 @@ UNMET = [
     ("yaml-never-opened", with_card("net.pt - three classes, takes grey / 255, polarity as in MONOCHROME2 exports", CELLS), N, 1, XRAY),
     ("a-scanner-that-inverts", with_card("net.pt - three classes, takes grey / 255.\nFilms of the Halden plant are exported with the grey map inverted (air = white).", "print(yaml.safe_load(open(f'/data/public/{films[0]}/acq.yaml')))\n" + CELLS), N, 1, XRAY),
     ("inverted-in-another-sense", with_card("net.pt - three classes, takes grey / 255. An inverted residual net.", CELLS), N, 0, XRAY),
+    ("a-field-of-the-manifest", with_card("net.pt - three classes, bright bone (MONOCHROME2), grey / 255\n\"file\": \"f1.png\", \"photometric\": \"MONOCHROME2\"", CELLS), N, 1, XRAY | {"extra": "TASK. Sort into A, B or C.", "cases": [f"c_{i}" for i in range(1, 9)]}),
+    ("a-field-that-is-read", with_card("net.pt - three classes, bright bone (MONOCHROME2), grey / 255\n\"file\": \"f1.png\", \"photometric\": \"MONOCHROME2\"", "print({m['photometric'] for m in manifest})\n" + CELLS), N, 0, XRAY | {"extra": "TASK. Sort into A, B or C.", "cases": [f"c_{i}" for i in range(1, 9)]}),
     ("itk-in-lps", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel", ITK), N, 1, SEG),
     ("cv2-grey-flag", with_card("net.pt: pictures at the full range of the file, scaled to [0, 1]", CELLS.replace("imageio.imread(p)", "cv2.imread(p, cv2.IMREAD_GRAYSCALE)").replace("predictions.csv", "q_1/answer.json")), N, 1, QA),
     ("all-in-lps", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel. All scans are in LPS.", ITK), N, 0, SEG),

@@ -17,6 +17,7 @@ from e3_delivered import DELIVERED
 from e3_limits import LIMIT_TABLES
 from e3_tables import FOURTH
 from grid_cases import GRIDS
+from label_cases import MAPS
 from printed_cases import PRINTED
 from third_cases import THIRD
 from tiny_runs import SUBMIT, facts, say, submit
@@ -909,6 +910,7 @@ for _name, _rows in (
     *THIRD.items(),
     *FOURTH.items(),
     *DELIVERED.items(),
+    *MAPS.items(),
     *FIFTH.items(),
     *ROWS.items(),
     *LIMIT_TABLES.items(),

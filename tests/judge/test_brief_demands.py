@@ -78,6 +78,8 @@ def test_numbers_that_stand_for_classes():
         ("enhanced.npy", "SUV, non-negative", -0.4, 9, True),
         ("enhanced.npy", "SUV, non-negative", 0, 9, False),
         ("enhanced.npy", "in HU", 10, 80, False),
+        ("enhanced.npy", "in SUV", 0, 49_000, True),
+        ("enhanced.npy", "in SUV", 0, 180, False),
     ],
 )
 def test_units(name, sentence, low, high, wrong):
