@@ -36,7 +36,7 @@ SHARE = 0.1
 
 
 _NEAREST = re.compile(
-    r"SequenceMatcher|get_close_matches|\bfuzz\.\w|\bjellyfish\.|[Ll]evenshtein|\beditdistance\b|\bjaro_?winkler",
+    r"SequenceMatcher\(|get_close_matches\(|\bfuzz\.\w|\bjellyfish\.|[Ll]evenshtein|\beditdistance\b|\bjaro_?winkler",
     re.IGNORECASE,
 )
 _BY_SPELLING = "shares no word with the answer, which the code took for its likest spelling"
@@ -63,7 +63,7 @@ def answer_against_output(ctx: CodeContext) -> Iterable[Finding]:
     for turn, answers in ((ctx.final_write, delivered), *((t, _logged(ctx, t)) for t in ctx.after_write)):
         known = {a.text.lower() for a in answers if a.text} | _vocabulary(ctx)
         odd = [(a, why) for a in answers if (why := against(a, known, letters))]
-        if not odd and _NEAREST.search(ctx.pipeline_code[:400_000]):
+        if not odd and _NEAREST.search(ctx.serving_code[:400_000]):
             odd = [(a, _BY_SPELLING) for a in answers if _nothing_shared(a)]
         if len(odd) >= max(2, SHARE * len(answers)):
             first, why = odd[0]

@@ -279,15 +279,19 @@ def _against_report(run: Run, found: _Found) -> list[str]:
 
 
 def _denied(run: Run, found: _Found, has_references: bool) -> _Found:
-    """What opened files look like when the report calls their format invalid and they leave room for doubt.
+    """What opened files look like when the report calls them invalid or fewer and they leave room for doubt.
 
-    Without the public inputs nobody sees a wrong shape, a box beyond the border or a wrong option text; and affine, type
-    and class names are facts that this check forgives and a task's own rule may not. There the report's word stands.
+    Without the public inputs nobody sees a case under another name, a wrong shape, a box beyond the border or a wrong
+    option text; and affine, type and class names are facts that this check forgives and a task's own rule may not. There
+    the report's word stands.
     """
     report = run.report
     facts = (*found.facts, *(fact for case in found.cases for fact in case.facts))
     if report is None or (has_references and not any(fact.kind in _DOUBTFUL for fact in facts)):
         return found
+    rate = report.completion_rate
+    if not has_references and rate is not None and found.completion is not None and rate < found.completion - 0.005:
+        found = replace(found, completion=rate)  # the names of the cases were read off the delivered files
     if found.parse_rate is not None:
         said = _rate(report.metrics, "parse_rate", "valid_output_rate")
         if said is not None and said < found.parse_rate:
