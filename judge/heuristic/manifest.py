@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 
+from .handed import handed
 from .programs import Step
 from .view import View
 
@@ -36,9 +38,7 @@ _ROWS_OF_CASE = re.compile(
 )
 _EACH_ROW = re.compile(r"manifest[^\n]{0,200}\|[^\n]{0,120}\b(?:read|xargs)\b|\bdone\s*<[^\n]{0,80}manifest")
 _ON_DISK = re.compile(r"\b(?:ls|file|stat|identify|diff|comm|sha1sum|md5sum)\b[ \t]|\btest -[ef]\b|\[ -[ef] ")
-_PASSED = re.compile(
-    r"\b(?!exists\b|join\b|isfile\b|is_file\b|print\b|basename\b|append\b|add\b|len\b|str\b|Path\b)(\w{3,40})\(\s*[^()\n]{0,120}\[['\"](?:file|files|filename|image|images|img|path|frame|png)['\"]\]"
-)
+_COUNTED = re.compile(r"\blen\((.{1,200}?)\)(?=\W|$)")
 
 
 def cases_of(step: Step) -> tuple[str, ...]:
@@ -98,9 +98,18 @@ def equal_counts(line: str) -> bool:
     )
 
 
-def opens_listed(code: str) -> bool:
-    """Code that reads a manifest hands a path taken from one of its records to a function."""
-    return "manifest" in code.lower() and bool(_PASSED.search(code))
+def opens_listed(code: str, programs: Iterable[str] = ()) -> bool:
+    """Code that reads a manifest hands the images of its records to a function that is no mere look."""
+    return "manifest" in code.lower() and any(handed(text).calls for text in (code, *programs))
+
+
+def counts_handed(step: Step) -> bool:
+    """The number of a list's images is printed, in a program that gives every one of them to a function."""
+    if "manifest" not in step.code.lower() or not re.search(r"(?<![\w.])[1-9]\d{0,2}(?![\w.])", step.out):
+        return False
+    whole = {list_ for text in (*step.programs, *step.library) for list_ in handed(text).whole}
+    printed = "\n".join((step.shown, *step.looks.texts)).replace('"', "'")
+    return any(counted.strip() in {w.replace('"', "'") for w in whole} for counted in _COUNTED.findall(printed))
 
 
 def describes_listed(step: Step) -> bool:

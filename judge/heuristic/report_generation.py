@@ -221,7 +221,7 @@ def manifest_read(view: View) -> Finding:
 def images_from_manifest(view: View) -> Finding:
     """S2c: executed code opens images in a program that reads the manifest."""
     return _met_by(
-        view, lambda s: ("manifest" in s.code.lower() and bool(_IMAGE_READ.search(s.code))) or opens_listed(s.code),
+        view, lambda s: ("manifest" in s.code.lower() and bool(_IMAGE_READ.search(s.code))) or opens_listed(s.code, (*s.programs, *s.library)),
         "The pipeline opens the manifest's images.", "No succeeded execution opens images taken from the manifest.", _IMAGE_READ,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..scorecard import Evidence
-from .manifest import all_used, cases_of, describes_listed, equal_counts, listed, names_files
+from .manifest import all_used, cases_of, counts_handed, describes_listed, equal_counts, listed, names_files
 from .names import WEIGHTS
 from .programs import Step
 from .report_generation import WRITES_REPORT, writes_report
@@ -192,6 +192,7 @@ def images_used(view: View) -> Finding:
             or re.search(r"assert len\([^\n]{0,120}images", step.code)
             or _used_as_listed(step)
             or all_used(view, step)
+            or (view.applies_model(step) and counts_handed(step))
         ):
             return met(
                 view,
