@@ -164,14 +164,16 @@ def seen_cases(ctx: CodeContext) -> set[str]:
 def rejected_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
     """As `wrong_files_unnoticed` where no files came along, or their fault shows only beside the inputs: the harness found the submission wrong, the run did not."""
     opened = ctx.facts is not None and ctx.facts.source == "files"
-    if opened and ctx.facts is not None and (ctx.facts.defects or ctx.facts.format_valid is not False):
+    report, answer = ctx.run.report, ctx.run.submit_result
+    rate = report.completion_rate if report is not None else None
+    fewer = rate is not None and rate < 0.995  # cases under names that only the benchmark knows to be wrong
+    if opened and ctx.facts is not None and (ctx.facts.defects or (ctx.facts.format_valid is not False and not fewer)):
         return
     if not ctx.handed_over or ctx.final_write is None:
         return
-    report, answer = ctx.run.report, ctx.run.submit_result
     lacking = any(key.startswith("missing") and value for key, value in (answer or {}).items())
     wrong = lacking or (answer is not None and ctx.run.status.completed is False)
-    wrong = wrong or (report is not None and report.submission_format_valid is False)
+    wrong = wrong or fewer or (report is not None and report.submission_format_valid is False)
     if wrong and not admits(ctx):
         yield Finding(
             _hand_over(ctx),

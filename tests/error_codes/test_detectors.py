@@ -748,6 +748,8 @@ TABLE = {
         ("complete", [GOOD, LOOK, SUBMIT], "S4 S5 S5", 0, {}),
         ("said-so", [GOOD, LOOK, submit("Only 4 of 8 are done.", complete=False)], "S4 S5 S5", 0, {}),
         ("files-speak", [GOOD, LOOK, submit(complete=False)], "S4 S5 S5", 0, {"known": facts()}),
+        ("names-only-the-harness-knows", [GOOD, LOOK, submit("All done.")], "S4 S5 S5", 1, {"known": facts(completion=0.55), "report": {"completion_rate": 0.55}}),
+        ("all-by-the-report", [GOOD, LOOK, submit("All done.")], "S4 S5 S5", 0, {"known": facts(), "report": {"completion_rate": 1.0}}),
     ],
     "failed_batch_accepted": [
         ("declared-done", [fail(), say("All set, segmentation is done!")], "S4 S5", 1, {}),
