@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .code_modules import Library, Module
+from .code_records import Class, Record, given_to, key_of_record, named_tuple
 from .code_values import (
     MANY,
     MAX_ITEMS,
     MAX_TEXT,
     OF_ONE,
     OF_TEXT,
+    PLACE,
     UNKNOWN,
     Function,
     Namespace,
@@ -58,6 +60,8 @@ class Scope:
     parsed: dict[object, object] = field(default_factory=dict)
     """What parsers made of command lines."""
     lambdas: dict[int, ast.FunctionDef] = field(default_factory=dict)
+    records: dict[object, Record] = field(default_factory=dict)
+    """Objects that carry values, by what made them."""
     variants: dict[int, int] = field(default_factory=dict)
     """With how many combinations of values each function was read."""
 
@@ -125,12 +129,13 @@ class Values:
             return value if plain and not (isinstance(value, str) and len(value) > MAX_TEXT) else UNKNOWN
         if isinstance(node, ast.Name):
             return self.values[node.id] if node.id in self.values else self.function(node.id)
-        if isinstance(node, ast.Attribute):
-            return self.attribute(node, depth)
-        if isinstance(node, ast.Subscript):
-            return self.element(node, depth)
-        if isinstance(node, ast.Call):
-            return self.called(node, depth)
+        if isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+            found = (
+                self.attribute(node, depth) if isinstance(node, ast.Attribute)
+                else self.element(node, depth) if isinstance(node, ast.Subscript)
+                else self.called(node, depth)
+            )  # fmt: skip
+            return UNKNOWN if found is PLACE else found
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             # An empty list is there to be filled.
             if not 0 < len(node.elts) <= MAX_ITEMS or any(isinstance(e, ast.Starred) for e in node.elts):
@@ -140,7 +145,7 @@ class Values:
             keys = [self.value_of(k, depth + 1) for k in node.keys if k is not None]
             if not 0 < len(keys) <= MAX_ITEMS or len(keys) < len(node.keys) or not all(map(is_key, keys)):
                 return UNKNOWN
-            values = (flat(self.value_of(v, depth + 1)) for v in node.values)
+            values = (flat(self.held(v, depth + 1)) for v in node.values)
             return dict(zip(keys, values, strict=True))
         if isinstance(node, ast.IfExp):
             taken = self.truth_of(node.test, depth + 1)
@@ -158,6 +163,10 @@ class Values:
             held = self.truth_of(node, depth)
             return UNKNOWN if held is None else held
         return UNKNOWN
+
+    def held(self, node: ast.AST, depth: int = 0) -> object:
+        """The value as an element of a table or an object."""
+        return self.value_of(node, depth)
 
     def truth_of(self, node: ast.AST, depth: int = 0) -> bool | None:
         """Whether a condition holds; None when that is not known."""
@@ -193,7 +202,16 @@ class Values:
             return Function(own, self.module)
         if self.module.aliases.get(name) in self.library.modules and name in self.library.functions:
             return Function(*self.library.functions[name])
+        for origin in (self.module.aliases.get(name), self.module.aliases.get("*")):
+            if origin is not None and (found := self.imported_value(origin, name)) is not UNKNOWN:
+                return found
         return UNKNOWN
+
+    def imported_value(self, origin: str, name: str) -> object:
+        """What a module of the run's own sets this name to: settings and paths; other values may have changed."""
+        module = self.library.modules.get(origin)
+        value = UNKNOWN if module is None else self.scope.globals.get(id(module), {}).get(name, UNKNOWN)
+        return value if isinstance(value, Record) else UNKNOWN
 
     def attribute(self, node: ast.Attribute, depth: int) -> object:
         base = node.value
@@ -201,6 +219,9 @@ class Values:
             words = self.scope.words
             return UNKNOWN if words is None or MANY in words else ["", *words]
         if isinstance(base, ast.Name) and self.module.aliases.get(base.id) in self.library.modules:
+            value = self.imported_value(self.module.aliases[base.id], node.attr)
+            if value is not UNKNOWN:
+                return value
             found = self.library.functions.get(node.attr)
             return Function(*found) if found else UNKNOWN
         owner = self.value_of(base, depth + 1)
@@ -233,8 +254,13 @@ class Values:
         if name in ("parse_args", "parse_known_args"):
             found = self.parsed(node)
             return found if name == "parse_args" else [found, UNKNOWN]
+        made_here = self.record(node, name, depth)
+        if made_here is not None:
+            return made_here
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         first = node.args[0] if node.args else None
+        if name == "Path" and owner is not None and len(node.args) == 1:
+            return of_one(name, self.value_of(first, depth + 1))
         if name == "getenv" or (name == "get" and owner is not None and _is_environment(owner)):
             key = self.value_of(first, depth + 1)
             return self.scope.environment.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
@@ -259,6 +285,38 @@ class Values:
             plain = [g for g in given if isinstance(g, str)]
             return of_text(name, whole, plain) if len(plain) == len(given) <= 1 else UNKNOWN
         return UNKNOWN
+
+    def record(self, node: ast.Call, name: str, depth: int) -> object:
+        """The object that a call makes to carry values; None for other calls."""
+        if name == "dict" and node.keywords and not node.args and isinstance(node.func, ast.Name):
+            given = given_to(node, (), lambda n: flat(self.held(n, depth + 1)), lambda n: self.value_of(n, depth + 1))
+            return UNKNOWN if given is None else given
+        if name == "namedtuple":
+            return named_tuple(node) or UNKNOWN
+        call, values = node, dict[str, object]()
+        maker: object = node
+        order: tuple[str, ...] = ()
+        if name in ("replace", "_replace"):
+            whole = node.func.value if name == "_replace" and isinstance(node.func, ast.Attribute) else None
+            base = self.value_of(whole or (node.args[0] if node.args else None), depth + 1)
+            if not isinstance(base, Record):
+                return None
+            maker, values, call = base, dict(base), ast.Call(node.func, [], node.keywords)
+        elif name not in ("SimpleNamespace", "Namespace") or node.args:
+            made = self.value_of(node.func, depth + 1) if isinstance(node.func, ast.Name | ast.Attribute) else None
+            if not isinstance(made, Class):
+                return None
+            if not made.plain:
+                return UNKNOWN
+            maker, values, order = made, dict(made), made.order
+        given = given_to(call, order, lambda n: self.held(n, depth + 1), lambda n: self.value_of(n, depth + 1))
+        if given is None:
+            return UNKNOWN
+        values.update(given)
+        key = key_of_record(maker, values)
+        if key not in self.scope.records:
+            self.scope.records[key] = Record(values)
+        return self.scope.records[key]
 
     def parsed(self, node: ast.Call) -> object:
         """What parse_args returns for the words given to it, or for the program's own."""

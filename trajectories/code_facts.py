@@ -31,7 +31,8 @@ from .code_names import (
     size_of_value,
 )  # fmt: skip
 from .code_options import entry_points
-from .code_values import UNKNOWN, Namespace, functions, key_of, one_of
+from .code_records import Record, class_of, computed, fields
+from .code_values import PLACE, UNKNOWN, Namespace, functions, key_of, one_of
 from .command_lines import Launch, cases_asked
 from .syntax_tree import COMPREHENSIONS, LOOPS, children, descendants
 
@@ -174,9 +175,33 @@ class _Reader(Names, Flow):
                 (node.value, self.size_of(node.value), self.value_of(node.value) if node.value else None)
             )
             return "return"
+        elif isinstance(node, ast.ClassDef):
+            self.define(node)
         else:
             return self.branching(node, size)
         return ""
+
+    def define(self, node: ast.ClassDef) -> None:
+        """A class statement: the values of its fields, and which of its attributes are places of outputs or cases."""
+
+        def believed(value: ast.AST) -> object:
+            literal = isinstance(value, ast.Constant) and not self.scope.constants
+            return UNKNOWN if literal else self.held(value)
+
+        self.bind(ast.Name(node.name, ast.Store()), class_of(node, believed))
+        for name, value in (*fields(node), *computed(node)):
+            if value is not None:
+                self.note_attribute(name, value)
+
+    def note_attribute(self, name: str, value: ast.AST) -> None:
+        """An attribute is set, of an object that may not be known later: what holds for any object's."""
+        if isinstance(self.value_of(value), Record):
+            return
+        if self.is_output(value):
+            self.options.add(name)
+        size = self.size_of(value)
+        if size is not None and size > 1:
+            self.attribute_sizes[name] = max(size, self.attribute_sizes.get(name, 0))
 
     def within(self, node: ast.With | ast.AsyncWith, size: int) -> str:
         quiet = any(last_name(item.context_expr) in _QUIET for item in node.items)
@@ -278,7 +303,14 @@ class _Reader(Names, Flow):
             known = UNKNOWN
         for target in targets:
             self.bind(target, known)
-        output, model, length = self.is_output(value), self.is_model(value), self.size_of(value)
+            if isinstance(target, ast.Attribute):
+                self.note_attribute(target.attr, value)
+                owner = self.value_of(target.value)
+                if isinstance(owner, Record) and self.is_output(value):
+                    owner[target.attr] = PLACE
+        # Of an object each attribute is looked at by itself.
+        output = not isinstance(known, Record) and self.is_output(value)
+        model, length = self.is_model(value), self.size_of(value)
         result = self.is_result(value)
         if isinstance(value, ast.Call) and last_name(value) in ("parse_args", "parse_known_args"):
             self.namespaces |= set(names)
@@ -480,6 +512,9 @@ class _Reader(Names, Flow):
                 known[parameter] = (
                     self.value_of(value) if not is_default or isinstance(value, ast.Constant) else UNKNOWN
                 )
+        if "self" in expressions and isinstance(node.func, ast.Attribute):
+            owned = self.value_of(node.func.value)
+            known["self"] = owned if isinstance(owned, Record) else UNKNOWN
         values = tuple((p, key_of(v)) for p, v in known.items() if v is not UNKNOWN)
         key = (id(function), output, values)
         if key not in self.memo:
@@ -536,7 +571,7 @@ class _Reader(Names, Flow):
             number = self.number(value)
             if number is not None and number > 0:
                 inner.numbers[parameter] = number
-            if self.is_output(value):
+            if not isinstance(held, Record) and self.is_output(value):
                 inner.tainted.add(parameter)
             else:
                 inner.tainted.discard(parameter)

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 
 from .code_evaluation import Scope, Values
 from .code_modules import Library, Module
-from .syntax_tree import COMPREHENSIONS, descendants
+from .code_records import Record
+from .code_values import PLACE, UNKNOWN
+from .syntax_tree import COMPREHENSIONS, children, descendants
 
 ALL = 1_000_000
 """The size of a loop over everything that a folder or an index holds."""
@@ -69,6 +71,9 @@ class Names(Values):
         self.models: set[str] = set(shared.models) if shared else set()
         self.files: dict[str, str] = dict(shared.files) if shared else {}
         self.options: set[str] = set(shared.options) if shared else set()
+        """Attributes that hold a place of outputs, whatever object they are of."""
+        self.attribute_sizes: dict[str, int] = shared.attribute_sizes if shared else {}
+        """How many cases an attribute stands for, whatever object it is of."""
         self.given: set[str] = set(shared.given) if shared else set()
         """Names that hold one value of the command line or the environment (a limit)."""
         self.numbers: dict[str, int] = dict(shared.numbers) if shared else {}
@@ -82,13 +87,17 @@ class Names(Values):
 
     def is_output(self, node: ast.AST) -> bool:
         """Whether the expression names, or was loaded from, the place of the outputs."""
-        for child in descendants(node):
+        rest = [node]
+        while rest:
+            child = rest.pop()
             if isinstance(child, ast.Name) and child.id in self.tainted:
                 return True
-            if isinstance(child, ast.Attribute):
-                known = self.value_of(child)
-                if self.outputs.search(known) if isinstance(known, str) else child.attr in self.options:
+            if isinstance(child, ast.Attribute | ast.Subscript | ast.Call):
+                place = self.is_place(child)
+                if place:
                     return True
+                if place is False:
+                    continue
             if (
                 isinstance(child, ast.Constant)
                 and isinstance(child.value, str)
@@ -96,7 +105,37 @@ class Names(Values):
                 and self.outputs.search(child.value)
             ):
                 return True
+            rest += children(child)
         return False
+
+    def is_place(self, node: ast.Attribute | ast.Subscript | ast.Call) -> bool | None:
+        """Whether a named value of an object or a table is a place of outputs; None for what is no such value."""
+        if isinstance(node, ast.Attribute):
+            owner, key = self.value_of(node.value), node.attr
+            known = owner.get(key, UNKNOWN) if isinstance(owner, Record) else self.value_of(node)
+            if isinstance(known, str):
+                return bool(self.outputs.search(known)) or None
+            if isinstance(owner, Record) and key in owner:
+                return known is PLACE
+            return (key in self.options or (self.is_module(node.value) and key in self.tainted)) or None
+        looked_up = isinstance(node, ast.Subscript) or (last_name(node) == "get" and bool(node.args))
+        if not looked_up:
+            return None
+        whole = node.value if isinstance(node, ast.Subscript) else getattr(node.func, "value", None)
+        table = self.value_of(whole)
+        if not isinstance(table, dict):
+            return None
+        index = self.value_of(node.slice if isinstance(node, ast.Subscript) else node.args[0])
+        held = table.get(index) if isinstance(index, str) and index in table else UNKNOWN
+        return bool(self.outputs.search(held)) if isinstance(held, str) else True if held is PLACE else None
+
+    def is_module(self, node: ast.AST) -> bool:
+        """Whether a name stands for a module of the run's own."""
+        return isinstance(node, ast.Name) and self.module.aliases.get(node.id) in self.library.modules
+
+    def held(self, node: ast.AST, depth: int = 0) -> object:
+        value = super().held(node, depth)
+        return PLACE if value is UNKNOWN and self.is_output(node) else value
 
     def is_model(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
@@ -139,6 +178,11 @@ class Names(Values):
             if self.is_argument(node):
                 held = size_of_value(self.value_of(node))
                 return self.arguments if held is None else held
+            owner = self.value_of(node.value)
+            if isinstance(owner, Record) and isinstance(owner.get(node.attr), list):
+                return size_of_value(owner[node.attr])
+            if node.attr in self.attribute_sizes:
+                return self.attribute_sizes[node.attr]
             column = isinstance(node.value, ast.Name) and node.attr not in _SHAPES
             return self.size_of(node.value, depth + 1) if column else 1
         if isinstance(node, ast.Call):

@@ -24,6 +24,8 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+PLACE = Unknown()
+"""A value that is not known but for one thing: it is a place of outputs."""
 MANY = Unknown()
 """Stands in a command line for any number of words: $(ls), $@, a wildcard."""
 

@@ -235,8 +235,23 @@ def cases_asked(launch: Launch, prefixes: Collection[str]) -> int | None:
         return flagged
     if named:
         return len(named)
-    looped = _looped(launch.before)
+    looped = None if _varies_an_option(launch) else _looped(launch.before)
     return looped if looped is not None else flagged
+
+
+def _varies_an_option(launch: Launch) -> bool:
+    """Whether the loop around a start gives its variable to an option that names no cases: `--closing $k`."""
+    loops = re.findall(r"\bfor (\w{1,40}) in ", launch.before)
+    if not loops:
+        return False
+    used = re.findall(
+        rf"(?:(?:^|\s)(--?[A-Za-z][\w-]{{0,40}})(?:=|[ \t]+))?['\"]?\$\{{?{loops[-1]}\b", launch.arguments
+    )
+    return bool(used) and all(flag and not _names_cases(flag) for flag in used)
+
+
+def _names_cases(flag: str) -> bool:
+    return bool({*_CASE_WORDS, *_COUNT_WORDS}.intersection(_flag_words(flag)))
 
 
 def named_cases(text: str, prefixes: Collection[str]) -> set[str]:
@@ -271,10 +286,7 @@ def _flagged(arguments: str) -> int | None:
     """Cases that options name: `--limit 3`, `-n 4`, `--cases a b`, `--image x.png`; a bare `--smoke` means one."""
     marks = list(_FLAG.finditer(arguments))
     for i, mark in enumerate(marks):
-        words = [
-            w[:-1] if len(w) > 3 and w.endswith("s") else w for w in re.split(r"[-_]", mark.group(1).strip("-").lower())
-        ]
-        words = ["study" if w == "studie" else w for w in words]
+        words = _flag_words(mark.group(1))
         if _OTHER_WORDS.intersection(words):
             continue
         counts, cases = bool(_COUNT_WORDS.intersection(words)), bool(_CASE_WORDS.intersection(words))
@@ -291,6 +303,12 @@ def _flagged(arguments: str) -> int | None:
         if counts and not values and not {"max", "num", "count", "n", "k"}.intersection(words):
             return 1
     return None
+
+
+def _flag_words(flag: str) -> list[str]:
+    """The words of an option's name, in the singular."""
+    words = [w[:-1] if len(w) > 3 and w.endswith("s") else w for w in re.split(r"[-_]", flag.strip("-").lower())]
+    return ["study" if w == "studie" else w for w in words]
 
 
 def _looped(before: str) -> int | None:
