@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from ..trajectories.failures import Failure
 from ..trajectories.features import TurnFeatures
 from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
-from .lacks import machine, names_of, unrelated
+from .setup.lacks import machine, names_of, unrelated
 
 SURE = 0.7
 """Failures below this confidence are hints and start no episode."""

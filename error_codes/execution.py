@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from ..trajectories.failures import ENVIRONMENT, find_errors
 from .context import CodeContext
 from .episodes import Episode
-from .out_of_reach import out_of_reach
 from .registry import Finding, detector
-from .signs import case_of
+from .setup.out_of_reach import out_of_reach
+from .verification.signs import case_of
 
 MAX_LINES = 3_000
 """Lines of one output that are read, from the end."""

@@ -93,7 +93,7 @@ def near_zero_step(ctx: CodeContext) -> Iterable[Finding]:
 @detector("broken_rule_step", code="E1", stage="S1", independence="from_trace", taxonomy="harness")
 def broken_rule_step(ctx: CodeContext) -> Iterable[Finding]:
     """A model or package that does not exist was relied on."""
-    from .understanding import invented_name
+    from .understanding.approach import invented_name
 
     return invented_name(ctx)
 

@@ -57,7 +57,19 @@ class OutputFacts(Frozen):
 
 
 QUALITY: frozenset[str] = frozenset(
-    {"placeholder", "skipped", "constant", "empty", "identical", "unchanged", "extra", "scattered", "class_absent", "repeated", "cut_off"}
+    {
+        "placeholder",
+        "skipped",
+        "constant",
+        "empty",
+        "identical",
+        "unchanged",
+        "extra",
+        "scattered",
+        "class_absent",
+        "repeated",
+        "cut_off",
+    }
 )
 """Kinds that speak of what is in a file, not of its form; they are signs of trouble (E3), not of a bad delivery (E5)."""
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from ...error_codes.signs import normal_study
+from ...error_codes.verification.signs import normal_study
 from .demands import sections, wrong_wording
 from .facts import Fact, TrackCheck
 from .files import read_text

@@ -23,22 +23,39 @@ def volumes(body, shown=MIXED):
     """Headers, then a batch over the cases whose loop holds this code."""
     loop = "\n".join("    " + line for line in body.strip().split("\n"))
     look = "for p in paths:\n    im = nib.load(p); print(p, im.shape, ''.join(nib.aff2axcodes(im.affine)), im.header.get_zooms())"
-    return [say("Headers.", look, shown), say("All.", f"{HEAD}for c in cases:\n{loop}\n    print(c, 1)", "c1 1"), SUBMIT]
+    return [
+        say("Headers.", look, shown),
+        say("All.", f"{HEAD}for c in cases:\n{loop}\n    print(c, 1)", "c1 1"),
+        SUBMIT,
+    ]
 
 
 def module(functions, call, shown=MIXED):
     """The same with functions in a module that was written before, and a script that calls them."""
     text = f"cat > /workspace/grid.py <<'P'\n{HEAD}{functions}\nP"
-    look = "python -c \"print(nib.aff2axcodes(im.affine), im.shape)\""
+    look = 'python -c "print(nib.aff2axcodes(im.affine), im.shape)"'
     run = f"cd /workspace && python - <<'P'\nfrom grid import *\nfor c in cases:\n    {call}\nP\nls agents_outputs"
-    return [say("Headers.", look, shown, language="bash"), say("Module.", text, language="bash"), say("All.", run, "c1", language="bash"), SUBMIT]
+    return [
+        say("Headers.", look, shown, language="bash"),
+        say("Module.", text, language="bash"),
+        say("All.", run, "c1", language="bash"),
+        SUBMIT,
+    ]
 
 
 def found(body, shown=MANY):
     """Sizes, then a batch of detections."""
     loop = "\n".join("    " + line for line in body.strip().split("\n"))
     saves = "    json.dump({'boxes': boxes}, open(f'/workspace/agents_outputs/{c}/prediction.json', 'w'))\n"
-    return [say("Sizes.", "for p in paths: print(p, Image.open(p).size)", shown), say("All.", f"{HEAD}for c in ids:\n    boxes = []\n    p = f'/data/public/{{c}}/image.png'\n{loop}\n{saves}", "eye_01 3"), SUBMIT]
+    return [
+        say("Sizes.", "for p in paths: print(p, Image.open(p).size)", shown),
+        say(
+            "All.",
+            f"{HEAD}for c in ids:\n    boxes = []\n    p = f'/data/public/{{c}}/image.png'\n{loop}\n{saves}",
+            "eye_01 3",
+        ),
+        SUBMIT,
+    ]
 
 
 def save(affine):
@@ -63,7 +80,13 @@ TURN = "from nibabel.orientations import *\nt = ornt_transform(io_orientation(im
 MONAI = f"tf = Compose([LoadImaged(keys=['image']), EnsureChannelFirstd(keys=['image']), Orientationd(keys=['image'], axcodes='RAS'), ScaleIntensityd(keys=['image'])])\nd = tf({{'image': {IN}}})\ny = net(d['image'][None]).argmax(1)[0].numpy()\n"
 ITK = f"im = sitk.ReadImage({IN}); o = sitk.DICOMOrient(im, 'LPS')\ny = net(torch.tensor(sitk.GetArrayFromImage(o))).numpy()\nm = sitk.GetImageFromArray(y)\n"
 SETUP = "def read(p):\n    im = nib.load(p)\n    return nib.as_closest_canonical(im), im\n"
-CLASS = "class Case:\n    def __init__(self, p):\n        self.im = nib.load(p)\n        self.can = nib.as_closest_canonical(self.im)\n    def save(self, m, path):\n        nib.save(nib.Nifti1Image(m.astype(np.uint8), self.im.affine), path)\ndef go(c):\n    k = Case(" + IN + ")\n    k.save(net(k.can.get_fdata()), " + PLACE + ")\n"
+CLASS = (
+    "class Case:\n    def __init__(self, p):\n        self.im = nib.load(p)\n        self.can = nib.as_closest_canonical(self.im)\n    def save(self, m, path):\n        nib.save(nib.Nifti1Image(m.astype(np.uint8), self.im.affine), path)\ndef go(c):\n    k = Case("
+    + IN
+    + ")\n    k.save(net(k.can.get_fdata()), "
+    + PLACE
+    + ")\n"
+)
 N = "S2 S4 S5"
 M = "S2 S2 S4 S5"
 
@@ -115,7 +138,9 @@ SMALL = "img = Image.open(p).convert('RGB').resize((128, 128))\nx = torch.tensor
 TAKE = "for q in net(x):\n    boxes.append({'x1': q[0] * sx, 'y1': q[1] * sy, 'x2': q[2] * sx, 'y2': q[3] * sy, 'class': 'a', 'score': q[4]})"
 PEAKS = "img = Image.open(p)\nheat = net(torch.tensor(np.asarray(img).transpose(2, 0, 1)))[0]\n"
 ROW = "boxes.append({'class': 'a', 'x1': cx - w / 2, 'y1': cy - h / 2, 'x2': cx + w / 2, 'y2': cy + h / 2, 'score': float(heat[0])})"
-PLAIN = "for q in net(x):\n    boxes.append({'x1': q[0], 'y1': q[1], 'x2': q[2], 'y2': q[3], 'class': 'a', 'score': q[4]})"
+PLAIN = (
+    "for q in net(x):\n    boxes.append({'x1': q[0], 'y1': q[1], 'x2': q[2], 'y2': q[3], 'class': 'a', 'score': q[4]})"
+)
 PAD = "img = cv2.imread(p)\nh, w = img.shape[:2]\ntop = (256 - h) // 2; left = (256 - w) // 2\ncanvas = x = np.zeros((256, 256, 3))\n"
 CXCYWH = say("Card.", "cat card.md", "net.pt: rows of [cx, cy, w, h, score], pixels", language="bash")
 _BOXES = [

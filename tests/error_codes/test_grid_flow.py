@@ -6,7 +6,7 @@ import ast
 import time
 
 import pytest
-from ambjudge.error_codes.grid_flow import Flow
+from ambjudge.error_codes.grids.flow import Flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

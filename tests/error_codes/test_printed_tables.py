@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.error_codes.case_tables import columns, rows, sections
-from ambjudge.error_codes.printed_levels import degenerate
-from ambjudge.error_codes.printed_sizes import before_after, odd_sizes, size_columns
+from ambjudge.error_codes.verification.case_tables import columns, rows, sections
+from ambjudge.error_codes.verification.printed_levels import degenerate
+from ambjudge.error_codes.verification.printed_sizes import before_after, odd_sizes, size_columns
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,0 +1,1 @@
+"""E5, deliverables and submission: what is wrong with the delivered files."""

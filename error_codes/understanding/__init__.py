@@ -1,0 +1,1 @@
+"""E1, task understanding: approaches that break the brief, other targets, invented names and requirements."""
