@@ -38,6 +38,12 @@ _ROWS_OF_CASE = re.compile(
 )
 _EACH_ROW = re.compile(r"manifest[^\n]{0,200}\|[^\n]{0,120}\b(?:read|xargs)\b|\bdone\s*<[^\n]{0,80}manifest")
 _ON_DISK = re.compile(r"\b(?:ls|file|stat|identify|diff|comm|sha1sum|md5sum)\b[ \t]|\btest -[ef]\b|\[ -[ef] ")
+_MANY = r"(?:images|views|films|frames|slices|projections|sweeps|pictures|radiographs|scans)"
+_RATIO = re.compile(
+    rf"\b(?:n_)?{_MANY}\b['\"]?\s{{0,3}}[=:]?\s{{0,3}}(\d{{1,3}})\s?(?:/|of)\s?\1\b(?![./]\d)|(?<![\w./])(\d{{1,3}})\s?(?:/|of)\s?\2 {_MANY}\b",
+    re.IGNORECASE,
+)
+_ONLY_THERE = re.compile(r"\b(?:exists?|on disk|found|present|missing|listed|readable|there)\b", re.IGNORECASE)
 _COUNTED = re.compile(r"\blen\((.{1,200}?)\)(?=\W|$)")
 
 
@@ -96,6 +102,12 @@ def equal_counts(line: str) -> bool:
         and (_WHOLE.search(told[a.end() : b.start()]) or _USE.search(told[a.end() : b.start()]))
         for a, b in pairs
     )
+
+
+def ratio_of_all(line: str) -> bool:
+    """A line gives images as all of all ("slices=3/3"), and not only says that they are there."""
+    match = _RATIO.search(line[:2_000])
+    return match is not None and "0" not in match.groups() and not _ONLY_THERE.search(line[:2_000])
 
 
 def opens_listed(code: str, programs: Iterable[str] = ()) -> bool:

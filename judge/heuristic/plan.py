@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from .alternatives import weighed
-from .names import FAMILIES, WEIGHTS, candidates, method_names
+from .names import FAMILIES, WEIGHTS, candidates
 from .view import Finding, View, met, unmet
-from .zoo import model_classes
+from .zoo import model_classes, named_methods
 
 NO_PLAN = "No plan.md came with the run and no succeeded execution wrote one."
 STEP = re.compile(r"^[ \t]{0,12}(?:[-*+]|\(?\d{1,2}[.):])[ \t]+\S|^[ \t]{0,12}\|.*\|", re.MULTILINE)
@@ -51,7 +51,7 @@ def plan_pipeline(view: View) -> Finding:
     """S1b: the plan names a model or method and at least two of input, ordered steps and output."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
-    names = method_names(view.plan, view.weight_names | model_classes(view))
+    names = named_methods(view, view.plan, model_classes(view))
     steps = (
         len(STEP.findall(view.plan)) >= 2
         or len(_ARROW.findall(view.plan)) >= 2

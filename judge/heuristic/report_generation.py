@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 
 from .manifest import opens_listed
-from .names import CLASSICAL, FAMILIES, WEIGHTS, candidates, method_names, model_names
+from .names import CLASSICAL, FAMILIES, WEIGHTS, candidates, model_names
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
 from .programs import Step
 from .view import FORWARD, SAVES, Finding, Pattern, View, met, unmet
-from .zoo import called, model_classes, planned_calls, starts_nothing
+from .zoo import called, loaded_in, model_classes, named_methods, planned_calls, starts_nothing
 
 _ENTRY = re.compile(
     r"\b[\w/-]{1,80}\.(?:py|sh)\b|\bpython3? -m [\w.]+|\b\w+\.(?:generate|predict|forward|infer|run)\b(?:\(\w*\))?|\bfrom_pretrained\b|\bpipeline\(|\b[a-z][a-z0-9]{0,20}_\w{1,40}\(\w{0,40}\)",
@@ -44,7 +44,10 @@ _PILOT = re.compile(
     re.IGNORECASE,
 )
 _CONCRETE = re.compile(
-    r"exist|not? ?-?empty|non-?empty|length|characters?|chars|letters|utf-?8|findings|impression|readable|repetit|open(?:ed|s)? (?:the|its|and|it|report)|compare[ds]?\b|all (?:frames|views|films)|print|word count|words|sections?|fits the study|image count|all images|40|8,?000",
+    r"exist|not? ?-?empty|non-?empty|length|characters?|chars|letters|utf-?8|findings|impression|readable|repetit|open(?:ed|s)? (?:the|its|and|it|report)|compare[ds]?\b|all (?:frames|views|films)|print|word count|words|sections?|fits the study|image count|all images|40|8,?000"
+    # Its text is read, not the manifest or the films.
+    r"|\b(?:proof-?read|inspect|review|eyeball|look(?:ed)? at|go through)\w{0,3} (?:(?:the|its|each|that|this|resulting|produced|written|generated|model's|raw|full) ){0,3}(?:text|wording|output|result|prose|content|paragraph)s?\b"
+    r"|\b(?:re-?)?read(?:s|ing)? (?:it\b|(?:(?:the|its|each|that|this|resulting|produced|written|generated|model's|raw|full) ){0,3}(?:text|wording|output|result|prose|content|paragraph)s?\b)|\b(?:text|output|wording|result) (?:is |was )?(?:read|inspected|reviewed|looked at)\b",
     re.IGNORECASE,
 )
 _MANIFEST_READ = re.compile(
@@ -94,7 +97,7 @@ def names_model(view: View) -> Finding:
     """S1b: the plan names the model or method that writes the reports."""
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
-    names = method_names(view.plan, view.weight_names | model_classes(view))
+    names = named_methods(view, view.plan, model_classes(view))
     if not names:
         return unmet("The plan names no model or method.", view.plan_quote(r"\w"))
     return met(view, f"The plan names {names[0]}.", view.plan_quote(re.escape(names[0])))
@@ -152,8 +155,8 @@ def image_agrees(view: View) -> Finding:
     if not drawn.value:
         return drawn
     code = _flat(drawing_code(view).replace(view.plan, "").replace("\\n", " "))
-    known = view.weight_names | model_classes(view)
-    named = (*model_names(view.plan, known), *CLASSICAL.findall(view.plan), *_SCRIPT.findall(view.plan))
+    models = (*model_names(view.plan, view.weight_names | model_classes(view)), *loaded_in(view, view.plan))
+    named = (*models, *CLASSICAL.findall(view.plan), *_SCRIPT.findall(view.plan))
     stems = {n.lower().rsplit("/", 1)[-1].rsplit(".", 1)[0] for n in named}
     if any(re.search(rf"(?<![a-z0-9]){re.escape(_flat(stem))}", code) for stem in stems):
         return met(view, "plan.png draws the plan's model and its steps.", *drawn.evidence)

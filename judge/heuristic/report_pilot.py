@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 
 from ..scorecard import Evidence
-from .manifest import all_used, cases_of, counts_handed, describes_listed, equal_counts, listed, names_files
+from .manifest import (
+    all_used,
+    cases_of,
+    counts_handed,
+    describes_listed,
+    equal_counts,
+    listed,
+    names_files,
+    ratio_of_all,
+)
 from .names import WEIGHTS
 from .programs import Step
 from .report_generation import WRITES_REPORT, writes_report
@@ -192,7 +201,7 @@ def images_used(view: View) -> Finding:
             or re.search(r"assert len\([^\n]{0,120}images", step.code)
             or _used_as_listed(step)
             or all_used(view, step)
-            or (view.applies_model(step) and counts_handed(step))
+            or (view.applies_model(step) and (counts_handed(step) or _ratio_shown(step)))
         ):
             return met(
                 view,
@@ -201,6 +210,10 @@ def images_used(view: View) -> Finding:
                 or view.quote(step.turn, _ALL_USED, r"assert len\(", r"images|views", where="code out"),
             )
     return unmet("No execution confirms that all listed images of the pilot went into its report.")
+
+
+def _ratio_shown(step: Step) -> bool:
+    return any(ratio_of_all(line) for line in step.out.split("\n")[:2_000])
 
 
 def _used_as_listed(step: Step) -> bool:

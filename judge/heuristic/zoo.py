@@ -7,10 +7,18 @@ environment showed (class and function definitions, calls in a card, modules) an
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from .names import method_names
 from .view import View
 
-_DEFINED = re.compile(r"^[ \t]*(?:async )?(?:def|class) ([A-Za-z]\w{2,60})", re.MULTILINE)
+MAX_CHARS = 200_000
+"""Characters of one code or output in which names are looked for."""
+
+_DEFINED = re.compile(
+    r"^(?:[\w./-]{0,120}:?\d{1,6}[:-])?[ \t]*(?:async )?(?:def|class) ([A-Za-z]\w{2,60})", re.MULTILINE
+)
+"""Definitions, also as grep shows them with file and line."""
 _CLASS = re.compile(r"^[ \t]*class ([A-Z]\w{2,60})", re.MULTILINE)
 _CALLED = re.compile(r"[\w)`.]?\b([A-Za-z_]\w{2,60})\(")
 _MADE = re.compile(r"(?<!class )\b([A-Z]\w{4,60})(?:\.(?:from_\w{1,40}|load\w{0,40}))?\(")
@@ -20,12 +28,40 @@ _DOCUMENT = re.compile(r"\.md\b|\.txt\b|README|CARD|\bdir\(|signature|getdoc", r
 _PLANNED_CALL = re.compile(
     r"(?<![\w/.<])((?:[A-Za-z_]\w*\.){0,3}[A-Za-z_]\w{2,60})(?:\([^()\n]{0,10}\)\.(\w{3,40}))?\("
 )
+_CHAINED = re.compile(
+    r"(?<![\w/.<'\"])([A-Z]\w{2,60}|[a-z]\w{2,60})(?:\.\w{2,40})?(?:\([^()\n]{0,60}\))?\.([a-z]\w{2,40})\b(?![\w(./])|`\.?([a-z]\w{2,40})(?:\(\))?`"
+)
+"""A method or function that a plan names without calling it: `Writer.load("base").compose -> report`, "the `compose` method"."""
+_AFTER_MARK = re.compile(
+    r"\b(?:entry[ -]?points?|entry|started (?:by|with)|inference (?:by|with|via))\b[\s:=*_]{0,4}(?:is )?([a-z]\w{2,40})\b(?![\w/.-])",
+    re.IGNORECASE,
+)
 _NO_START = re.compile(
     r"^(?:load|open|save|write|resize|measure|convert|clip|pad|crop|normali[sz]|suppress|(?:nms|len|range|print|float|int|min|max|mean|sum|argmax|sigmoid|softmax|exp|log)$)",
     re.IGNORECASE,
 )
 """Names of calls that read, write or shape something: none of them starts an inference."""
 _ON_LINE = re.compile(r"\bentry[ -]?points?\b|\bentry\b[^\w\n]{0,6}(?=[\w`])", re.IGNORECASE)
+_ID = r"([A-Za-z][\w-]{2,39})"
+_LOADED = re.compile(
+    # Writer.load("base_v2"), Writer.from_preset(name="base_v2").
+    rf"(?<![\w.])(?!Image|Path|Dataset|DataFrame)[A-Z]\w{{1,40}}\.(?:load|open|build|create|make|from|get)(?:_\w{{1,20}})?\((?:\w{{1,20}}\s?=\s?)?['\"]{_ID}['\"]"
+    # zoo.load("base_v2"), hub.load(repo, "base_v2").
+    rf"|(?<![\w.])(?!(?:np|numpy|json|pickle|yaml|nib|joblib|pd|cv2|plt|torch|io|data|datasets)\.)[a-z]\w{{1,30}}\.load\((?:[\w./'\"-]{{1,60}},\s?)?(?:\w{{1,20}}\s?=\s?)?['\"]{_ID}['\"]"
+    # build_reporter("base_v2"), zoo.open_model(name="base_v2").
+    rf"|\b(?:load|open|get|build|create|make|init)_(?:\w{{1,20}}_)?(?:model|net|network|reporter|generator|writer|pipeline|pipe|detector|segmenter|captioner|classifier|encoder|decoder|preset|variant|pretrained|config|weights|checkpoint)\((?:\w{{1,20}}\s?=\s?)?['\"]{_ID}['\"]"
+)
+_CHOSEN = re.compile(
+    # MODELS["base_v2"], --model base_v2, model_name = "base_v2".
+    rf"\b\w*(?:MODELS?|ZOO|REGISTRY|CONFIGS?|PRESETS?|VARIANTS?)\[['\"]{_ID}['\"]\]|--(?:model|config|variant|preset|net|checkpoint)(?:[_-]name)?[ =]['\"]?{_ID}(?![\w./-])|\b(?:model|config|variant|preset)(?:_name)?\s?[=:]\s?['\"]{_ID}['\"]",
+    re.IGNORECASE,
+)
+_DEFAULT = re.compile(rf"\bdef (?:load|open|get|build|create|from)\w*\([^()\n]{{0,80}}['\"]{_ID}['\"]")
+_ROW = re.compile(
+    rf"^[ \t]*(?:\||#{{2,4}}|[-*])[ \t]*[`*]*{_ID}[`*]*[ \t]*(?:\||:|\(|--|->)[^\n]{{0,120}}\.(?:pth?|onnx|ckpt|safetensors|npz|gguf|h5)\b",
+    re.MULTILINE,
+)
+"""A card's row or item that begins with a name and gives its files of weights."""
 _HELPER = re.compile(
     r"(?:Data|Dataset|Config|Tokenizer|Vocab\w*|Block|Layer|Transform|Loader|Error|Exception|Utils|Mixin|Base|Head|Stage)$"
 )
@@ -75,6 +111,38 @@ def model_classes(view: View) -> frozenset[str]:
     return frozenset(name.lower() for name in made)
 
 
+def loaded_names(view: View) -> frozenset[str]:
+    """Lower-case names by which code, cards and plan load or choose a model: of a configuration, a preset, a variant.
+
+    Only what looks like an identifier (two_view, base-v2): a plain word (frontal) stands in plans without meaning one.
+    """
+    found: set[str] = set()
+    for turn in view.run.turns:
+        for text in (turn.code, turn.output):
+            text = text[:MAX_CHARS]
+            found.update(name for pattern in (_DEFAULT, _ROW) for name in pattern.findall(text))
+            found.update(name for pattern in (_LOADED, _CHOSEN) for m in pattern.findall(text) for name in m if name)
+    cases = {case.lower() for case in view.cases}
+    names = {name.lower() for name in found}
+    return frozenset(n for n in names - cases if re.search(r"[a-z]", n) and re.search(r"[\d_-]", n))
+
+
+def loaded_in(view: View, text: str) -> tuple[str, ...]:
+    """Of the names by which a model is loaded those in a text, as they are written: "two-view studies" is not two_view."""
+    lower = text.lower()
+    return tuple(
+        name
+        for name in sorted(loaded_names(view))
+        if name in lower and re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w{{2,5}}\b)", lower)
+    )
+
+
+def named_methods(view: View, text: str, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Models and methods that a text of the run names, those that are loaded by a name of their own among them."""
+    names = method_names(text, view.weight_names.union(known))
+    return tuple(dict.fromkeys((*names, *loaded_in(view, text))))
+
+
 def starts_nothing(name: str) -> bool:
     """A call that a plan names only reads, writes or shapes something; a script is no call."""
     last = name.split("(")[0].rsplit(".", 1)[-1]
@@ -96,7 +164,22 @@ def planned_calls(view: View) -> tuple[str, ...]:
             if _NO_START.match(last) or not (last in known or name.split(".")[0] in here):
                 continue
             (marked if _ON_LINE.search(line) else others).append(name)
-    return tuple(dict.fromkeys(marked or others))
+    return tuple(dict.fromkeys(marked or others)) or _named_calls(view, known)
+
+
+def _named_calls(view: View, known: frozenset[str]) -> tuple[str, ...]:
+    """Known methods and functions that the plan names without a call; one that only reads or writes is none."""
+    found: dict[str, None] = {}
+    for line in view.plan.split("\n"):
+        for match in _CHAINED.finditer(line[:2_000]):
+            before, last, alone = match.groups()
+            name = last or alone
+            if name in known and not _NO_START.match(name):
+                found[f"{before}.{name}" if before else name] = None
+        for name in _AFTER_MARK.findall(line[:2_000].replace("`", "")):
+            if name in known and not _NO_START.match(name):
+                found[name] = None
+    return tuple(found)
 
 
 def called(name: str, code: str, view: View) -> bool:
@@ -104,4 +187,8 @@ def called(name: str, code: str, view: View) -> bool:
     *before, last = name.split(".")
     if not re.search(rf"(?<!def )(?<!class )\b{re.escape(last)}\(", code):
         return False
-    return not before or before[-1] in classes(view) or bool(re.search(rf"\b{re.escape(before[-1])}\b", code))
+    return (
+        not before
+        or before[-1] in classes(view)
+        or bool(re.search(rf"\b{re.escape(before[-1])}\b", code, re.IGNORECASE))
+    )

@@ -128,16 +128,87 @@ async def test_what_a_plan_says_in_other_words(tmp_path, criterion, line, wanted
     assert await verdict(tmp_path / "r", [LIST, plan(PLAN + line), WRITE, PILOT, BATCH], criterion) == wanted
 
 
+CARD = Do(
+    "cat /data/public/models/CARDS.md; grep -n 'def ' /data/public/models/speaker.py",
+    "# Reporters\nCode: speaker.py (`Speaker.load(name)`, `.score(films)`, `.compose(scores)`).\n| name | weights |\n|---|---|\n"
+    "| two_film | ap.pt, lat.pt |\n| frontal | ap.pt |\n23:    def load(cls, name='two_film'):\n28:    def score(self, films):\n39:    def compose(self, scores):\n",
+)
+LOADERS = [
+    ("S1b", 'Speaker.load("two_film"), then all films of a study.', CARD, "", 1),
+    ("S1b", "The two_film preset writes the text.", CARD, "", 1),
+    ("S1b", "preset base-v2 on each study", Do("cat zoo.md"), "r = zoo.open_model(name='base-v2')", 1),
+    ("S1b", "preset base-v2 on each study", Do("cat zoo.md"), "m = hub.load('org/zoo', 'base-v2')", 1),
+    ("S1b", "lumbar2 for all", Do("cat zoo.md"), "m = MODELS['lumbar2']()", 1),
+    ("S1b", "lumbar2 for all", Do("cat zoo.md"), "import subprocess  # describe.py --model lumbar2\nrun('describe.py --model lumbar2')", 1),
+    ("S1b", "lumbar2 for all", Do("cat zoo.md", "## lumbar2 (file lumbar_b.pt)"), "", 1),
+    ("S1b", "lumbar2 for all", Do("cat zoo.md", "def build(name='lumbar2'):"), "", 1),
+    ("S1b", "Two film studies and frontal ones, each by the zoo.", CARD, "", 0),
+    ("S1b", "Each study_id gets the text of its films.", Do("cat zoo.md"), "x = row.get('study_id')", 0),
+    ("S1b", "First SP-21, then the rest.", Do("cat zoo.md"), "x = sp.load('SP-21')", 0),
+    ("S1b", "set_a is written first.", Do("cat zoo.md"), "x = json.load('set_a')\nnp.load('set_a')\nImage.open('set_a')", 0),
+    ("S1c", 'Speaker.load("two_film").score -> words -> report.txt', CARD, "", 1),
+    ("S1c", "speaker.compose on the scores of each study", CARD, "", 1),
+    ("S1c", "the `compose` method writes each text", CARD, "", 1),
+    ("S1c", "Entry point: compose, per study", CARD, "", 1),
+    ("S1c", 'Speaker.load("two_film") and its films', CARD, "", 0),
+    ("S1c", "report.score of the metric, films.png", Do("cat zoo.md"), "", 0),
+    ("S1c", "We compose each report from the score of its films.", CARD, "", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("criterion", "line", "card", "code", "wanted"), LOADERS, ids=[f"{c[0]}-{n}" for n, c in enumerate(LOADERS)]
+)
+async def test_a_plan_names_what_is_loaded_by_a_name(tmp_path, criterion, line, card, code, wanted):
+    steps = [
+        card,
+        plan(f"# Plan\n{line}\n"),
+        WRITE,
+        py(f"import sp\n{code}\nprint(sp.report('SP-21'))", PILOT.out),
+        BATCH,
+    ]
+    assert await verdict(tmp_path / "r", steps, criterion) == wanted
+
+
+CHECKS = [
+    ("Pilot on one study, read the text, then all.", 1),
+    ("Pilot: one study first; proofread its wording.", 1),
+    ("Pilot with SP-21, look at the written output, go on.", 1),
+    ("Smoke run on SP-21: the text is read, then the batch.", 1),
+    ("Pilot SP-21 and reread it, then all.", 1),
+    ("Pilot on one study, read the manifest, then all.", 0),
+    ("Pilot on one study: read the films and run.", 0),
+    ("Pilot on one study, then look at all studies.", 0),
+]
+
+
+@pytest.mark.parametrize(("line", "wanted"), CHECKS)
+async def test_a_pilot_whose_text_is_read(tmp_path, line, wanted):
+    assert await verdict(tmp_path / "r", [LIST, plan(f"{PLAN}{line}\n"), WRITE, PILOT, BATCH], "S1h") == wanted
+
+
 USED = py(
     "import sp\nprint(sp.report('SP-21'))", "used ['lat.png', 'ap.png'] 41 tokens\nNo fracture is seen in the spine."
 )
 KEPT = "used = []\nfor i in man['films']:\n    used.append(i['file'])\n"
+COUNTING = (
+    "import json, speaker\nNET = speaker.Speaker.load('two_film')\ndef report(sid):\n    s = {s['id']: s for s in json.load(open('/data/public/manifest.json'))}[sid]\n"
+    "    text = NET.generate([(R + f['file'], f['view']) for f in s['films']])\n    open(f'/workspace/agents_outputs/{sid}/report.txt', 'w').write(text)\n"
+    "    print(sid, len(s['films']))\n    return text\n"
+)
 RUNS = [
     pytest.param("S3f", [MANIFEST, WRITE, USED], 1, id="used-as-listed-earlier-in-any-order"),
     pytest.param("S3f", [MANIFEST, WRITE, py(USED.code, USED.out.replace("'lat.png', ", ""))], 0, id="one-of-two-used"),
     pytest.param("S3f", [MANIFEST, WRITE, py(USED.code, "manifest: ['lat.png', 'ap.png']\nNo fracture is seen.")], 0, id="listed-is-not-used"),
     pytest.param("S3f", [MANIFEST, WRITE, py(PILOT.code, "films used 2 in manifest 2\nNo fracture is seen.")], 1, id="equal-counts"),
     pytest.param("S3f", [MANIFEST, WRITE, py(PILOT.code, "films used 1 in manifest 2\nNo fracture is seen.")], 0, id="unequal-counts"),
+    pytest.param("S3f", [MANIFEST, WRITE, py(PILOT.code, "films=2/2 chars=41\nNo fracture is seen.")], 1, id="all-of-all"),
+    pytest.param("S3f", [MANIFEST, WRITE, py(PILOT.code, "films=1/2 chars=41\nNo fracture is seen.")], 0, id="one-of-all"),
+    pytest.param("S3f", [MANIFEST, WRITE, py(PILOT.code, "films 2/2 on disk\nNo fracture is seen.")], 0, id="all-are-there"),
+    pytest.param("S3f", [MANIFEST, WRITE, py(PILOT.code, "study 1/1\nNo fracture is seen.")], 0, id="progress"),
+    pytest.param("S3f", [MANIFEST, module("sp.py", COUNTING), py("import sp\nprint(sp.report('SP-21'))", "SP-21 2 No fracture is seen.")], 1, id="number-of-a-list-that-goes-in-whole"),
+    pytest.param("S3f", [MANIFEST, module("sp.py", COUNTING.replace("in s['films']]", "in s['films'][:1]]")), py("import sp\nprint(sp.report('SP-21'))", "SP-21 2 No fracture is seen.")], 0, id="number-of-a-list-that-goes-in-in-part"),
+    pytest.param("S2c", [module("sp.py", COUNTING), py("import sp\nprint(sp.report('SP-21'))", "SP-21 2 No fracture is seen.")], 1, id="opened-by-the-zoo"),
     pytest.param("S3d", [WRITE, py("import sp\nprint(sp.report('SP-21'))", "The disc spaces are narrow at two levels.")], 1, id="a-sentence-printed"),
     pytest.param("S3d", [WRITE, py("import sp\nprint(len(sp.report('SP-21')))", "SP-21 41")], 0, id="only-a-length-printed"),
     pytest.param("S2f", [plan(PLAN + "Entry: vertebra.dictate(net, films)"), WRITE, PILOT, BATCH], 1, id="planned-call-ran"),
