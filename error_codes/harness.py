@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..trajectories.briefs import validation_artefacts
 from .context import CodeContext
 from .execution import REPEATED, harness_code, lost_outputs, short
 from .registry import Finding, detector
@@ -96,6 +97,18 @@ def broken_rule_step(ctx: CodeContext) -> Iterable[Finding]:
     from .understanding.approach import invented_name
 
     return invented_name(ctx)
+
+
+@detector("validation_artefact_missing", code="E8", stage="S3", independence="from_files", taxonomy="harness")
+def validation_artefact_missing(ctx: CodeContext) -> Iterable[Finding]:
+    """vqa: a calibration or post-processing file that the brief asks for was never delivered."""
+    if ctx.run.track != "vqa" or ctx.run.outputs.root is None or not ctx.last:
+        return
+    have = {file.name.rsplit("/", 1)[-1] for file in ctx.run.outputs.files}
+    lacking = sorted(validation_artefacts(ctx.run.brief) - have)
+    if lacking:
+        pilot = next((t for t in ctx.model_turns if ctx.stage(t) == "S3"), ctx.final_write or ctx.last)
+        yield Finding((pilot,), f"{', '.join(lacking)} was asked for and never written.", 0.85)
 
 
 def good_run(ctx: CodeContext) -> bool:

@@ -19,7 +19,8 @@ from ..trajectories.models import Stage
 from .context import CodeContext
 
 Independence = Literal["from_trace", "from_files", "from_score"]
-PaperCode = Literal["E1", "E2", "E3", "E4", "E5"]
+Code = Literal["E1", "E2", "E3", "E4", "E5", "E8"]
+"""E8 in the harness taxonomy alone."""
 
 
 class Finding(NamedTuple):
@@ -38,7 +39,7 @@ Function = Callable[[CodeContext], Iterable[Finding]]
 @dataclass(frozen=True)
 class Detector:
     name: str
-    code: PaperCode
+    code: Code
     stage: Stage
     """The stage it usually speaks for."""
     independence: Independence
@@ -94,7 +95,7 @@ _DETECTORS: dict[str, Detector] = {}
 def detector(
     name: str,
     *,
-    code: PaperCode,
+    code: Code,
     stage: Stage,
     independence: Independence,
     taxonomy: Literal["paper", "harness"] = "paper",

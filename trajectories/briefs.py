@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 MAX_BRIEF = 200_000
+_ARTEFACT = re.compile(
+    r"\b((?:calibration|postprocess\w*|post_process\w*|normali[sz]ation_map)\.(?:json|csv|yaml|md|txt))\b"
+)
 _RANGE = re.compile(r"\blabels?\b[^.\n\d]{0,30}?([01])\s?(?:-|–|to|\.\.+)\s?(\d{1,3})\b", re.IGNORECASE)
 _LIST = re.compile(
     r"\blabels?\b[^.\n\d]{0,30}?([01](?:\s?(?:,\s?(?:and|or)?|/|\band\b|\bor\b)\s?\d{1,3}\b){1,60})", re.IGNORECASE
@@ -33,6 +36,11 @@ def allowed_labels(brief: str) -> frozenset[int] | None:
             return named
     each = set(map(int, _EACH.findall(brief)))
     return frozenset({0, *each}) if len(each) >= 2 and 1 in each else None
+
+
+def validation_artefacts(brief: str) -> frozenset[str]:
+    """Names of calibration and post-processing files that a brief asks validation to leave behind."""
+    return frozenset(_ARTEFACT.findall(brief[:MAX_BRIEF]))
 
 
 def _named(sentence: str) -> frozenset[int] | None:

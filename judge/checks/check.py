@@ -6,12 +6,12 @@ answer to submit_results. What none of them says stays None.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from ...trajectories.briefs import validation_artefacts
 from ...trajectories.models import Run, Stage, Track
 from ...trajectories.reading import number
 from ..scorecard import Policy, StageChecks
@@ -54,9 +54,6 @@ _TRACK_FILES = frozenset({
     report_generation.NAME, synthesis.NAME, classification.NAME, "plan.md", "plan.png",
 })  # fmt: skip
 _MAX_PROBLEMS = 40
-_ARTEFACT = re.compile(
-    r"\b((?:calibration|postprocess\w*|post_process\w*|normali[sz]ation_map)\.(?:json|csv|yaml|md|txt))\b"
-)
 
 
 @dataclass(frozen=True)
@@ -355,9 +352,8 @@ def _artefact_missing(run: Run) -> bool:
     """Whether the brief names a calibration or post-processing file that was not delivered."""
     if run.outputs.root is None:
         return False
-    asked = set(_ARTEFACT.findall(run.brief))
     names = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
-    return bool(asked - names)
+    return bool(validation_artefacts(run.brief) - names)
 
 
 def _problems(facts: tuple[Fact, ...]) -> tuple[str, ...]:

@@ -1,0 +1,34 @@
+"""Codes of the harness taxonomy that no recorded run shows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from ambjudge.error_codes.fired import fired
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.segment import segment
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tiny_runs import say, write_run
+
+ASKS = "OUTPUT. answer.json for every question, and calibration.json with the thresholds that validation settled on."
+PILOT = say("Pilot.", "net = torch.load('m.pt')\nprint(net.generate(image, question))", "left lung")
+
+
+@pytest.mark.parametrize(
+    ("track", "brief", "written", "expected"),
+    [
+        pytest.param("vqa", ASKS, (), ["E8"], id="asked and missing"),
+        pytest.param("vqa", ASKS, ("calibration.json",), [], id="delivered"),
+        pytest.param("vqa", "OUTPUT. answer.json for every question.", (), [], id="not asked"),
+        pytest.param("detection", ASKS, (), [], id="a code of vqa alone"),
+    ],
+)
+def test_validation_artefacts(tmp_path, track, brief, written, expected):
+    write_run(tmp_path, [PILOT, say("Done.")], track=track, task="some-task", extra=brief, cases=("q_1",))
+    for name in written:
+        (tmp_path / "outputs" / "agents_outputs" / name).write_text("{}")
+    run = load_run(tmp_path)
+    assert [c.code for c in fired(run, segment(run), None, "harness") if c.code == "E8"] == expected
