@@ -200,7 +200,8 @@ class Values:
         own = self.module.functions.get(name)
         if own is not None:
             return Function(own, self.module)
-        if self.module.aliases.get(name) in self.library.modules and name in self.library.functions:
+        spread = name not in self.module.aliases and self.module.aliases.get("*") in self.library.modules
+        if name in self.library.functions and (spread or self.module.aliases.get(name) in self.library.modules):
             return Function(*self.library.functions[name])
         for origin in (self.module.aliases.get(name), self.module.aliases.get("*")):
             if origin is not None and (found := self.imported_value(origin, name)) is not UNKNOWN:

@@ -151,6 +151,9 @@ class _Reader(Names, Flow):
         """Facts of one statement; how it leaves the block ("loop", "return", "exit"), "" where what follows may run."""
         if isinstance(node, LOOPS):
             self.walk(node.iter, size)
+            if self.value_of(node.iter) == []:  # no words were given: nothing to go through
+                self.pruned = True
+                return self.block(node.orelse, size)
             self.forget([node.target, *node.body])
             self.bind_each(node.target, self.value_of(node.iter))
             inner = self.loop(node.target, node.iter, node.body, size)
@@ -280,10 +283,31 @@ class _Reader(Names, Flow):
             1 < found < ALL
             and isinstance(iterable, ast.Call)
             and last_name(iterable.func) == "range"
-            and not _formats_a_path(body, names)
+            and not self.formats_a_path(body, names)
         ):
             return size  # epochs, folds, flips: repetitions, not cases
         return max(size, min(found, breaks(body, names, self) or found))
+
+    def formats_a_path(self, body: Sequence[ast.AST], names: set[str], depth: int = 0) -> bool:
+        """Whether a loop's variable becomes part of a file name, here or in a function that it is handed to."""
+        if _formats_a_path(body, names):
+            return True
+        if depth > 2:
+            return False
+        for node in (n for statement in body for n in descendants(statement) if isinstance(n, ast.Call)):
+            known = self.module.functions.get(last_name(node))
+            if known is None and (found := self.library.functions.get(last_name(node))) is not None:
+                known = found[0]
+            if known is None:
+                continue
+            handed = {
+                parameter
+                for parameter, (value, is_default) in _passed(known, node).items()
+                if isinstance(value, ast.Name) and value.id in names and not is_default
+            }
+            if handed and self.formats_a_path(known.body, handed, depth + 1):
+                return True
+        return False
 
     def leave(self, iterable: ast.AST) -> None:
         if self.size_of(iterable) is None:

@@ -190,6 +190,8 @@ def breaks(body: Sequence[ast.stmt], names: set[str], known: Values) -> int | No
                     return rounds
             elif any(isinstance(s, ast.Break) for s in statement.body):
                 return _counted(statement.test, names, known)
+            elif isinstance(statement.body[-1], ast.Continue) and (quota := _quota(statement.test, body)):
+                return quota
         elif isinstance(statement, ast.Continue):
             return None
     return None
@@ -204,6 +206,24 @@ def _counted(test: ast.expr, names: set[str], known: Values) -> int | None:
             return max(1, number) if isinstance(number, int) and not isinstance(number, bool) else None
         if known.truth_of(part) is not True:
             return None
+    return None
+
+
+def _quota(test: ast.expr, body: Sequence[ast.stmt]) -> int | None:
+    """A number of rounds of each kind, after which a loop passes the others by: `if seen[kind] > 2: continue`."""
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Gt | ast.GtE)):
+        return None
+    most, left = test.comparators[0], test.left
+    table = left.value if isinstance(left, ast.Subscript) else left
+    if not (
+        isinstance(most, ast.Constant) and type(most.value) is int and most.value > 0 and isinstance(table, ast.Name)
+    ):
+        return None
+    for statement in body:
+        if isinstance(statement, ast.Assign | ast.AugAssign) and isinstance(statement.value, ast.BinOp | ast.Constant):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            if any(getattr(getattr(t, "value", t), "id", "") == table.id for t in targets):
+                return max(2, most.value)
     return None
 
 

@@ -20,6 +20,8 @@ class Facts:
     """Cases whose inputs are loaded: 0 none, n, or ALL."""
     open_ended: bool = False
     """Whether that work sits in a loop whose size could not be read (arguments, a file)."""
+    told: bool = False
+    """Whether a command line says for how many cases the work was done."""
     weights: set[str] = field(default_factory=set)
     """Names of the weight files mentioned by executed code."""
 
@@ -31,6 +33,7 @@ class Facts:
             self.note(fact, quote)
         self.scope, self.loaded = max(self.scope, other.scope), max(self.loaded, other.loaded)
         self.open_ended |= other.open_ended
+        self.told |= other.told
         self.weights |= other.weights
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -30,6 +31,7 @@ Scope = Literal["none", "one", "few", "all", "unknown"]
 _PLAN = re.compile(r"(?<![\w-])plan\.md$", re.IGNORECASE)
 _PLAN_NAMED = re.compile(r"(?<![\w-])plan\.md\b", re.IGNORECASE)
 _PLAN_IMAGE = re.compile(r"(?<![\w-])plan\.png\b", re.IGNORECASE)
+_READS = re.compile(r"load|\bopen\(|read|agents_outputs|glob|listdir", re.IGNORECASE)
 _STAGE_COMMENT = re.compile(
     r"(?:^|\n)[ \t]{0,8}(?:#|//|--)[ \t#*=-]{0,8}(?:Stage |Step |Phase )?(S[1-5])\b", re.IGNORECASE
 )
@@ -41,6 +43,8 @@ _COMPARISON = re.compile(
 )
 _CHECK_WORDS = re.compile(r"\b(?:verif|check|validat|confirm|sanity|complete|missing|ok\b)", re.IGNORECASE)
 _MODULE_RUN = re.compile(r"(\bpython[\d.]{0,5} (?:-[uBOI] ){0,3})-m ([\w.]{1,80})")
+_TOOLS = frozenset(["pytest", "pip", "mypy", "black", "ruff", "flake8", "coverage", "IPython", "jupyter", "torch"])
+"""Modules that others wrote and that are run by name."""
 _OPENED = (
     r"""(?:(?:io\.)?open|(?:pathlib\.)?Path)\(\s{0,4}['"]([^'"\n]{1,200}\.py)['"][^)\n]{0,40}\)\.read(?:_text)?\("""
 )
@@ -49,6 +53,12 @@ _EXEC_FILE = re.compile(rf"(?m)^exec\((?:compile\()?(?:{_OPENED}|(\w{{1,40}})[,)
 """An exec of a file's text, on a line of its own."""
 _CHANGED = re.compile(r"\b(?:sed|perl)\s+-\w{0,4}i[^\n;|&]{0,1000}?([\w./-]{1,120}\.py)\b")
 """Files that a shell changes in place."""
+_COPIES = re.compile(
+    r"(?:\b(?:cp|mv|install|rsync)\b[^\n;|&]{0,80}?[ \t](?=[\w./-]{1,120}\.py[ \t])|(?<![\w./-])(?=[\w./-]{1,120}\.py\b[^\n;|&>]{0,80}>))"
+    r"([\w./-]{1,120}\.py)\b[^\n;|&]{0,80}?(?:>|[ \t])[ \t]{0,3}([\w./-]{1,120}\.py)\b"
+)
+"""A file that is copied to another name, or changed on the way (sed ... a.py > b.py)."""
+_TEST_FILE = re.compile(r"tests?_\w{1,60}\.py|\w{1,60}_tests?\.py|tests?\.py|selftest\.py|unittests?\.py")
 _REWRITTEN = re.compile(_OPENED)
 """Files whose text is read, to be changed and written again."""
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
@@ -96,6 +106,8 @@ class TurnFeatures(Frozen):
     """A source file is written or edited."""
     runs_script: bool = False
     """A script file is started, or a module written in this run is imported."""
+    runs_tests: bool = False
+    """Unit tests are started (pytest, unittest, doctest, a file of tests)."""
     module_only: bool = False
     """A source file is written and nothing of it is executed in the same turn."""
     cases_scope: Scope = "none"
@@ -108,6 +120,8 @@ class TurnFeatures(Frozen):
     """Over how many cases inputs are read, whether or not a model runs."""
     writes_outputs: bool = False
     """Files of the deliverable are written."""
+    stores_results: bool = False
+    """A model is applied, and files are written that are none of the deliverable."""
     reads_outputs: bool = False
     """Delivered files are opened or listed."""
     checks_outputs: bool = False
@@ -147,6 +161,8 @@ class TurnFeatures(Frozen):
     code_lines: int = 0
     """Lines of executed code, comments and written files left out."""
     plan_lines: int = 0
+    drawing_lines: int = 0
+    """Lines of the executed code that does nothing but draw the plan's figure."""
     module_lines: int = 0
     run_lines: int = 0
     """Lines of the longest script of its own that the turn starts."""
@@ -188,7 +204,7 @@ _USES = {
 def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
     quotes: dict[str, str] = {}
     facts = Facts()
-    executed_lines = plan_lines = module_lines = 0
+    executed_lines = plan_lines = module_lines = drawing_lines = 0
     written: list[str] = []
     started: list[str] = []
     executed_text: list[str] = []
@@ -220,6 +236,8 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
                 _shell(part.text, world, facts, quotes, started)
             elif part.kind == "python":
                 executed_lines += max(0, part.lines - inside)
+                if _PLAN_IMAGE.search(part.text) and not _READS.search(part.text):
+                    drawing_lines += max(0, part.lines - inside)
                 executed_text.append(_without(part.text, own))
                 _python(part, world, facts, quotes, started)
     for fact, quote in facts.seen.items():
@@ -262,6 +280,10 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
         len(facts.weights) > 1 or _COMPARISON.search("\n".join(executed_text)) or _COMPARISON.search(turn.text[:2_000])
     ):
         quotes.setdefault("compares_candidates", quotes["forward_pass"])
+    if any(_TEST_FILE.fullmatch(PurePosixPath(p).name) for p in started):
+        quotes.setdefault("runs_tests", quotes.get("runs_script", ""))
+    if "forward_pass" in quotes and "writes_files" in quotes and "writes_outputs" not in quotes:
+        quotes["stores_results"] = quotes["writes_files"]
     if _writes_image(turn):
         quotes.setdefault("writes_plan_image", _line_with(turn.code, _PLAN_IMAGE))
     message = not turn.actions
@@ -284,7 +306,7 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
     )
     return TurnFeatures(
         turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=_label(facts.loaded, world.total),
-        stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, module_lines=module_lines,
+        stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, drawing_lines=drawing_lines, module_lines=module_lines,
         run_lines=max((_lines(world.texts.get(PurePosixPath(p).name, "")) for p in started), default=0),
         written_paths=tuple(written), run_paths=tuple(started),
         quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")}, **flags,
@@ -347,9 +369,7 @@ def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], starte
     for name, quote in shell_facts(text, world.outputs).items():
         quotes.setdefault(name, quote)
     world.changed |= {PurePosixPath(path).name for path in _CHANGED.findall(text)}
-    for source, target in re.findall(
-        r"([\w./-]{1,120}\.py)\b[^\n;|&]{0,80}?(?:>|[ \t])[ \t]{0,3}([\w./-]{1,120}\.py)\b", text[:20_000]
-    ):
+    for source, target in _COPIES.findall(text[:20_000]):
         world.copy(source, target)
     for launch in launches(text):
         name = PurePosixPath(launch.path).name
@@ -363,6 +383,7 @@ def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], starte
                 # A loop around the script, or a limit or ids given to it, say more than the script's own loop.
                 found.scope, found.open_ended = (asked if found.scope else 0), False
                 found.loaded = asked if found.loaded else 0
+            found.told = asked is not None and found.scope > 0
             if "writes_files" in found.seen and _delivers(launch, world):
                 found.note("writes_outputs", quotes["runs_script"])
                 found.scope = max(found.scope, asked or 1)
@@ -390,7 +411,8 @@ def _shell(text: str, world: World, facts: Facts, quotes: dict[str, str], starte
 def _as_script(match: re.Match[str], world: World) -> str:
     """`python -m package.module` as the start of the file that the run wrote for it; as it is when it wrote none."""
     last = match.group(2).rsplit(".", 1)[-1]
-    name = next((n for n in (f"{last}.py", "__main__.py") if n in world.texts), None)
+    own = last in world.programs or ("" in world.programs and last not in sys.stdlib_module_names | _TOOLS)
+    name = f"{last}.py" if f"{last}.py" in world.texts else "__main__.py" if own else None
     return f"{match.group(1)}{name}" if name else match.group(0)
 
 
@@ -523,7 +545,7 @@ def _scope(
         if not printed:
             return "unknown", None, cases
         size = len(printed)
-    elif size == 1 and len(printed) > 1 and started:
+    elif size == 1 and len(printed) > 1 and started and not facts.told:
         size = len(printed)  # a script whose loop was not seen, but which prints a line a case
     share = min(1.0, size / world.total) if world.total else 1.0 if size >= ALL else None
     return _label(size, world.total), share, cases

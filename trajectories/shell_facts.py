@@ -18,6 +18,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("counts_files", r"\|\s{0,3}wc\b|\bwc -|\bmd5sum\b|\bsha256sum\b|\bdiff\b|\bcmp\b", 0),
         ("training", r"(?:^|[;&|]\s{0,3})\s{0,8}(?:nice -n \d+ )?(?:\./|python[\d.]{0,5}\s|torchrun\s|accelerate\s)[^;|&\n]{0,160}\b(?:train(?:ing)?\b|train_?\w{0,20}\.py|supervised|fit\b|fine_?-?tun\w{0,6}|--do_train)", 0),
         ("packages_outputs", r"\b(?:zip|tar\s+-?c\w*)\s", 0),
+        ("runs_tests", r"(?:^|[;&|(]\s{0,3})(?:\w{1,40}=\S{0,80}\s{1,3}){0,4}(?:timeout \d{1,6}\s)?(?:(?:\S{0,80}/)?python[\d.]{0,5}\s(?:-[uBOI]\s){0,3}-m\s(?:pytest|unittest|doctest|nose2?)|(?:\S{0,80}/)?(?:pytest|nosetests))\b(?![^\n;|&]{0,100}--(?:version|help)\b)", 0),
         ("starts_background", r"\bnohup\b|&\s*$|\bsetsid\b|\btmux\b", 0),
     )
 )  # fmt: skip

@@ -80,6 +80,8 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     if benchmark and not any(full):
         # No output was seen being written: then applying the model to everything is the full run.
         full = [f.forward_pass and f.cases_scope == "all" for f in facts]
+        kept = [is_full and f.stores_results for is_full, f in zip(full, facts, strict=True)]
+        full = kept if any(kept) else full
     if not benchmark:
         full = _without_helpers(full, facts)
     marks = [i for i, is_full in enumerate(full) if is_full]
@@ -109,9 +111,17 @@ def _full_runs(turns: Sequence[Turn], facts: Sequence[TurnFeatures]) -> list[boo
     for i, (turn, fact) in enumerate(zip(turns, facts, strict=True)):
         half = fact.writes_outputs and i > last and fact.cases_scope == "few" and (fact.cases_share or 0) >= 0.5
         unread = fact.writes_outputs and fact.cases_scope == "unknown" and not _PILOT.search(turn.text[-_INTENT_CHARS:])
-        repair = any(found) and fact.writes_outputs and fact.forward_pass and i > last
+        repair = any(found) and fact.writes_outputs and fact.forward_pass and i > last and not _mostly_checks(fact)
         found.append(complete[i] or half or unread or repair)
     return found
+
+
+def _mostly_checks(fact: TurnFeatures) -> bool:
+    """A case or two run once more by a script that is only called, in a turn that writes and runs a check of all."""
+    fresh = {PurePosixPath(p).name for p in fact.written_paths}
+    called = [p for p in fact.run_paths if PurePosixPath(p).name not in fresh]
+    few = fact.cases_scope in ("one", "few") and (fact.cases_share or 1.0) < 0.5
+    return few and fact.checks_outputs and bool(called) and fact.module_lines + fact.code_lines >= 4 * len(called) + 4
 
 
 def _is_main_run(fact: TurnFeatures) -> bool:
@@ -204,7 +214,7 @@ def _planning(scene: Scene) -> Iterator[Reason]:
         else:
             yield "writes_plan", {"S1": 4.5}
     if fact.writes_plan_image:
-        yield "writes_plan_image", {"S1": 2.0}
+        yield "writes_plan_image", {"S1": 5.0 if place == "after" and _keeps_books(scene) else 2.0}
     if place != "before":
         return
     if fact.reads_docs and not fact.module_only:
@@ -220,20 +230,38 @@ def _planning(scene: Scene) -> Iterator[Reason]:
 
 
 def _plan_share(fact: TurnFeatures) -> float:
-    return fact.plan_lines / max(1, fact.plan_lines + fact.code_lines + fact.module_lines)
+    lines = fact.plan_lines + fact.code_lines + fact.module_lines
+    return (fact.plan_lines + (fact.drawing_lines if fact.writes_plan_image else 0)) / max(1, lines)
 
 
 def _keeps_books(scene: Scene) -> bool:
     """Results noted in the plan after the work, while the hand-over is still to come; or the plan itself, owed until now."""
     fact = scene.facts
+    if fact.writes_plan_image and not fact.has("writes_plan", *_OTHER_WORK):
+        return scene.place == "after" and not fact.submits
     late = scene.place == "after" and (scene.position <= 0.75 or not fact.revises_plan)
     return late and fact.writes_plan and not fact.reads_outputs and _plan_share(fact) > 0.5
+
+
+_OTHER_WORK = (
+    "forward_pass",
+    "writes_outputs",
+    "reads_outputs",
+    "loads_inputs",
+    "loads_model",
+    "writes_module",
+    "writes_report",
+    "packages_outputs",
+)
+"""What a turn that only draws the plan has none of."""
 
 
 def _setup(scene: Scene) -> Iterator[Reason]:
     fact = scene.facts
     if fact.installs_packages:
-        yield "installs_packages", {"S2": 4.5}
+        # A line of installation beside a plan of many: the part that takes most of the code decides.
+        beside_plan = _plan_share(fact) if fact.writes_plan else 0.0
+        yield "installs_packages", {"S2": 4.5 if beside_plan <= 0.5 else 1.0 + 3.0 * (1 - beside_plan)}
     if fact.obtains_weights:
         yield "obtains_weights", {"S2": 3.0}
     if fact.builds:
@@ -283,14 +311,17 @@ def _work(scene: Scene) -> Iterator[Reason]:
         yield "writes_outputs", {"S3": 2.0} if place == "before" else {"S4": 2.0, "S3": 1.0}
     elif fact.forward_pass and not fact.dummy_forward:
         if _is_load_test(fact) or _says_load_test(scene):
-            yield "load_test", {"S2": 1.5, "S3": 1.0}
+            tries = bool(_TRYING.search(scene.turn.text[-_INTENT_CHARS:]))
+            yield "load_test", {"S2": 1.5 if tries else 2.6, "S3": 1.0}
         else:
             yield "forward_pass", {"S3": 3.0 if place == "during" else 2.2}
     if fact.training and scene.benchmark:
         yield "training", {"S3": 0.5}
     if fact.reads_outputs and scene.tested and place == "before":
         yield "reads_outputs", {"S3": 2.5}  # there is only the pilot's output yet
-    if scene.benchmark and _tries_own_code(fact) and not fact.has("forward_pass", "writes_outputs"):
+    if fact.runs_tests and scene.benchmark and place == "before" and not fact.has("forward_pass", "writes_outputs"):
+        yield "runs_tests", {"S2": 2.2}  # the parts are tested, no case is run
+    elif scene.benchmark and _tries_own_code(fact) and not fact.has("forward_pass", "writes_outputs"):
         yield "tries_own_code", {"S3": 3.0 if place == "during" else 2.2}
     elif fact.made_up_input and not fact.has("forward_pass", "writes_outputs"):
         # No case has been touched: the parts are being got to work.

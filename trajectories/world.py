@@ -37,6 +37,8 @@ class World:
     files: dict[str, Module] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     library: Library = field(default_factory=Library)
+    programs: set[str] = field(default_factory=set)
+    """Names of packages whose __main__.py the run wrote; "" where the folder does not stand in the path."""
     planned: bool = False
     changed: set[str] = field(default_factory=set)
     """Files that were changed in ways that were not read: what they set may differ from what is known of them."""
@@ -44,6 +46,8 @@ class World:
     def store(self, path: str, text: str) -> None:
         name = file_name(path)
         self.texts[name] = text
+        if name == "__main__.py":
+            self.programs.add(PurePosixPath(path).parent.name)
         self.changed.discard(name)
         if name.endswith(".py") and (module := Module.of(text)) is not None:
             self.files[name] = module
