@@ -138,6 +138,7 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
             sections += 1
             yield _inline(line)
             below = lines[position + 1 : position + 401]
+            yield _paragraph(below)
             if _ITEM.match(line):
                 yield _list(_indented(line, below))
             elif _TOP.match(line) or line.rstrip().endswith(":") or _heads_list(line, below):
@@ -194,6 +195,26 @@ def _inline(line: str) -> tuple[str, ...]:
         return remarked
     parts = numbered if len(numbered) >= 2 else line.split(":", 1)[-1].split(";")
     return tuple(part.strip() for part in parts if len(part.split()) >= 3)
+
+
+def _paragraph(below: list[str]) -> tuple[str, ...]:
+    """Candidates in the running text under a heading: "U-Net (no weights), atlas (too slow) and Otsu (bias field)", or
+    parted by semicolons. At least two must look like a method, as steps and checks are listed in the same way."""
+    start = 1 if below and not below[0].strip() else 0
+    text = ""
+    for line in below[start : start + 8]:
+        if not line.strip() or _ITEM.match(line) or _TOP.match(line) or line.lstrip().startswith("|"):
+            break
+        text += f" {line.strip()[:1_000]}"
+    remarked = [
+        m.group().strip(" ,;.") for m in _REMARKED.finditer(re.sub(r"(?:,|;)? (?:and|or) |\. ", ", ", text.strip()))
+    ]
+    parted = [part.strip() for part in text.split(";") if len(part.split()) >= 3] if ";" in text else []
+    for items in (remarked, parted):
+        named = [item for item in items if _IDENTIFIER.match(item) or method_names(item[:60])]
+        if len(named) >= 2:
+            return tuple(items)
+    return ()
 
 
 def _headings(line: str, below: list[str]) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ def _step(turn: Turn, fact: TurnFeatures, files: dict[str, str], failed: frozens
             _reached(text, called.union(*(_pieces(other).words for other in modules if other is not text)))
             for text in modules
         ]
-        used = "\n".join((*map(_without_comments, scripts), *kept))
+        used = "\n".join((*map(without_comments, scripts), *kept))
         attempted += [ran, used]
         good = _answered(action) or (_passed(action) and (turn.index, position) not in failed)
         if action.kind == "execute":
@@ -277,7 +277,7 @@ def _reached(text: str, called: frozenset[str]) -> str:
     a kept part of it names."""
     pieces = _pieces(text)
     if pieces.statements is None:
-        return _without_comments(text)
+        return without_comments(text)
     kept, waiting = list(pieces.statements), dict(pieces.functions)
     named = called.union(*(piece.words for piece in kept))
     while reached := [name for name in waiting if name in named]:
@@ -288,8 +288,8 @@ def _reached(text: str, called: frozenset[str]) -> str:
 
 
 @lru_cache(maxsize=32)
-def _without_comments(text: str) -> str:
-    """Kept: many turns run the same scripts."""
+def without_comments(text: str) -> str:
+    """A text as steps hold it. Kept: many turns run the same scripts."""
     return _COMMENT.sub("", text) if "#" in text else text
 
 
@@ -325,7 +325,7 @@ def _pieces(text: str) -> _Pieces:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         source = "\n".join(lines[first - 1 : node.end_lineno])
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            functions.append((node.name, _Piece(_without_comments(source), _words(source))))
+            functions.append((node.name, _Piece(without_comments(source), _words(source))))
         else:
-            statements.append(_Piece(_without_comments(source), _words(source)))
+            statements.append(_Piece(without_comments(source), _words(source)))
     return _Pieces(_words(text), tuple(statements), tuple(functions))

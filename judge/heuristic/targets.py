@@ -7,6 +7,7 @@ import re
 from .names import CLASSICAL, WEIGHTS, method_names, model_names
 from .plan import NO_PLAN
 from .view import Finding, View, met, unmet
+from .zoo import loaded_in, model_classes, named_methods
 
 _LESION = re.compile(
     r"lesion|tumou?r|cyst\b|cancer|carcinoma|metasta|nodule|polyp|infarct|haemorrhage|hemorrhage|stroke|plaque|mass\b",
@@ -72,9 +73,29 @@ _PAIRS = re.compile(
 )
 
 
+_CLAUSE = re.compile(r";|\.(?=\s|$)|[()]|\s[-–—]{1,2}\s|,\s(?=(?:instead of|not)\b)")
+"""Where one clause of a line ends."""
+
+
 def _chosen(view: View) -> str:
-    """Lines of the plan that speak for the chosen method: those that set something aside are left out."""
-    return "\n".join(line for line in view.plan.split("\n") if not _SET_ASIDE.search(line))
+    """The plan without what it sets aside: a clause that names what it sets aside beside one that names another method,
+    else the whole line."""
+    known = view.weight_names | model_classes(view)
+    return "\n".join(
+        line if not _SET_ASIDE.search(line) else _without_refused(line[:2_000], known) for line in view.plan.split("\n")
+    )
+
+
+def _without_refused(line: str, known: frozenset[str]) -> str:
+    """ "Detector: a.pt (boxes; Grader has none and is not used)" without its last clause; "" for "a.pt: blurs, not used"."""
+    clauses = [clause for clause in _CLAUSE.split(line) if clause.strip()]
+    refused = [clause for clause in clauses if _SET_ASIDE.search(clause)]
+    kept = [clause for clause in clauses if not _SET_ASIDE.search(clause)]
+    against = [frozenset(name.lower() for name in method_names(clause, known)) for clause in refused]
+    spoken = {name.lower() for clause in kept for name in method_names(clause, known)}
+    if not all(against) or not spoken - frozenset().union(*against):
+        return ""
+    return "; ".join(clause.strip() for clause in kept)
 
 
 def _out_of_reach(view: View) -> Finding | None:
@@ -105,7 +126,7 @@ def covers_target(view: View) -> Finding:
     if refused := _out_of_reach(view):
         return refused
     chosen = _chosen(view)
-    names = method_names(chosen, view.weight_names)
+    names = named_methods(view, chosen)
     if not names:
         return unmet("The plan names no model or method that would make the mask.", view.plan_quote(r"\w"))
     asks_lesion = bool(_LESION.search(view.run.brief)) or not view.run.brief
@@ -135,7 +156,7 @@ def covers_labels(view: View) -> Finding:
         return unmet(NO_PLAN)
     if refused := _out_of_reach(view):
         return refused
-    names = method_names(_chosen(view), view.weight_names)
+    names = named_methods(view, _chosen(view))
     required = _brief_labels(view.run.brief)
     lower = view.plan.lower()
     missing = [label for label in required if label.lower() not in lower]
@@ -170,7 +191,7 @@ def covers_classes(view: View) -> Finding:
         return unmet(NO_PLAN)
     if refused := _out_of_reach(view):
         return refused
-    names = method_names(_chosen(view), view.weight_names)
+    names = named_methods(view, _chosen(view))
     if not names:
         return unmet("The plan names no model or method that tells the classes apart.", view.plan_quote(r"\w"))
     classes = _brief_classes(view.run.brief)
@@ -225,7 +246,7 @@ def gives_boxes(view: View) -> Finding:
     if refused := _out_of_reach(view):
         return refused
     chosen = _chosen(view)
-    names = method_names(chosen, view.weight_names)
+    names = named_methods(view, chosen)
     whole = _WHOLE_IMAGE_BOX.search(chosen)
     if names and not _LOCALISES.search(chosen) and (whole or _classifier_only(view)):
         what = "the box is the whole image" if whole else "the model is a classifier"
@@ -273,7 +294,7 @@ def real_enhancer(view: View) -> Finding:
         and not _ENHANCER.search(method)
     ):
         return unmet("The chosen method is a bypass (identity, interpolation, blur).", view.plan_quote(_BYPASS))
-    models = model_names(chosen, view.weight_names)
+    models = (*model_names(chosen, view.weight_names), *loaded_in(view, chosen))
     named = re.sub(r"(?i)^.*(?:goal|task|metric)\b.*$", "", chosen, flags=re.MULTILINE)
     if models or (
         _ENHANCER.search(named)
@@ -295,7 +316,7 @@ def real_synthesis(view: View) -> Finding:
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
     chosen = _chosen(view)
-    models = model_names(chosen, view.weight_names)
+    models = (*model_names(chosen, view.weight_names), *loaded_in(view, chosen))
     if models or _SYNTHESIS.search(chosen):
         return met(
             view,

@@ -30,6 +30,8 @@ def output_kinds(text: str) -> frozenset[str]:
         found.add("labels")
     if is_excerpt(lines):
         found.add("view")
+        if _label_rows(lines) >= 4:
+            found.add("labels")
     return frozenset(found)
 
 
@@ -55,6 +57,21 @@ def _counts_up(line: str) -> bool:
         if len(values) >= 2 and values[0] == 0 and all(a < b for a, b in itertools.pairwise(values)):
             return True
     return False
+
+
+def _label_rows(lines: list[str]) -> int:
+    """Rows in a row of single digits, of which few differ: a part of a label map, where an image has many values."""
+    best = rows = 0
+    seen: set[str] = set()
+    for line in lines:
+        digits = line.strip("[] \t,").replace(",", " ").split()
+        if len(digits) >= 6 and all(len(d) == 1 and d.isdigit() for d in digits):
+            rows, seen = rows + 1, seen | set(digits)
+        else:
+            rows, seen = 0, set()
+        if 2 <= len(seen) <= 8:
+            best = max(best, rows)
+    return best
 
 
 def is_excerpt(lines: list[str]) -> bool:

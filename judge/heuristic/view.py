@@ -13,7 +13,7 @@ from ...trajectories.models import Run
 from ...trajectories.world import case_ids
 from ..quotes import PLAN_TURN, QuoteIndex
 from ..scorecard import Evidence
-from .programs import Step, clip, steps
+from .programs import Step, clip, steps, without_comments
 
 QUOTE_CHARS = 160
 """A quote is one line of at most this many characters: enough to find it, little enough to read."""
@@ -49,6 +49,10 @@ CLASSICAL_CALL = re.compile(
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60})\(|\.([A-Za-z_]\w{1,60})\(")
 _CHECKER = re.compile(r"(?:valid|check|verif|eval|score|metric|submit|lint)[\w-]{0,40}\.py", re.IGNORECASE)
 """A given script that looks at deliverables instead of making them."""
+_EDITS_SOURCE = re.compile(r"['\"][\w./~-]{1,120}\.(?:py|sh|ya?ml|toml)['\"]")
+_REPLACES = re.compile(r"\.replace\(|\bre\.subn?\(|\.insert\(|splitlines\(")
+_SCRIPT_OPTION = re.compile(r"\.py\b[^\n;|&]{0,200}?\s(-{0,2}[a-z][\w-]{2,30})(?=[\s;|&]|$)")
+"""A flag or command that a script is started with."""
 _DEFINED = re.compile(r"^[ \t]*def (\w{2,60})\(", re.MULTILINE)
 _AUXILIARY = re.compile(
     r"(?:^|_)(?:load|read|open|list|get|find|iter|write|save|dump|export|print|show|plot|draw|check|validate|main|log|parse)|(?:path|ids|cases|files)$",
@@ -181,7 +185,8 @@ class View:
         if not step.ok or step.usage_only:
             return False
         if self.learned:
-            return step.facts.forward_pass or bool(FORWARD.search(step.code)) or self._applies_replacement(step)
+            forward = bool(FORWARD.search(step.code)) and not self.ruled_out(step)
+            return step.facts.forward_pass or forward or self._applies_replacement(step)
         return self._classical(step) or self.runs_tool(step) or bool(self.method_functions & _calls(step.own))
 
     def _applies_replacement(self, step: Step) -> bool:
@@ -231,7 +236,26 @@ class View:
             return False  # the text of the plan, which is no part of `attempted`, speaks of deliverables
         if step.facts.writes_outputs or self.runs_tool(step):
             return True
-        return bool(DELIVERS.search(code) and SAVES.search(code)) and not step.facts.module_only
+        if step.facts.module_only or not DELIVERS.search(code):
+            return False
+        for text in step.programs:
+            if _EDITS_SOURCE.search(text) and _REPLACES.search(text) and not DELIVERS.search(text):
+                code = code.replace(without_comments(text), "")  # what it saves is a script
+        return bool(SAVES.search(code)) and not self.ruled_out(step)
+
+    @once_a_step
+    def ruled_out(self, step: Step) -> bool:
+        """The step only starts a script with an option of its own (`--check`) whose branch applies no model and writes
+        nothing: the reading of that script got as far as its inputs or weights and saw neither."""
+        facts = step.facts
+        if not facts.run_paths or not (facts.loads_inputs or facts.loads_model) or FORWARD.search(step.own):
+            return False
+        if facts.has("forward_pass", "writes_outputs", "applies_module", "classical_method", "shows_results"):
+            return False
+        options = [option for line in step.own.split("\n") for option in _SCRIPT_OPTION.findall(line)]
+        return any(
+            re.search(rf"['\"]{re.escape(option)}['\"]", step.attempted.replace(step.own, "")) for option in options
+        )
 
     @once_a_step
     def broad(self, step: Step) -> bool:
