@@ -22,6 +22,8 @@ _FORM = re.compile(
 _IMAGE_READ = re.compile(
     r"nib(?:abel)?\.load\(|Image\.open\(|imread\(|np\.load\(|dcmread\(|ReadImage\(|h5py\.File\(|LoadImage|read_image\(|load_volume|load_image"
 )
+_SIZE_OF = r"\.(?:shape|size|width|height|GetSize)\b"
+_FORM_OF = r"\.(?:dtype|mode|min|max|mean|std|affine|header|getextrema|GetSpacing|get_data_dtype|PhotometricInterpretation|BitsStored)\b"
 _SHELL_LOOK = re.compile(r"\b(?:file|identify|nib-ls|fslinfo|fslhd|c3d|mrinfo|gdcminfo|dcmdump|exiftool)\b[ \t]+\S")
 _SIDE_CAR_SIZE = re.compile(
     r"\b(?:rows|height)\b[^\n]{0,12}\d{2,5}\D{1,20}(?:columns|cols|width)\b\D{0,6}\d{2,5}|\b(?:columns|cols|width)\b[^\n]{0,12}\d{2,5}\D{1,20}(?:rows|height)\b\D{0,6}\d{2,5}"
@@ -89,6 +91,7 @@ def inputs_checked(view: View) -> Finding:
         if (s.turn in before and _looks_at_inputs(s))
         or (s.failed and s.turn < view.boundary and not view.is_batch(s) and _looked_before_failing(view, s))
     ]
+    looks = looks or _in_parts([s for s in view.steps if s.turn in before and not view.applies_model(s)])
     if not looks:
         return unmet(
             "No execution before the full run prints or asserts shape and dtype, range or spacing of the inputs."
@@ -126,6 +129,30 @@ def _looks_at_inputs(step: Step) -> bool:
         )
         for name in inputs
     )
+
+
+def _in_parts(steps: list[Step]) -> list[Step]:
+    """A step that prints the size of inputs and another that prints their type, range or spacing; none without both."""
+    size = next((s for s in steps if _prints_of_input(s, _SIZE_OF) and _TUPLE.search(s.out)), None)
+    form = next((s for s in steps if _prints_of_input(s, _FORM_OF) and s.out.strip()), None)
+    return [size, form] if size and form else []
+
+
+def _prints_of_input(step: Step, part: str) -> bool:
+    """A part of an input itself is printed: `im.size`, `np.load(f).dtype`, `np.percentile(a, 99)`."""
+    if not _IMAGE_READ.search(step.code):
+        return False
+    read = rf"(?:{_IMAGE_READ.pattern})[^\n]{{0,120}}?\){part}"
+    names = "|".join(re.escape(name) for name in sorted(_read_names(step.code))[:40])
+    own = rf"\b(?:{names})\b(?:\[[^\]\n]*\])?{part}" if names else "(?!)"
+    measured = rf"\bnp\.(?:min|max|percentile|quantile|ptp)\((?:{names})\b" if names and part is _FORM_OF else "(?!)"
+    return bool(re.search(rf"{read}|{own}|{measured}", step.shown))
+
+
+def _read_names(code: str) -> set[str]:
+    """Variables that a reader gives, and nothing derived from them."""
+    assigned = re.findall(r"(?:^|[\n;:(])[ \t]*(\w+) ?=(?!=) ?([^\n;]{1,400})", code)
+    return {name for name, value in assigned if _IMAGE_READ.search(value)}
 
 
 def _quiet_look(step: Step) -> bool:

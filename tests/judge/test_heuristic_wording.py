@@ -75,6 +75,7 @@ SEG_ALL = Do(
 NO_CV = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'cv2'"
 LIST = sh("ls /data/public /data/models", "\n".join([*IDS, "net.pt"]))
 
+EYE = "import numpy as np\nfrom PIL import Image\nim = Image.open('/data/public/HP31/image.png')\n"
 CASES = [
     # the model of a plan
     pytest.param("report_generation", rg(plan("hiprep_v3 on every study, report.txt each.")), {"S1b": 1}, id="stem-of-an-array-file"),
@@ -121,6 +122,11 @@ CASES = [
     pytest.param("segmentation", [LIST, Do("import cv2\nfrom PIL import Image\nim = Image.open('/data/public/HP31/image.png')\nprint(im.size, im.mode)", "", 1, err=NO_CV), SEG_ALL], {"S2b": 0}, id="failed-before-anything-was-seen"),
     pytest.param("segmentation", [LIST, Do(LOOK + "print(pd.DataFrame([about(f) for f in sorted(glob.glob('/data/public/*/a.png'))]).to_string(index=False))", " file   h   w  dtype  min  max\na.png 128 128  uint8    0  255"), SEG_ALL], {"S2b": 1}, id="table-of-a-helper"),
     pytest.param("segmentation", [LIST, Do(LOOK + "print(pd.DataFrame([about(f) for f in sorted(glob.glob('/data/public/*/a.png'))]).file.to_string())", "0 a.png\n1 b.png"), SEG_ALL], {"S2b": 0}, id="table-without-sizes"),
+    pytest.param("segmentation", [LIST, Do(EYE + "print(im.size)", "(128, 128)"), Do(EYE + "a = np.asarray(im)\nprint(im.mode)", "RGB"), SEG_ALL], {"S2b": 1}, id="size-and-mode-in-two-turns"),
+    pytest.param("segmentation", [LIST, Do("import numpy as np\nfor c in C: print(c, np.load(f'/data/public/{c}/a.npy').shape)", "HP31 (64, 64)"), Do("a = np.load('/data/public/HP31/a.npy')\nprint(np.percentile(a, [1, 99]))", "[0. 3.]"), SEG_ALL], {"S2b": 1}, id="shapes-then-percentiles"),
+    pytest.param("segmentation", [LIST, Do(EYE + "print(im.size)", "(128, 128)"), Do(EYE + "print(im.size)", "(128, 96)"), SEG_ALL], {"S2b": 0}, id="sizes-twice"),
+    pytest.param("segmentation", [LIST, Do(EYE + "print(im.size)", "(128, 128)"), Do(EYE + "d = edges(im)\nprint(d.max())", "9.1"), SEG_ALL], {"S2b": 0}, id="size-and-a-range-of-something-else"),
+    pytest.param("segmentation", [LIST, Do(EYE + "print(im.mode)", "RGB"), Do("import os\nprint(os.stat('/data/public/HP31/image.png').st_size)", "4100"), SEG_ALL], {"S2b": 0}, id="mode-and-bytes-of-the-file"),
     # a plan that names deliverables is no full run
     pytest.param("segmentation", [LIST, Do("open('/workspace/plan/plan.md', 'w').write('''net.pt to agents_outputs/<case>/lesion.nii.gz''')\nimport glob, nibabel as nib\nfor p in sorted(glob.glob('/data/public/*/ct.nii.gz')):\n    im = nib.load(p)\n    print(p, im.shape, im.get_data_dtype())", "\n".join(f"/data/public/{i}/ct.nii.gz (64, 64, 9) int16" for i in IDS)), SEG_ALL], {"S2b": 1, "S3": 0}, id="plan-beside-a-look-at-all-cases"),
 ]  # fmt: skip
