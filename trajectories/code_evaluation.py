@@ -204,7 +204,10 @@ class Values:
         if name in self.library.functions and (spread or self.module.aliases.get(name) in self.library.modules):
             return Function(*self.library.functions[name])
         for origin in (self.module.aliases.get(name), self.module.aliases.get("*")):
-            if origin is not None and (found := self.imported_value(origin, name)) is not UNKNOWN:
+            if (
+                origin is not None
+                and (found := self.imported_value(origin, self.module.renamed.get(name, name))) is not UNKNOWN
+            ):
                 return found
         return UNKNOWN
 
@@ -293,7 +296,8 @@ class Values:
             given = given_to(node, (), lambda n: flat(self.held(n, depth + 1)), lambda n: self.value_of(n, depth + 1))
             return UNKNOWN if given is None else given
         if name == "namedtuple":
-            return named_tuple(node) or UNKNOWN
+            made_of = named_tuple(node)
+            return UNKNOWN if made_of is None else made_of
         call, values = node, dict[str, object]()
         maker: object = node
         order: tuple[str, ...] = ()

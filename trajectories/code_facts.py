@@ -241,6 +241,10 @@ class _Reader(Names, Flow):
         elif isinstance(node, _ASSIGNMENTS):
             self.assign(node, size)
         elif isinstance(node, ast.Call):
+            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+            made = self.module.functions.get(last_name(owner)) if isinstance(owner, ast.Call) else None
+            if owner is not None and made is not None and made.name == "__init__":
+                self.walk(owner, size)  # Job().run(): what makes the object sets its attributes
             self.call(node, size)
             for child in children(node):
                 self.walk(child, size)
@@ -327,11 +331,12 @@ class _Reader(Names, Flow):
             known = UNKNOWN
         for target in targets:
             self.bind(target, known)
-            if isinstance(target, ast.Attribute):
-                self.note_attribute(target.attr, value)
-                owner = self.value_of(target.value)
-                if isinstance(owner, Record) and self.is_output(value):
-                    owner[target.attr] = PLACE
+            for part, given in _pairs(target, value):
+                if isinstance(part, ast.Attribute):
+                    self.note_attribute(part.attr, given)
+                    owner = self.value_of(part.value)
+                    if isinstance(owner, Record) and self.is_output(given):
+                        owner[part.attr] = PLACE
         # Of an object each attribute is looked at by itself.
         output = not isinstance(known, Record) and self.is_output(value)
         model, length = self.is_model(value), self.size_of(value)
@@ -673,6 +678,12 @@ class _Reader(Names, Flow):
     def quote(self, node: ast.AST) -> str:
         line = getattr(node, "lineno", 0)
         return self.module.lines[line - 1].strip()[:160] if 0 < line <= len(self.module.lines) else ""
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Each single target of an assignment with what it is given: `a.x, a.y = 1, 2`."""
+    left, right = (list(n.elts) if isinstance(n, ast.Tuple | ast.List) else [] for n in (target, value))
+    return list(zip(left, right, strict=True)) if left and len(left) == len(right) else [(target, value)]
 
 
 def _names_a_value(name: str) -> bool:

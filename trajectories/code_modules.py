@@ -55,6 +55,8 @@ class Module:
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]
     aliases: dict[str, str]
     """Names bound by imports, with the stem of the module each comes from."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Names bound by `from module import name as other`, with the name in that module."""
     rebound: frozenset[str] = frozenset()
     """Names that functions set outside themselves (global, nonlocal): their values are not followed."""
 
@@ -70,11 +72,13 @@ class Module:
             if isinstance(node, ast.ClassDef):
                 made = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
                 found.update((node.name, function) for function in made)
-        aliases = {}
+        aliases, renamed = {}, {}
         for node in nodes:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 for alias in node.names:
+                    if isinstance(node, ast.ImportFrom) and alias.asname:
+                        renamed[alias.asname] = alias.name
                     origin = (getattr(node, "module", None) or alias.name).rsplit(".", 1)[-1]
                     aliases[(alias.asname or alias.name).split(".", 1)[0]] = origin
         rebound = frozenset(name for n in nodes if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names)
-        return Module(tree, tuple(source.split("\n")), found, aliases, rebound)
+        return Module(tree, tuple(source.split("\n")), found, aliases, renamed, rebound)
