@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...trajectories.code_parts import parse
@@ -57,8 +58,11 @@ class Handed(NamedTuple):
 NOTHING = Handed(frozenset(), frozenset())
 
 
+@lru_cache(maxsize=32)
 def handed(text: str) -> Handed:
-    """Calls of a program that are given images of records; nothing where the text is no Python."""
+    """Calls of a program that are given images of records; nothing where the text is no Python.
+
+    Kept: several questions ask the same of a script, and many turns run it."""
     tree = parse(text)
     if tree is None:
         return NOTHING

@@ -31,12 +31,24 @@ _SIDE_CAR_SIZE = re.compile(
     re.IGNORECASE,
 )
 _SIDE_CAR_FORM = re.compile(
-    r"[\"']?\b(?:photometric\w*|bits\w*|dtype|mode|spacing\w*|pixel_?spacing\w*|voxel_?(?:size|spacing)\w*|zooms|orientation|rescale_?\w+|slope|intercept)[\"']?\s*[:=]\s*[\[(\"']?\s*[-\w.]+",
+    r"[\"']?\b(?:photometric\w*|bits\w*|dtype|mode|spacing\w*|pixel_?spacing\w*|voxel_?(?:size|spacing)\w*|zooms|orientation|rescale_?\w+|slope|intercept)[\"']?\s*[:=]\s*[\[(\"']{0,2}\s*[-\w.]+",
     re.IGNORECASE,
 )
 """Fields of a file beside the image (info.json, a header dump) that give its size, and its type, scale or spacing."""
+_HEADER_SIZE = re.compile(
+    r"^[ \t]*dim\s*:\s*\[[ \d]+\]|\bDimSize\s*=\s*\d+ \d+|^sizes:\s*\d+ \d+|\bRows\b[^\n]{0,40}\b\d{2,5}\b",
+    re.MULTILINE,
+)
+_HEADER_FORM = re.compile(
+    r"^[ \t]*(?:pixdim|datatype|bitpix)\s*:|\bElement(?:Spacing|Type)\s*=|^(?:type|space directions|spacings):|\b(?:Bits ?(?:Stored|Allocated)|Pixel ?Spacing|Photometric ?Interpretation)\b",
+    re.MULTILINE,
+)
+"""How printed headers of NIfTI, MetaImage, NRRD and DICOM files give the size, and the type or spacing."""
+_RULE = re.compile(r"[\s|+:=\u2500-\u257f-]*$")
+"""A line that only parts the head of a table from its rows."""
 _DIMENSIONS = re.compile(r"\d{2,5}\s*(?:,|x|×|X)\s*\d{1,5}|\b\d{2,5}\b")
 _TUPLE = re.compile(r"[\[(]\d{1,5}, ?\d{1,5}(?:, ?\d{1,5}){0,2}[\])]|\b\d{2,5} ?[x×] ?\d{2,5}\b")
+_SIZE = re.compile(r"[\[(]\d{1,5}(?:, ?\d{1,5}){1,3}[\])]|(?<![\w.])\d{2,5}(?: ?[x×] ?\d{1,5}){1,3}(?!\w)")
 _FORM_SEEN = re.compile(
     r"\b(?:u?int(?:8|16|32)|float(?:16|32|64)|bool|RGBA?|YCbCr|CMYK|I;16|min|max|range|spacing|dtype|mode)\b|'(?:L|1|P|I|F)'|[\[(]\d{1,5}, ?\d{1,5}[\])],? '?(?:L|P|I|F)\b",
     re.IGNORECASE,
@@ -47,6 +59,10 @@ _FILE_LINE = re.compile(
 """How `file`, `identify` or a header dump describe an image."""
 _SIZE_HEAD = re.compile(r"\b(?:h|w|rows|cols|columns|height|width|nx|ny|size|shape)\b", re.IGNORECASE)
 _FORM_HEAD = re.compile(r"\b(?:dtype|type|mode|min|max|range|spacing|lo|hi)\b", re.IGNORECASE)
+_OWN_READER = re.compile(
+    r"\bload\w*\(|\bread(?!_?(?:csv|json|text|excel|table|bytes|lines?|parquet))\w*\((?!\))", re.IGNORECASE
+)
+_TABLE_READ = re.compile(r"\bread_(?:csv|table|excel|json|parquet)\(")
 _MISSING = re.compile(r"No module named '?([\w.]+)")
 _TRAINING = re.compile(
     r"\.backward\(|\b\w*optim(?:izer)?\w*\.step\(|\bopt\.step\(|autograd\.grad\(|torch\.optim\.\w+\(|\boptim\.(?:Adam|SGD|RMS)\w*\(|\b(?:model|net|network)\.fit\(|[Tt]rainer\.train\(|\bGradientTape\b|nnUNetv2_train"
@@ -88,7 +104,7 @@ def inputs_checked(view: View) -> Finding:
     looks = [
         s
         for s in view.steps
-        if (s.turn in before and _looks_at_inputs(s))
+        if (s.turn in before and (_looks_at_inputs(s) or _followed_look(view, s)))
         or (s.failed and s.turn < view.boundary and not view.is_batch(s) and _looked_before_failing(view, s))
     ]
     looks = looks or _in_parts([s for s in view.steps if s.turn in before and not view.applies_model(s)])
@@ -112,6 +128,8 @@ def inputs_checked_untrained(view: View) -> Finding:
 def _looks_at_inputs(step: Step) -> bool:
     shown = step.shown
     if _SIDE_CAR_SIZE.search(step.out) and _SIDE_CAR_FORM.search(step.out) and not FORWARD.search(step.code):
+        return True
+    if _HEADER_SIZE.search(step.out) and _HEADER_FORM.search(step.out) and not FORWARD.search(step.code):
         return True
     if _SHELL_LOOK.search(step.own) and re.search(r"\d+ ?x ?\d+|image data|dim\d", step.out):
         return True
@@ -155,6 +173,29 @@ def _read_names(code: str) -> set[str]:
     return {name for name, value in assigned if _IMAGE_READ.search(value)}
 
 
+def _followed_look(view: View, step: Step) -> bool:
+    """Sizes beside ranges or spacings of what was read, printed through helpers, records and tables; or the table of a
+    tool that came with the task. No model or method ran in that step, and nothing delivered was opened."""
+    if view.applies_model(step) or view.delivers(step) or step.facts.reads_outputs or FORWARD.search(step.code):
+        return False
+    if step.started and _table_look(step.out.split("\n")[:400]):
+        return True
+    if not (_IMAGE_READ.search(step.code) and _SHAPE.search(step.code) and _DIMENSIONS.search(step.out)):
+        return False
+    if _TABLE_READ.search(step.own):
+        return False  # the size may be that of a table of labels
+    kinds = step.looks.kinds()
+    if "shape" not in kinds or not kinds & {"range", "geometry"}:
+        return False
+    return any(_size_and_more(line[:1_000]) for line in step.out.split("\n")[:400])
+
+
+def _size_and_more(line: str) -> bool:
+    """A line gives a size, and beside it a type or at least two numbers (a range, a spacing)."""
+    rest, sizes = _SIZE.subn(" ", line)
+    return bool(sizes) and bool(_FORM_SEEN.search(rest) or len(re.findall(r"-?\d+(?:\.\d*)?", rest)) >= 2)
+
+
 def _quiet_look(step: Step) -> bool:
     """Size and form of inputs collected first and printed later (a dictionary, a counter): no `.shape` in the print
     itself, but a line of the output shows dimensions beside a type, a mode or a range. No model ran in that step."""
@@ -189,7 +230,8 @@ def _looked_before_failing(view: View, step: Step) -> bool:
 
 def _table_look(lines: list[str]) -> bool:
     """A table with a column of a size and one of a type or range, and a row of numbers under its head."""
-    for head, row in itertools.pairwise(lines):
+    told = [line for line in lines if not _RULE.match(line)]
+    for head, row in itertools.pairwise(told):
         if _SIZE_HEAD.search(head) and _FORM_HEAD.search(head) and not _DIMENSIONS.search(head):
             return len(re.findall(r"\b\d{2,5}\b", row)) >= 2
     return False
@@ -199,8 +241,10 @@ def _input_names(code: str) -> set[str]:
     """Variables that hold inputs: assigned from a reader, or one step derived from such without a forward pass."""
     names: set[str] = set()
     assignments = re.findall(r"(?:^|[\n;:(])[ \t]*(\w+) ?=(?!=) ?([^\n;]{1,400})", code)
+    for several, value in re.findall(r"(?:^|[\n;:])[ \t]*(\w+(?: ?, ?\w+){1,4}) ?=(?!=) ?([^\n;]{1,400})", code):
+        assignments += [(name, value) for name in re.findall(r"\w+", several)]
     for name, value in assignments:
-        if _IMAGE_READ.search(value) or re.search(r"\bload\w*\(", value):
+        if _IMAGE_READ.search(value) or _OWN_READER.search(value):
             names.add(name)
     for name, value in assignments:
         words = set(re.findall(r"\b\w+\b(?!\()", value))

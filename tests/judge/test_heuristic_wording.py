@@ -159,6 +159,35 @@ async def test_the_same_evidence_in_other_words(tmp_path, kind, steps, expected)
     assert all(e.check == "verified" for i in expected for e in found[i].evidence)
 
 
+CT = "import nibabel as nib, numpy as np\ndef read(c):\n    im = nib.load(f'/data/public/{c}/ct.nii.gz')\n    return im.get_fdata(), im.header\ndef info(c):\n    a, h = read(c)\n    return {'case': c, 'shape': a.shape, 'zooms': h.get_zooms(), 'lo': a.min(), 'hi': a.max()}\ndef cut(c):\n    a, h = read(c)\n    return a > 100\n"
+ROW = "(64, 64, 12)  (2.0, 2.0, 5.0)  -1000.0  1400.0"
+NIFTI = "sizeof_hdr : 348\ndim        : [  3  64  64  12   1   1   1   1]\ndatatype   : int16\npixdim     : [1. 2. 2. 5. 1. 1. 1. 1.]"
+SEEN = [
+    pytest.param("import logging\nlog = logging.getLogger()\nfor c in C:\n    a, h = read(c)\n    log.info('%s %s %.1f %.1f', c, a.shape, a.min(), a.max())", "INFO HP31 (64, 64, 12) -1000.0 1400.0", 1, id="logged-by-position"),
+    pytest.param("print(nib.load('/data/public/HP31/ct.nii.gz').header)", NIFTI, 1, id="nifti-header"),
+    pytest.param("h = open('/data/public/HP31/ct.mhd').read()\nprint(h)", "NDims = 3\nDimSize = 64 64 12\nElementSpacing = 2 2 5\nElementType = MET_SHORT", 1, id="metaimage-header"),
+    pytest.param("import pydicom\nprint(pydicom.dcmread('/data/public/HP31/a.dcm'))", "(0028, 0010) Rows      US: 512\n(0028, 0100) Bits Allocated   US: 16", 1, id="dicom-dump"),
+    pytest.param("from tabulate import tabulate\nprint(tabulate([info(c) for c in C], headers='keys'))", f"case  shape  zooms  lo  hi\n----  -----\nHP31  {ROW}", 1, id="tabulate"),
+    pytest.param("import pandas as pd\nprint(pd.DataFrame([info(c) for c in C]).to_markdown())", "|  | case | shape | zooms | lo | hi |\n|:--|--:|\n| 0 | HP31 | (64, 64, 12) | (2.0, 2.0, 5.0) | -1000 | 1400 |", 1, id="markdown-table"),
+    pytest.param("import json\nfor c in C: print(json.dumps(info(c), default=str))", '{"case": "HP31", "shape": [64, 64, 12], "zooms": "(2.0, 2.0, 5.0)", "lo": -1000.0}', 1, id="json-lines"),
+    pytest.param("for c in C:\n    a, h = read(c)\n    print(f\"{c} {'x'.join(map(str, a.shape))} {a.min():.0f}..{a.max():.0f}\")", "HP31 64x64x12 -1000..1400", 1, id="size-written-with-crosses"),
+    pytest.param("lines = []\nfor c in C:\n    a, h = read(c)\n    lines.append(f'{c}: {a.shape}, spacing {h.get_zooms()}')\nprint('\\n'.join(lines))", f"HP31: {ROW[:30]}", 1, id="lines-joined"),
+    pytest.param("for c in C:\n    a, h = read(c)\n    print(c, len(a))", "HP31 64", 0, id="length-alone"),
+    pytest.param("for c in C: print(c, int(cut(c).sum()))", "HP31 6400", 0, id="voxels-of-a-mask"),
+    pytest.param("import pandas as pd\nt = pd.read_csv('/data/public/labels.csv')\na, h = read('HP31')\nprint(t.shape, t.max())", "(44, 3) 12", 0, id="a-table-of-labels"),
+    pytest.param("for c in C:\n    a, h = read(c)\n    print(c, 'ok')", "HP31 ok\nHP32 ok", 0, id="read-but-not-shown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("look", "out", "wanted"), SEEN)
+async def test_inputs_shown_by_helpers_and_headers(tmp_path, look, out, wanted):
+    steps = [LIST, sh(f"cat > /workspace/ct.py <<'EOF'\n{CT}EOF\n"), Do(f"from ct import *\n{look}", out), SEG_ALL]
+    run, rubric = make_run(tmp_path, "segmentation", steps), load_rubric("segmentation")
+    segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
+    reply = await HeuristicJudge().judge(StageRequest(run, segmentation, rubric, "S2", rubric.criteria("S2")))
+    assert next(r.value for r in reply.results if r.id == "S2b") == wanted
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [
