@@ -48,6 +48,10 @@ _PREPARE_SCRIPT = re.compile(r"convert|prepar|preprocess|download|set_?up|instal
 
 _LOOKING_SCRIPT = re.compile(r"explor|investig|inspect|search|look|analy[sz]e_data|eda", re.IGNORECASE)
 
+_COMPARES = re.compile(r"\b(?:diff|cmp|md5sum|sha\d{0,3}sum|filecmp|array_equal|md5|sha256)\b")
+_SAME = AnyCase(r"\b(?:same|identical\w*|repeat\w*|reproduc\w*|determinis\w*|second (?:run|time)|twice)\b")
+_CHANGES = re.compile(r"\b(?:sed|perl) -\w{0,4}i\b|\.replace\(")
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -105,15 +109,25 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
 def _full_runs(turns: Sequence[Turn], facts: Sequence[TurnFeatures]) -> list[bool]:
     """Outputs written for all cases; for half of them, if no run over all follows (a batch in two parts); and with the
     model for any case once a full run was there (resuming, repairing)."""
-    complete = [f.writes_outputs and f.cases_scope == "all" for f in facts]
+    complete: list[bool] = []
+    for turn, fact in zip(turns, facts, strict=True):
+        whole = fact.writes_outputs and fact.cases_scope == "all"
+        complete.append(whole and not (any(complete) and _repeats_to_compare(turn, fact)))
     last = max((i for i, is_complete in enumerate(complete) if is_complete), default=-1)
     found: list[bool] = []
     for i, (turn, fact) in enumerate(zip(turns, facts, strict=True)):
         half = fact.writes_outputs and i > last and fact.cases_scope == "few" and (fact.cases_share or 0) >= 0.5
         unread = fact.writes_outputs and fact.cases_scope == "unknown" and not _PILOT.search(turn.text[-_INTENT_CHARS:])
-        repair = any(found) and fact.writes_outputs and fact.forward_pass and i > last and not _mostly_checks(fact)
+        repair = any(found) and fact.writes_outputs and fact.forward_pass and i > last
+        repair = repair and not (_mostly_checks(fact) or _repeats_to_compare(turn, fact))
         found.append(complete[i] or half or unread or repair)
     return found
+
+
+def _repeats_to_compare(turn: Turn, fact: TurnFeatures) -> bool:
+    """Everything once more, unchanged, and held against the files that are there: a check of them."""
+    changed = fact.writes_module or fact.writes_plan or bool(_CHANGES.search(turn.code))
+    return bool(not changed and _COMPARES.search(turn.code) and _SAME.search(turn.text[-_INTENT_CHARS:] + turn.code))
 
 
 def _mostly_checks(fact: TurnFeatures) -> bool:
@@ -223,8 +237,12 @@ def _planning(scene: Scene) -> Iterator[Reason]:
         yield "lists_inputs", {"S1": 0.8}
     if fact.inspects_inputs and not fact.forward_pass and not (scene.tested and fact.reads_outputs):
         # Data are explored for the task before the plan, for the model's sake after it, for a result's sake later.
+        # A result is held against the inputs of its own cases; all inputs are gone through for the pipeline's sake.
         if scene.tested and scene.benchmark:
-            yield "inspects_inputs", {"S3": 1.0, "S2": 0.8}
+            single = fact.inputs_scope in ("one", "few")
+            yield "inspects_inputs", {"S3": 1.0, "S2": 0.8} if single else {"S2": 2.0, "S3": 0.8}
+        elif scene.planned and scene.benchmark and not fact.writes_plan:
+            yield "inspects_inputs", {"S2": 2.0}
         else:
             yield "inspects_inputs", {"S2": 1.5, "S1": 0.5} if scene.planned else {"S1": 2.0}
 
@@ -313,6 +331,8 @@ def _work(scene: Scene) -> Iterator[Reason]:
         if _is_load_test(fact) or _says_load_test(scene):
             tries = bool(_TRYING.search(scene.turn.text[-_INTENT_CHARS:]))
             yield "load_test", {"S2": 1.5 if tries else 2.6, "S3": 1.0}
+            if fact.loads_model and not tries:
+                yield "loads_model", {"S2": 1.0}
         else:
             yield "forward_pass", {"S3": 3.0 if place == "during" else 2.2}
     if fact.training and scene.benchmark:

@@ -1,0 +1,164 @@
+"""Single turns that are easily taken for another stage, each in the same run around it, beside their look-alikes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.segment import segment
+
+IDS = [f"case_{i:04d}" for i in range(1, 21)]
+OUT = "/workspace/agents_outputs"
+HEAD = "import sys, glob, os, json, torch, numpy as np\nsys.path.insert(0, '/data/public/models')\nfrom nets import Net\nm = Net(); m.load_state_dict(torch.load('/data/public/models/w.pt')); m.eval()\n"
+PASS = "    a = np.load(f'/data/public/{c}/ldct.npy')\n    with torch.no_grad(): y = m(torch.from_numpy(a)).numpy()\n"
+SAVE = f"    np.save(f'{OUT}/{{c}}/enhanced.npy', y)\n"
+SHOW = "    print(c, y.min(), y.max(), y.mean())\n"
+EVERY = "for c in sorted(os.listdir('/data/public')):\n"
+LOOK = "import numpy as np, glob\nfor p in glob.glob('/data/public/*/ldct.npy'):\n    a = np.load(p); print(a.shape, a.min())\n"
+LISTING = (
+    "bash",
+    "ls /data/public; cat /data/public/models/MODEL_CARDS.md\npython - <<'EOF'\n" + LOOK + "EOF",
+    "\n".join(IDS),
+)
+PLAN_TEXT = "# Plan\n" + "".join(f"{i}. step\n" for i in range(1, 15))
+PLAN = ("bash", f"cat > /workspace/plan/plan.md <<'EOF'\n{PLAN_TEXT}EOF", "")
+ENVIRONMENT = ("bash", "nvidia-smi; python --version; pip list", "")
+LOAD = ("python", HEAD + "print(m)\nprint(m(torch.zeros(1, 1, 8, 8)).shape)", "")
+PILOT = ("python", HEAD + "for c in ['case_0001']:\n" + PASS + SHOW, "case_0001 0 1 0.5")
+BATCH = ("python", HEAD + EVERY + PASS + SAVE, "")
+CHECK = "for c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/enhanced.npy'\n    assert os.path.exists(q), c\n    b = np.load(q)\n    a = np.load(f'/data/public/{c}/ldct.npy')\n    assert b.shape == a.shape\n    assert b.dtype == np.float32\n    assert np.isfinite(b).all()\nprint('ok')\n"
+VERIFY = ("python", "import os, numpy as np\n" + CHECK, "")
+SUBMIT = ("submit", "", "")
+CORE = (
+    "import sys, torch, numpy as np\nsys.path.insert(0, '/data/public/models')\nfrom nets import Net\ndef load():\n    m = Net(); m.load_state_dict(torch.load('/data/public/models/w.pt'))\n    return m.eval()\ndef restore(m, c):\n    a = np.load(f'/data/public/{c}/ldct.npy')\n    with torch.no_grad(): return m(torch.from_numpy(a)).numpy()\n"
+    + "".join(f"def part{i}(x):\n    return x * {i}\n" for i in range(12))
+)
+MAIN = f"import argparse, os, numpy as np\nfrom .core import load, restore\nap = argparse.ArgumentParser(); ap.add_argument('ids', nargs='*'); a = ap.parse_args()\nm = load()\nfor c in a.ids or sorted(os.listdir('/data/public')):\n    np.save(f'{OUT}/{{c}}/enhanced.npy', restore(m, c))\n"
+PACKAGE = f"cat > /workspace/den/core.py <<'EOF'\n{CORE}EOF\ncat > /workspace/den/__main__.py <<'EOF'\n{MAIN}EOF\ntouch /workspace/den/__init__.py\ncd /workspace\n"
+ONLY = MAIN.replace("a.ids or sorted(os.listdir('/data/public'))", "a.ids").replace(".core", "core")
+SCRIPT = f"cat > /workspace/core.py <<'EOF'\n{CORE}EOF\ncat > /workspace/go.py <<'EOF'\n{ONLY}EOF\ncd /workspace\n"
+TESTS = "import numpy as np\nfrom core import part1\ndef test_part():\n    assert part1(2) == 2\n"
+WITH_TESTS = SCRIPT + f"mkdir -p tests\ncat > tests/test_core.py <<'EOF'\n{TESTS}EOF\n"
+FIGURE = "import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nf, ax = plt.subplots()\nfor i, s in enumerate(['read', 'net', 'write']):\n    ax.text(i, 0, s)\nf.savefig('/workspace/plan/plan.png')\n"
+NOTE = "open('/workspace/plan/plan.md', 'a').write('\\n## Changes\\nThreshold kept.\\n')\n"
+TABLE = "rows = []\nfor n in range(1, 21):\n    rows.append(dict(n=n, answer=ask(m, n)))\n"
+LIBRARY = (
+    "bash",
+    "cat > /workspace/lib.py <<'EOF'\nimport json\nfrom PIL import Image\ndef question(n):\n    return json.load(open(f'/data/public/case_{n:04d}/question.json'))\ndef ask(m, n):\n    return m.generate(Image.open(f'/data/public/case_{n:04d}/slice.png'), question(n)['question'])\nEOF",
+    "",
+)
+ASK = "import sys; sys.path.insert(0, '/data/public/models'); sys.path.insert(0, '/workspace')\nfrom nets import Vlm\nfrom lib import *\nm = Vlm.from_pretrained('/data/public/models/w.pt')\n"
+ANSWERS = f"import json, os\nrows = json.load(open('/workspace/rows.json'))\nfor r in rows:\n    n = r['n']\n    q = f'case_{{n:04d}}'\n    os.makedirs(f'{OUT}/{{q}}', exist_ok=True)\n    json.dump(r, open(f'{OUT}/{{q}}/answer.json', 'w'))\n"
+PACKAGE_PARTS = ("bash", PACKAGE, "")
+ONE_MORE = "cd /workspace && python -m den case_0004\n"
+
+
+def stages(folder: Path, turns: list, text: dict[int, str] | None = None) -> str:
+    messages: list[dict] = [{"role": "user", "content": "Denoise every case."}]
+    for i, (language, code, output) in enumerate(turns):
+        name = "submit_results" if language == "submit" else "execute_code"
+        arguments = {} if language == "submit" else {"language": language, "code": code}
+        call = {"id": f"c{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        messages.append({"role": "assistant", "content": (text or {}).get(i, ""), "tool_calls": [call]})
+        result = {"exit_code": 0, "stdout": output, "stderr": ""}
+        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
+    path = folder / "conversation.json"
+    path.write_text(json.dumps({"task": "ldct-denoising-task", "messages": messages}))
+    return " ".join(stage[1] for stage in segment(load_run(path)).turn_stages)
+
+
+def bash(code: str) -> tuple[str, str, str]:
+    return ("bash", code, "")
+
+
+def python(code: str) -> tuple[str, str, str]:
+    return ("python", code, "")
+
+
+BEFORE = [
+    pytest.param(bash(WITH_TESTS + "PYTHONPATH=. python -m pytest -q tests 2>&1 | tail -5"), 2, id="pytest as a module"),
+    pytest.param(bash(WITH_TESTS + "pytest -q"), 2, id="pytest"),
+    pytest.param(bash(WITH_TESTS + "timeout 60 pytest -x tests/test_core.py"), 2, id="pytest with a time limit"),
+    pytest.param(bash(WITH_TESTS + "python -m unittest discover tests"), 2, id="unittest"),
+    pytest.param(bash(WITH_TESTS + "python tests/test_core.py"), 2, id="a file of tests"),
+    pytest.param(bash(WITH_TESTS + "python -m doctest core.py"), 2, id="doctest"),
+    pytest.param(bash(WITH_TESTS), 2, id="tests that are only written"),
+    pytest.param(bash(WITH_TESTS + "pytest -q && python go.py case_0003"), 3, id="look-alike: tests, then a case"),
+    pytest.param(bash(SCRIPT + "python go.py"), 2, id="no words: the model is loaded and nothing is run"),
+    pytest.param(bash(SCRIPT + "python go.py case_0001"), 3, id="look-alike: one word"),
+    pytest.param(bash(SCRIPT + "python go.py --help"), 2, id="help"),
+    pytest.param(bash(PACKAGE + "python -m py_compile den/core.py den/__main__.py && python -m den --help"), 2, id="compiled, help of a package"),
+    pytest.param(bash(PACKAGE + "python -m compileall -q den"), 2, id="compiled"),
+    pytest.param(bash(PACKAGE + "python -m den -h"), 2, id="short help of a package"),
+    pytest.param(bash(PACKAGE + "python -m pip list | grep -i torch"), 2, id="look-alike: another module is run by name"),
+    pytest.param(bash(PACKAGE + "python -m den case_0001"), 3, id="look-alike: the package on a case"),
+    pytest.param(bash(PLAN[1].replace("step", "stage") + "\npip install -q scikit-image"), 1, id="a long plan beside an installation"),
+    pytest.param(bash("cat >> /workspace/plan/plan.md <<'EOF'\nneeds scipy\nEOF\npython -m venv v\nv/bin/pip install scipy\nv/bin/pip install monai\nv/bin/python -c 'import monai'\nv/bin/pip list"), 2, id="look-alike: a line of plan beside an installation"),
+    pytest.param(bash(PLAN[1] + "\n" + PACKAGE), 2, id="the module takes more than the plan"),
+    pytest.param(bash(PLAN[1] + "\ncat > /workspace/s.py <<'EOF'\nSIDE = 128\nEOF"), 1, id="look-alike: a constant beside a plan"),
+    pytest.param(python(HEAD + "a = np.load('/data/public/case_0001/ldct.npy')\nprint(a.shape, m(torch.from_numpy(a)).shape)"), 2, id="one pass for the shapes"),
+    pytest.param(python(LOOK), 2, id="the inputs after the plan"),
+    pytest.param(python(HEAD + "a = np.load('/data/public/case_0001/ldct.npy')\nprint(a.mean(), m(torch.from_numpy(a)).mean())"), 3, id="look-alike: one pass for the values"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turn", "stage"), BEFORE)
+def test_before_the_batch(tmp_path: Path, turn: tuple, stage: int) -> None:
+    assert stages(tmp_path, [LISTING, PLAN, turn, BATCH, VERIFY, SUBMIT]) == f"1 1 {stage} 4 5 5"
+
+
+AFTER = [
+    pytest.param(python("import os, numpy as np\n" + CHECK + NOTE), 5, id="a note in the plan beside a check"),
+    pytest.param(python(NOTE + "import os, numpy as np\n" + CHECK), 5, id="the note first"),
+    pytest.param(python("import os, numpy as np\n" + CHECK + FIGURE), 5, id="the figure beside a check"),
+    pytest.param(bash("echo 'All eight done.' >> /workspace/plan/plan.md; ls /workspace/agents_outputs | wc -l"), 5, id="a line in the plan, files counted"),
+    pytest.param(python(FIGURE), 1, id="the plan's figure alone"),
+    pytest.param(bash("cd /workspace\npython - <<'EOF'\n" + FIGURE + "EOF\nls -l plan"), 1, id="the figure by a here-document"),
+    pytest.param(python(FIGURE.replace("plan/plan.png", "plots/noise.png")), 5, id="look-alike: another figure"),
+    pytest.param(bash(ONE_MORE + "cat > /workspace/verify.py <<'EOF'\nimport os, numpy as np\n" + CHECK + "EOF\npython verify.py"), 5, id="one case again, all of them checked"),
+    pytest.param(bash(ONE_MORE), 4, id="look-alike: one case again"),
+    pytest.param(bash(ONE_MORE + "ls /workspace/agents_outputs | wc -l"), 4, id="look-alike: one case again, files counted"),
+    pytest.param(bash("cd /workspace\ncp -r agents_outputs first\npython -m den\ndiff -r first agents_outputs && echo identical"), 5, id="a repeat that must give the same files"),
+    pytest.param(bash("cd /workspace\nmd5sum agents_outputs/*/*.npy > same.md5\npython -m den\nmd5sum -c same.md5"), 5, id="a repeat with sums"),
+    pytest.param(bash("cd /workspace\ncp -r agents_outputs first\nsed -i 's/x \\* 1/x/' den/core.py\npython -m den\ndiff -r first agents_outputs && echo identical"), 4, id="look-alike: the code was changed"),
+    pytest.param(bash("cd /workspace\ncp -r agents_outputs old\npython -m den\ndiff -rq old agents_outputs"), 4, id="look-alike: nothing is said of a repeat"),
+    pytest.param(bash("cd /workspace && python -m den\npython - <<'EOF'\nimport os, numpy as np\n" + CHECK + "EOF"), 4, id="look-alike: everything again, all of them checked"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turn", "stage"), AFTER)
+def test_after_the_batch(tmp_path: Path, turn: tuple, stage: int) -> None:
+    run = [LISTING, PLAN, PACKAGE_PARTS, PILOT, ("bash", "cd /workspace && python -m den", ""), turn, SUBMIT]
+    assert stages(tmp_path, run) == f"1 1 2 3 4 {stage} 5"
+
+
+def test_the_input_of_a_pilot_is_looked_at_for_its_result(tmp_path: Path) -> None:
+    look = python("import numpy as np\na = np.load('/data/public/case_0001/ldct.npy')\nprint(a.min(), a.max())")
+    assert stages(tmp_path, [LISTING, PLAN, LOAD, PILOT, look, BATCH, VERIFY, SUBMIT]) == "1 1 2 3 3 4 5 5"
+
+
+def test_one_pass_before_the_plan(tmp_path: Path) -> None:
+    probe = python(
+        HEAD + "a = np.load('/data/public/case_0001/ldct.npy')\nprint(a.shape, m(torch.from_numpy(a)).shape)"
+    )
+    assert stages(tmp_path, [LISTING, probe, PLAN, PILOT, BATCH, SUBMIT]) == "1 2 1 3 4 5"
+
+
+STORED = [
+    pytest.param(ASK + TABLE + "json.dump(rows, open('/workspace/rows.json', 'w'))\n", 4, id="numbers handed to functions"),
+    pytest.param(ASK + TABLE.replace("range(1, 21)", "range(1, 4)") + "json.dump(rows, open('/workspace/rows.json', 'w'))\n", 3, id="look-alike: three of them"),
+    pytest.param(ASK + TABLE.replace("    rows", "    k = question(n)['type']\n    seen[k] = seen.get(k, 0) + 1\n    if seen[k] > 2: continue\n    rows").replace("rows = []", "rows, seen = [], {}"), 3, id="look-alike: two of each kind"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "stage"), STORED)
+def test_results_that_are_kept_first(tmp_path: Path, code: str, stage: int) -> None:
+    """A pass over everything is the run over all cases, also where its results become files only later."""
+    run = [LISTING, PLAN, LIBRARY, python(code)]
+    if stage == 4:
+        assert stages(tmp_path, [*run, python(ANSWERS), SUBMIT]) == "1 1 2 4 5 5"
+    else:
+        kept = python(ASK + TABLE + "json.dump(rows, open('/workspace/rows.json', 'w'))\n")
+        assert stages(tmp_path, [*run, kept, python(ANSWERS), SUBMIT]) == "1 1 2 3 4 5 5"
