@@ -72,6 +72,8 @@ def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module], wanted: str)
     swapped = seen.boxes and all(x.index == {"row"} and y.index == {"column"} for x, y in seen.boxes)
     if swapped and in_place:
         yield "Row and column are exchanged: x is made from the row index and y from the column index"
+    if (doubled := _twice_the_size(trees)) and not _HALF_SIZES.search(_cards(ctx)):
+        yield f"{TWICE} ({doubled}) to each side of their centre, so they are twice as large"
     exchanged = seen.boxes and all(x.scaled == {"height"} and y.scaled == {"width"} for x, y in seen.boxes)
     if exchanged and differ(ctx, "size", (), oblong=True):
         yield "x is scaled by the height of the image and y by its width"
@@ -87,6 +89,58 @@ def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module], wanted: str)
     if offset := _offset_left(trees):
         yield f"The image is set into a larger one at an offset ({offset}) that is never taken off the boxes"
     yield from _conventions(ctx, trees, text, wanted)
+
+
+TWICE = "Boxes reach their whole width and height"
+"""A wrong size, not another convention of coordinates."""
+_SIZE = re.compile(r"(?:b|box_?|obj_?|det_?)?(w|h|width|height)\d?$", re.I)
+_HALVES = re.compile(r"/ 2\b|// 2\b|\* 0?\.5\b|\b0\.5 \*|>> 1|half|radi", re.I)
+_HALF_SIZES = re.compile(
+    r"\bhalf[- ](?:the )?(?:size|width|height|extent)|\bradi(?:us|i)\b|\bl,? ?t,? ?r,? ?b\b|distances? to the (?:sides|edges)",
+    re.I,
+)
+
+
+def _twice_the_size(trees: list[ast.Module]) -> str:
+    """Names of the width and height that are both taken off a centre and added to it without being halved, else nothing."""
+    for tree in trees:
+        values: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    values.update(_assigned(target, node.value))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.List | ast.Tuple | ast.Call | ast.Dict):
+                continue
+            sides: dict[tuple[str, str], set[type]] = {}
+            for part in ast.walk(node):
+                if (
+                    isinstance(part, ast.BinOp)
+                    and isinstance(part.op, ast.Add | ast.Sub)
+                    and isinstance(part.right, ast.Name)
+                ):
+                    sides.setdefault((ast.unparse(part.left)[:60], part.right.id), set()).add(type(part.op))
+            sizes = {name for (_, name), ops in sides.items() if len(ops) == 2 and _SIZE.match(name)}
+            kinds = {match[1][0].lower() for name in sizes if (match := _SIZE.match(name))}
+            if kinds == {"w", "h"} and all(name in values and not _HALVES.search(values[name]) for name in sizes):
+                return " and ".join(sorted(sizes, reverse=True))
+    return ""
+
+
+def _assigned(target: ast.expr, value: ast.expr) -> dict[str, str]:
+    """Name -> text of what it is given, item by item for tuples of the same length."""
+    if isinstance(target, ast.Name):
+        return {target.id: ast.unparse(value)[:400]}
+    if isinstance(target, ast.Tuple | ast.List):
+        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+        values = value.elts if same else [value] * len(target.elts)  # type: ignore[attr-defined]
+        return {k: v for t, each in zip(target.elts, values, strict=True) for k, v in _assigned(t, each).items()}
+    return {}
+
+
+def _cards(ctx: CodeContext) -> str:
+    """What the environment printed up to the last write, and the brief."""
+    return "\n".join((ctx.run.brief[:MAX_TEXT], *(t.output[:MAX_TEXT] for t in ctx.run.turns[: ctx.final_write])))
 
 
 def _conventions(ctx: CodeContext, trees: list[ast.Module], text: str, wanted: str) -> Iterator[str]:

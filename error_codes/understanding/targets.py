@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ...trajectories.syntax_tree import descendants
 from ..context import CodeContext
 from ..registry import Finding, detector
 from ..setup.out_of_reach import out_of_reach
@@ -44,12 +46,81 @@ def one_image_of_many(ctx: CodeContext) -> Iterable[Finding]:
         return
     code = "\n".join(line.split("#", 1)[0] for line in ctx.pipeline_code[:MAX_CODE].splitlines())
     views = {v.lower() for v in _VIEW.findall(code)}
+    if over := overwritten(ctx.serving_code[:MAX_CODE]):
+        yield Finding(
+            (ctx.final_write,),
+            f"Every image of a case counts for the brief, and each one's result overwrites that of the one before ({over}).",
+            0.8,
+        )
+        return
     if (_FIRST_ONLY.search(code) and not _EACH_IMAGE.search(code)) or (
         len(views) == 1 and _BY_VIEW.search(code) and len(_VIEW_COMPARED.findall(code)) == 1
     ):
         yield Finding(
             (ctx.final_write,), "Every image of a case counts for the brief, and the code takes only one of them.", 0.75
         )
+
+
+_IMAGES = re.compile(r"\b\w{0,12}(?:images?|imgs?|views?|frames?|slices|files|pngs|paths)\b", re.IGNORECASE)
+_WRITES = re.compile(r"write_text$|np\.save$|imwrite$|imsave$|\.save$|to_filename$")
+
+
+def overwritten(code: str) -> str:
+    """The path that a loop over the images of a case writes anew for every image, as it names the case alone; else nothing."""
+    for text in _programs(code):
+        for outer in descendants(text):
+            if not isinstance(outer, ast.For | ast.FunctionDef):
+                continue
+            for loop in outer.body:
+                if isinstance(loop, ast.For) and _IMAGES.search(ast.unparse(loop.iter)[:120]):
+                    path = _written_anew(loop)
+                    if path:
+                        return path
+    return ""
+
+
+def _written_anew(loop: ast.For) -> str:
+    """A path written by statements of this loop itself, under no condition, that nothing of the loop's own goes into."""
+    own = {n.id for n in descendants(loop.target) if isinstance(n, ast.Name)}
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign) and own & {
+            n.id for n in descendants(statement.value) if isinstance(n, ast.Name)
+        }:
+            own |= {n.id for target in statement.targets for n in descendants(target) if isinstance(n, ast.Name)}
+        if isinstance(statement, ast.If | ast.While | ast.Try | ast.For):
+            continue
+        for call in descendants(statement):
+            if isinstance(call, ast.Call) and (place := _place(call)) is not None:
+                names = {n.id for n in descendants(place) if isinstance(n, ast.Name)}
+                if names and not names & own:
+                    return ast.unparse(place)[:60]
+    return ""
+
+
+def _place(call: ast.Call) -> ast.expr | None:
+    """The path that a call writes a whole file to."""
+    name = ast.unparse(call.func)[-40:]
+    if (
+        name == "open"
+        and len(call.args) > 1
+        and isinstance(call.args[1], ast.Constant)
+        and str(call.args[1].value).startswith("w")
+    ):
+        return call.args[0]
+    if name.endswith("write_text") and isinstance(call.func, ast.Attribute):
+        return call.func.value
+    return call.args[0] if call.args and _WRITES.search(name) and name.endswith("np.save") else None
+
+
+def _programs(code: str) -> Iterator[ast.Module]:
+    """The code as one program, or each stretch of it that parses."""
+    for text in (code, *re.split(r"(?m)^(?=(?:import|from) )", code)[:40]):
+        try:
+            yield ast.parse(text)
+            if text is code:
+                return
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
 
 
 _INPUT_FILE = re.compile(rf"(?P<file>{FILE})(?=(?P<what>[^.;\n]{{0,120}}))", re.IGNORECASE)

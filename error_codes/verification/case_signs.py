@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import comb
 from statistics import median
 
+from ...trajectories.briefs import absolute_scale
 from ..context import CodeContext
 from ..registry import Finding, detector
 from .case_tables import Row, columns, joined, outliers, rows_of
@@ -187,7 +188,7 @@ def _counts(table: Sequence[Row]) -> dict[str, float]:
 def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
     """Cases whose inputs lie far off the others gave outputs far off the others, and nothing was run again."""
     final = ctx.final_write
-    if final is None or not ctx.handed_over or ctx.run.track not in MEASURED or owns_up(ctx):
+    if final is None or not ctx.handed_over or not _one_scale(ctx) or owns_up(ctx):
         return
     inputs: dict[str, tuple[int, str, dict[str, float]]] = {}
     for turn, table in tables(ctx, range(1, final)).items():
@@ -247,7 +248,7 @@ def odd_outputs_accepted(ctx: CodeContext) -> Iterable[Finding]:
     Classes differ by nature, and so do rows that list as many values as things were found: neither is compared.
     """
     final = ctx.final_write
-    if final is None or not ctx.handed_over or ctx.run.track not in MEASURED or owns_up(ctx):
+    if final is None or not ctx.handed_over or not _one_scale(ctx) or owns_up(ctx):
         return
     for turn, table in tables(ctx, late_tables(ctx)).items():
         odd: Counter[str] = Counter()
@@ -262,6 +263,12 @@ def odd_outputs_accepted(ctx: CodeContext) -> Iterable[Finding]:
                 0.65,
             )
             return
+
+
+def _one_scale(ctx: CodeContext) -> bool:
+    """Whether the outputs of all cases are quantities of one kind: images that keep the scale of their inputs are not."""
+    images = ctx.run.track in ("enhancement", "synthesis")
+    return ctx.run.track in MEASURED and (not images or absolute_scale(ctx.run.brief))
 
 
 MEASURED = ("detection", "segmentation", "enhancement", "synthesis")

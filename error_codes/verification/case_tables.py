@@ -36,6 +36,8 @@ _NUMBER = re.compile(
 )
 """A number, also with thousands set off by commas (not inside a list), or with a unit right behind it."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,30}")
+_BARE_NUMBER = re.compile(r"(?<![\w.])\d")
+"""A number of its own, as rows have and headers (`mean p5 p95`) do not."""
 _HEAD_CELL = re.compile(r"[a-z][\w().%-]{0,30}")
 _FILE = re.compile(r"^/[\w./-]{1,80}")
 _UNIT_OF_TIME = re.compile(r"\s{1,2}(?:ms|s|secs?|seconds?|minutes?)\b")
@@ -76,7 +78,7 @@ def rows(output: str, cases: Sequence[str] = ()) -> tuple[Row, ...]:
             rest = line[match.end() + (file.end() if file else 0) :]
             found.append(Row(match[1], _under(head, _numbers(rest), rest), rest, file[0] if file else ""))
         elif re.search(r"[^\W_]", line):
-            head = _HEAD_CELL.findall(line.lower()) if not re.search(r"\d", line[:400]) and len(line) < 400 else []
+            head = _HEAD_CELL.findall(line.lower()) if not _BARE_NUMBER.search(line[:400]) and len(line) < 400 else []
     return tuple(found)
 
 

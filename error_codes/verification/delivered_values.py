@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from statistics import median
 
+from ...trajectories.briefs import absolute_scale
 from ..context import CodeContext
 from ..registry import Finding, detector
 from .case_groups import same_split, two_clusters
@@ -31,13 +32,14 @@ LEVEL = 0.006
 def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """A delivered file lies far off all others in size or level of the same thing, and no execution went into its case.
 
-    Lesions, findings and boxes differ by nature and are not compared.
+    Lesions, findings and boxes differ by nature and are not compared, nor are images that keep the scale of their inputs.
     """
     for name, column in _columns(ctx).items():
         if ctx.run.track == "segmentation":
             odd = () if _varies(ctx, name) else apart(column, APART if name == "organ" else MANY_LABELS_APART)
         else:
-            odd = outliers(column) if name in _LEVELS.get(ctx.run.track or "", ()) else ()
+            compared = name in _LEVELS.get(ctx.run.track or "", ()) and absolute_scale(ctx.run.brief)
+            odd = outliers(column) if compared else ()
         if odd and not looked_into(ctx, odd, ctx.final_write or 0):
             shown = ", ".join(f"{case} {column[case]:.3g}" for case in odd[:3])
             usual = median(value for case, value in column.items() if case not in odd)

@@ -67,7 +67,7 @@ def own_check_failed(ctx: CodeContext) -> Iterable[Finding]:
 
 
 _WARNS = re.compile(r"\bWARN(?:ING)?\b")
-_OWN_WARNING = re.compile(r"\.warn(?:ing)?\(|['\"][^'\"\n]{0,40}\bWARN(?:ING)?\b")
+_OWN_WARNING = re.compile(r"\.warn(?:ing)?\(|\blogging\.WARN(?:ING)?\b|['\"][^'\"\n]{0,40}\bWARN(?:ING)?\b")
 MAX_LINES = 3_000
 WARNED = 0.3
 """Share of the cases, at least three, from which the warnings of a run's own code are no exceptions."""

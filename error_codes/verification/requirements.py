@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from statistics import median
 from typing import NamedTuple
 
 from ..context import CodeContext, names_weights
 from ..registry import Finding, detector
 from ..serving import run_code, without_comments, written_modules
+from .case_groups import two_clusters
 from .case_signs import owns_up
+from .case_tables import columns, joined, rows_of
 from .input_conventions import (
     CODE_LINE,
     HEADING,
@@ -67,7 +70,7 @@ TABLE = (
     Requirement(
         "the polarity of the image",
         re.compile(
-            r"\bMONOCHROME[12]\b|\bpolarity\b|\bphotometric|\b(?:white|bright|black|dark)[ -]on[ -](?:white|bright|black|dark)\b|\b(?:is|are|was|were|stored|saved|exported|shown|come|delivered|map|scale|lut|levels?|values?|contrast|films?|images?|frames?) inverted\b|\binverted (?:films?|images?|frames?|scans?|exports?|grey|gray|lut|scale|contrast|levels?)|\b(?:as|photographic) negatives?\b",
+            r"\bMONOCHROME[12]\b|\bpolarity\b|\bphotometric|\b(?:white|bright|black|dark)[ -]on[ -](?:a |an )?(?:white|bright|black|dark)\b|\b(?:is|are|was|were|stored|saved|exported|shown|come|delivered|map|scale|lut|levels?|values?|contrast|films?|images?|frames?) inverted\b|\binverted (?:films?|images?|frames?|scans?|exports?|grey|gray|lut|scale|contrast|levels?)|\b(?:as|photographic) negatives?\b",
             re.IGNORECASE,
         ),
         INVERTS,
@@ -173,10 +176,14 @@ def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int
     said = next(_stated(ctx, need, code), None)
     if said is None or _helped(code) or _all_alike(ctx, need):
         return
+    at = need.stated.search(said)
+    stated = " ".join(said[max(0, at.start() - 45 if at else 0) :].split())[:90]
+    if need.name == "the polarity of the image" and (apart := _bright_and_dark(ctx)):
+        why = f'It is stated "{stated}", {joined(apart[1])} are of another brightness altogether, and the code treats all alike.'
+        yield apart[0], why, 0.65
     field = _field_unread(ctx, need)
     if field:
         seen, name = field
-        stated = " ".join(said.split())[:80]
         yield (
             seen,
             f'It is stated "{stated}", the listing shows a field {name} of each input, and no execution reads it.',
@@ -188,21 +195,40 @@ def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int
             f'The brief says "{" ".join(said.split())[:90]}", and the code cuts the inputs to 8 bits as it reads them.',
             0.75,
         )
-    at = need.stated.search(said)
-    words = " ".join(said[max(0, at.start() - 45 if at else 0) :].split())[:90]
     unread = next((h for h in headers_beside(ctx) if not _asked_over_cases(ctx, h)), None)
     if unread:
         yield (
             0,
-            f'It is stated "{words}" ({need.name}); {unread} beside each input would tell and was never read over the cases.',
+            f'It is stated "{stated}" ({need.name}); {unread} beside each input would tell and was never read over the cases.',
             0.7,
         )
     elif need.asked and not _asked_at_all(ctx, need):
         yield (
             0,
-            f'It is stated "{words}" ({need.name}), the code does nothing for it and no execution asked the inputs for it.',
+            f'It is stated "{stated}" ({need.name}), the code does nothing for it and no execution asked the inputs for it.',
             0.65,
         )
+
+
+def _bright_and_dark(ctx: CodeContext) -> tuple[int, list[str]] | None:
+    """Turn and the fewer cases, where the printed brightness of the inputs falls in two clusters of which one is twice the other."""
+    for turn in range(1, ctx.final_write or 0):
+        for (name, place), column in (
+            columns(rows_of(ctx.run, turn)).items() if not ctx.feature(turn).forward_pass else ()
+        ):
+            split = (
+                two_clusters(column, 3)
+                if place == 0
+                and re.match(r"mean|median|average|p\d|brightness|level|bg|background|border|corner", name)
+                else None
+            )
+            if split is None:
+                continue
+            parts = sorted(set(split.values()), key=list(split.values()).count)
+            means = [median(column[c] for c in split if split[c] == part) for part in parts]
+            if min(means) >= 0 and max(means) >= 2 * min(means):
+                return turn, [case for case in split if split[case] == parts[0]]
+    return None
 
 
 _FIELDS = {

@@ -156,6 +156,11 @@ TRIED.setdefault("one_image_of_many", []).extend([
  ("first-of-the-manifest", nb(HEAD+"for s in ids:\n    entry = json.load(open(f'/data/public/{s}/manifest.json'))['images'][0]\n    t = report(rd(s, entry['file']))\n"+TXT),S,1,VIEWS),
  ("frontal-only", nb(HEAD+"for s in ids:\n    files = [e['file'] for e in man[s]['images'] if e['view'] == 'PA']\n    t = report(rd(s, files[0]))\n"+TXT),S,1,VIEWS),
  ("next-of-a-generator", nb(HEAD+"for s in ids:\n    f = next(Path('/data/public', s).glob('*.png'))\n    t = report(rd(f))\n"+TXT),S,1,VIEWS),
+ ("each-view-overwrites-the-last", nb(HEAD+"for s in ids:\n    man = json.load(open(f'/data/public/{s}/manifest.json'))\n    for im in man['images']:\n        t = report(rd(s, im['file']))\n        with open(f'/workspace/agents_outputs/{s}/report.txt', 'w') as f:\n            f.write(t)\n        print(s, im['view'], len(t))\n"),S,1,VIEWS),
+ ("overwritten-through-a-path", nb(HEAD+"def study(s):\n    out = Path('/workspace/agents_outputs') / s\n    for f in views(s):\n        t = report(rd(f))\n        (out / 'report.txt').write_text(t)\nfor s in ids:\n    study(s)\n"),S,1,VIEWS),
+ ("a-file-a-view", nb(HEAD+"for s in ids:\n    for i, im in enumerate(images(s)):\n        open(f'/workspace/agents_outputs/{s}/part_{i}.txt', 'w').write(report(rd(im)))\n    t = merge(s)\n"+TXT),S,0,VIEWS),
+ ("appended", nb(HEAD+"for s in ids:\n    for im in images(s):\n        with open(f'/workspace/agents_outputs/{s}/report.txt', 'a') as f:\n            f.write(report(rd(im)))\n"),S,0,VIEWS),
+ ("the-surest-view-kept", nb(HEAD+"for s in ids:\n    for im in images(s):\n        t, p = report(rd(im))\n        if p > best[s]:\n            open(f'/workspace/agents_outputs/{s}/report.txt', 'w').write(t)\n"),S,0,VIEWS),
  ("mean-over-views", nb(HEAD+"for s in ids:\n    p = torch.stack([net(rd(f)) for f in views(s)]).max(0)[0]\n    first = images[0]\n    t = words(p)\n"+TXT),S,0,VIEWS),
  ("one-image-a-study", nb(HEAD+"for s in ids:\n    t = report(rd(images[0]))\n"+TXT),S,0,REPORT),
 ])

@@ -27,11 +27,21 @@ def with_card(card, code, log=LOG, *more):
     ]
 
 
+def bright(level, card="net.pt - three classes, takes grey / 255, tissue bright on a dark background"):
+    table = "film   size  mode   mean    p5   p95\n" + "\n".join(
+        f"film_{i:02d}  64x64  L  {level(i) + i / 10:.1f}  {8 + i}  {150 + i}" for i in range(1, 13)
+    )
+    return [say("Films.", "for f in films: print(f, im.size, im.mode, a.mean(), *p)", table), *with_card(card, CELLS)]
+
+
 N = "S1 S4 S5 S5"
 UNMET = [
     ("yaml-never-opened", with_card("net.pt - three classes, takes grey / 255, polarity as in MONOCHROME2 exports", CELLS), N, 1, XRAY),
     ("a-scanner-that-inverts", with_card("net.pt - three classes, takes grey / 255.\nFilms of the Halden plant are exported with the grey map inverted (air = white).", "print(yaml.safe_load(open(f'/data/public/{films[0]}/acq.yaml')))\n" + CELLS), N, 1, XRAY),
     ("inverted-in-another-sense", with_card("net.pt - three classes, takes grey / 255. An inverted residual net.", CELLS), N, 0, XRAY),
+    ("bright-and-dark-films", bright(lambda i: 190 if i in (2, 5, 9) else 60), "S1 S1 S4 S5 S5", 1, XRAY | {"extra": "TASK. Sort into A, B or C."}),
+    ("a-gain-that-differs-a-little", bright(lambda i: 75 if i in (2, 5, 9) else 60), "S1 S1 S4 S5 S5", 0, XRAY | {"extra": "TASK. Sort into A, B or C."}),
+    ("no-word-on-polarity", bright(lambda i: 190 if i in (2, 5, 9) else 60, "net.pt - three classes, grey / 255"), "S1 S1 S4 S5 S5", 0, XRAY | {"extra": "TASK. Sort into A, B or C."}),
     ("a-field-of-the-manifest", with_card("net.pt - three classes, bright bone (MONOCHROME2), grey / 255\n\"file\": \"f1.png\", \"photometric\": \"MONOCHROME2\"", CELLS), N, 1, XRAY | {"extra": "TASK. Sort into A, B or C.", "cases": [f"c_{i}" for i in range(1, 9)]}),
     ("a-field-that-is-read", with_card("net.pt - three classes, bright bone (MONOCHROME2), grey / 255\n\"file\": \"f1.png\", \"photometric\": \"MONOCHROME2\"", "print({m['photometric'] for m in manifest})\n" + CELLS), N, 0, XRAY | {"extra": "TASK. Sort into A, B or C.", "cases": [f"c_{i}" for i in range(1, 9)]}),
     ("itk-in-lps", with_card("net.pt: 3-D net; volumes are fed in LPS, 1 channel", ITK), N, 1, SEG),

@@ -143,6 +143,7 @@ PLAIN = (
 )
 PAD = "img = cv2.imread(p)\nh, w = img.shape[:2]\ntop = (256 - h) // 2; left = (256 - w) // 2\ncanvas = x = np.zeros((256, 256, 3))\n"
 CXCYWH = say("Card.", "cat card.md", "net.pt: rows of [cx, cy, w, h, score], pixels", language="bash")
+TWICE = "for j, i in np.argwhere(heat > 0.3):\n    cx, cy = i * 4, j * 4\n    bw = {w}; bh = {h}\n    boxes.append({{'class': 'a', 'x1': max(0, cx - bw{half}), 'y1': max(0, cy - bh{half}), 'x2': cx + bw{half}, 'y2': cy + bh{half}, 'score': 1}})"
 _BOXES = [
     ("scale-of-the-small-image", found(SMALL + "sx, sy = img.width / 128, img.height / 128\n" + TAKE), N, 1, 1, BOXES),
     ("opencv-shape", found("img = cv2.resize(cv2.imread(p), (128, 128))\nh, w = img.shape[:2]\nsx, sy = w / 128, h / 128\nx = torch.tensor(img)\n" + TAKE), N, 1, 1, BOXES),
@@ -152,6 +153,9 @@ _BOXES = [
     ("original-size-kept-before", found("img = Image.open(p)\nW, H = img.size\nimg = img.resize((128, 128))\nx = torch.tensor(np.asarray(img))\nsx, sy = W / img.width, H / img.height\n" + TAKE), N, 0, 0, BOXES),
     ("scale-one-but-all-alike", found(SMALL + "sx, sy = img.width / 128, img.height / 128\n" + TAKE, SAME), N, 0, 0, BOXES),
     ("x-from-the-row", found(PEAKS + "for i, j in np.argwhere(heat > 0.3):\n    cx, cy, w, h = (i + .5) * 4, (j + .5) * 4, 9, 9\n    " + ROW), N, 1, 1, BOXES),
+    ("whole-size-to-each-side", found(PEAKS + TWICE.format(w="size[0] * 4", h="size[1] * 4", half="")), N, 1, 0, BOXES),
+    ("half-size-to-each-side", found(PEAKS + TWICE.format(w="size[0] * 4", h="size[1] * 4", half=" / 2")), N, 0, 0, BOXES),
+    ("halved-where-it-is-read", found(PEAKS + TWICE.format(w="size[0] * 4 / 2", h="size[1] * 4 / 2", half="")), N, 0, 0, BOXES),
     ("x-from-the-column", found(PEAKS + "for i, j in np.argwhere(heat > 0.3):\n    cx, cy, w, h = (j + .5) * 4, (i + .5) * 4, 9, 9\n    " + ROW), N, 0, 0, BOXES),
     ("names-in-order", found(PEAKS + "for x, y in np.argwhere(heat > 0.3):\n    cx, cy, w, h = y * 4, x * 4, 9, 9\n    " + ROW), N, 0, 0, BOXES),
     ("torch-nonzero", found(PEAKS + "for _, c, i, j in (heat > .3).nonzero().tolist():\n    cx, cy, w, h = i * 4 + 2, j * 4 + 2, 9, 9\n    " + ROW), N, 1, 1, BOXES),

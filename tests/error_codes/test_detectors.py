@@ -549,7 +549,7 @@ TABLE = {
         ("one-class-is-common", [say("Run.", BATCH, "('A', 'ADI') 3\n('A', 'LYM') 1\n('A', 'TUM') 30\n('B', 'TUM') 6"), SUBMIT], "S4 S5", 0, CLASSES),
     ],
     "odd_cases_treated_alike": [
-        ("two-scanners", [say("Inputs.", INPUTS, scans("mr_{} max {} median {}", {2: 110, 6: 112})), say("Run.", BATCH, scans("mr_{} mean {} of {}", {2: -160, 6: -200}, 200)), say("Look.", "a = nib.load('/workspace/agents_outputs/mr_2/x.nii.gz')", "-160"), SUBMIT], "S1 S4 S5 S5", 1, {"track": "synthesis", "task": "mr2ct-task"}),
+        ("two-scanners", [say("Inputs.", INPUTS, scans("mr_{} max {} median {}", {2: 110, 6: 112})), say("Run.", BATCH, scans("mr_{} mean {} of {}", {2: -160, 6: -200}, 200)), say("Look.", "a = nib.load('/workspace/agents_outputs/mr_2/x.nii.gz')", "-160"), SUBMIT], "S1 S4 S5 S5", 1, {"track": "synthesis", "task": "mr2ct-task", "extra": "OUTPUT. sct.nii.gz in HU."}),
         ("organ-sizes", [say("Inputs.", INPUTS, scans("mr_{} spacing {} p99 {}", {3: 2100})), say("Run.", BATCH, scans("mr_{} organ {} ({})", {3: 90}, 3000)), SUBMIT], "S1 S4 S5", 1, {}),
         ("handled", [say("Inputs.", INPUTS, scans("mr_{} max {} median {}", {2: 110})), say("Run.", BATCH, scans("mr_{} mean {} of {}", {}, 200)), SUBMIT], "S1 S4 S5", 0, {}),
         ("only-printed-again", [say("Inputs.", INPUTS, scans("mr_{} max {}", {2: 110})), say("Run.", BATCH, scans("mr_{} input {}", {2: 110})), SUBMIT], "S1 S4 S5", 0, {}),

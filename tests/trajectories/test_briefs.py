@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.trajectories.briefs import allowed_labels
+from ambjudge.trajectories.briefs import absolute_scale, allowed_labels, validation_artefacts
 
 BRIEFS = [
     pytest.param("integer labels 0-7", set(range(8)), id="range"),
@@ -31,3 +31,26 @@ def test_labels(brief: str, expected: set[int] | None, no_runaway) -> None:
     with no_runaway():
         found = allowed_labels(brief)
     assert found == (None if expected is None else frozenset(expected))
+
+
+SCALES = [
+    pytest.param("OUTPUT. enhanced.npy, float32, same 2D shape, in SUV.", True, id="a unit"),
+    pytest.param("OUTPUT. sct.nii.gz in Hounsfield units, air near -1000.", True, id="a unit in words"),
+    pytest.param("OUTPUT. enhanced.npy, linear amplitude in [0, 1].", True, id="a range"),
+    pytest.param("OUTPUT. enhanced.npy, float32, same scanner units as the input.", False, id="the input's units"),
+    pytest.param("OUTPUT. enhanced.npy, HU or whatever, the intensity of the input is kept: units of the input.", False, id="a unit, but the input's"),
+    pytest.param("OUTPUT. enhanced.npy, float32, same 2D shape.\nMetric: SSIM in [0, 1].", False, id="nothing said of the outputs"),
+    pytest.param("", False, id="no brief"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("brief", "expected"), SCALES)
+def test_scales(brief: str, expected: bool) -> None:
+    assert absolute_scale(brief) is expected
+
+
+def test_artefacts_of_validation_are_named_files_alone() -> None:
+    assert validation_artefacts("Write calibration.json and postprocessing.md; answers in answer.json.") == {
+        "calibration.json",
+        "postprocessing.md",
+    }
