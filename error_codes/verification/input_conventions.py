@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ..context import CodeContext, names_weights
 from ..registry import Finding, detector
+from ..serving import without_comments
 
 WEIGHT = re.compile(r"([\w.-]{1,60})\.(?:pt|pth|onnx|ckpt|safetensors|h5)\b")
 _WEIGHT_END = re.compile(r"\.(?:pt|pth|onnx|ckpt|safetensors|h5)\b")
@@ -122,7 +123,7 @@ _SCALING_CODE = re.compile(r"\b(?:np|numpy|torch|Image|cv2|nib|sitk)\.\w{1,30}\(
 @detector("input_convention_missed", code="E3", stage="S3", independence="from_trace")
 def input_convention_missed(ctx: CodeContext) -> Iterable[Finding]:
     """The card of the model states how its input is scaled, and the code that made the outputs does not do so."""
-    final, code = ctx.final_write, ctx.pipeline_code[:400_000]
+    final, code = ctx.final_write, silent_code(ctx)
     if final is None or not code.strip():
         return
     served = ctx.serving_code[:400_000]  # a model that was tried and given up asks for nothing
@@ -161,10 +162,24 @@ def weights_in(line: str) -> list[str]:
     return WEIGHT.findall(line) if _WEIGHT_END.search(line) else []
 
 
+def silent_code(ctx: CodeContext) -> str:
+    """Code of the outputs, without what is only printed and without remarks."""
+    lines = without_comments(ctx.pipeline_code[:400_000]).splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("print("))
+
+
+_WRAPPED = re.compile(r"(?<=[^\n]{60}[a-z,)])\n(?=[a-z(])")
+
+
+def unwrapped(text: str) -> str:
+    """Prose in the lines in which it was meant: a long line that ends in the middle of a sentence goes on in the next."""
+    return _WRAPPED.sub(" ", text)
+
+
 def notes(output: str, code: str) -> list[str]:
     """Lines of cards that speak of a model which the code uses: they name its file, or stand in a section that does."""
     owned, found = False, []
-    for raw in output[:MAX_TEXT].splitlines():
+    for raw in unwrapped(output[:MAX_TEXT]).splitlines():
         line = raw[:600]
         stems = weights_in(line)
         if stems:

@@ -26,6 +26,8 @@ from .input_conventions import (
     PER_IMAGE,
     RESAMPLES,
     WIDENS,
+    silent_code,
+    unwrapped,
     weights_in,
     where_served,
 )
@@ -137,7 +139,7 @@ _HELPER = re.compile(
 @detector("requirement_unmet", code="E3", stage="S3", independence="from_trace")
 def requirement_unmet(ctx: CodeContext) -> Iterable[Finding]:
     """How inputs are stored differs from case to case or is stated by the card, and the code neither allows for it nor asks."""
-    final, code = ctx.final_write, _code(ctx)
+    final, code = ctx.final_write, silent_code(ctx).replace("aff2axcodes", "")
     if final is None or not code.strip() or not ctx.handed_over or ctx.run.track is None or owns_up(ctx):
         return
     for need in TABLE:
@@ -283,7 +285,7 @@ def _stated(ctx: CodeContext, need: Requirement, code: str) -> Iterator[str]:
 def statements(output: str, code: str) -> Iterator[str]:
     """Lines of cards that hold for the model in use: those of no other model's section, and no code, listing or header."""
     owned: bool | None = None
-    for raw in output[:MAX_TEXT].splitlines():
+    for raw in unwrapped(output[:MAX_TEXT]).splitlines():
         line = raw[:1_000]
         stems = weights_in(line)
         if stems:
@@ -342,12 +344,6 @@ def _executed(ctx: CodeContext) -> Iterator[str]:
     for turn in ctx.run.turns:
         if ctx.feature(turn.index).executed and not ctx.feature(turn.index).blocked:
             yield without_comments(run_code(turn, written_modules(ctx.run, turn.index)))[:MAX_TEXT]
-
-
-def _code(ctx: CodeContext) -> str:
-    """Code of the outputs, without what is only printed and without remarks."""
-    lines = without_comments(ctx.pipeline_code[:400_000]).replace("aff2axcodes", "").splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("print("))
 
 
 def _helped(code: str) -> bool:

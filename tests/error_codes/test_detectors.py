@@ -832,6 +832,9 @@ TABLE = {
     "input_convention_missed": [
         ("bgr", [say("Docs.", "cat zoo.txt", "net.pt | detector | input: BGR, 0..255, NCHW", language="bash"), say("Run.", "import imageio\n" + BATCH, GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
         ("z-scores-in-a-section", [say("Docs.", "cat README.md", "## net.pt\n3D U-Net.\n\n* input: z-scored per volume inside the body\n## other.pt\n* input / 255", language="bash"), say("Run.", BATCH.replace("load(p)", "sitk_read(p).astype('float32')"), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
+        ("a-card-in-wrapped-lines", [say("Docs.", "cat zoo.md", "## net.pt\n`Net()` of nets.py, trained with an L1 loss on pairs of slices. Input: the slice divided\nby its own 99th percentile."), say("Run.", BATCH.replace("load(p)", "load(p) / load(p).max()"), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
+        ("a-percentile-that-is-only-printed", [say("Docs.", "cat zoo.md", "net.pt: input divided by its 99th percentile"), say("Run.", "print(np.percentile(x, 99))\n" + BATCH.replace("load(p)", "load(p) / load(p).max()"), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
+        ("a-percentile-that-divides", [say("Docs.", "cat zoo.md", "net.pt: input divided by its 99th percentile"), say("Run.", BATCH.replace("load(p)", "load(p) / np.percentile(load(p), 99)"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
         ("another-spacing", [say("Docs.", "cat zoo.md; head meta.csv", "net.pt: trained at 1.5 mm, float32\npatient_0001 spacing (0.78, 0.78, 5.0)", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 1, {}),
         ("spacing-kept", [say("Docs.", "cat zoo.md", "net.pt: trained at 1.5 mm, float32\npatient_0001 spacing (1.50, 1.50, 1.5)", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
         ("section-of-the-other-model", [say("Docs.", "cat README.md", "## net.pt\n3D U-Net.\n## other.pt\n* input: BGR, z-scored per volume", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
