@@ -35,3 +35,11 @@ def descendants(node: ast.AST) -> list[ast.AST]:
     for one in found:  # grows while it is read
         found += children(one)
     return found
+
+
+def source(node: ast.AST, limit: int = 400) -> str:
+    """The code of a node, cut; empty where it is nested too deeply to be written back."""
+    try:
+        return ast.unparse(node)[:limit]
+    except RecursionError:
+        return ""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...trajectories.syntax_tree import source
 from ..context import CodeContext
 from ..verification.requirements import statements
 from .calls import name_of
@@ -119,7 +120,7 @@ def _twice_the_size(trees: list[ast.Module]) -> str:
                     and isinstance(part.op, ast.Add | ast.Sub)
                     and isinstance(part.right, ast.Name)
                 ):
-                    sides.setdefault((ast.unparse(part.left)[:60], part.right.id), set()).add(type(part.op))
+                    sides.setdefault((source(part.left, 60), part.right.id), set()).add(type(part.op))
             sizes = {name for (_, name), ops in sides.items() if len(ops) == 2 and _SIZE.match(name)}
             kinds = {match[1][0].lower() for name in sizes if (match := _SIZE.match(name))}
             if kinds == {"w", "h"} and all(name in values and not _HALVES.search(values[name]) for name in sizes):
@@ -130,7 +131,7 @@ def _twice_the_size(trees: list[ast.Module]) -> str:
 def _assigned(target: ast.expr, value: ast.expr) -> dict[str, str]:
     """Name -> text of what it is given, item by item for tuples of the same length."""
     if isinstance(target, ast.Name):
-        return {target.id: ast.unparse(value)[:400]}
+        return {target.id: source(value)}
     if isinstance(target, ast.Tuple | ast.List):
         same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
         values = value.elts if same else [value] * len(target.elts)  # type: ignore[attr-defined]

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ...trajectories.syntax_tree import descendants
+from ...trajectories.code_parts import parse
+from ...trajectories.syntax_tree import descendants, source
 from ..context import CodeContext
 from ..registry import Finding, detector
 from ..setup.out_of_reach import out_of_reach
@@ -72,7 +73,7 @@ def overwritten(code: str) -> str:
             if not isinstance(outer, ast.For | ast.FunctionDef):
                 continue
             for loop in outer.body:
-                if isinstance(loop, ast.For) and _IMAGES.search(ast.unparse(loop.iter)[:120]):
+                if isinstance(loop, ast.For) and _IMAGES.search(source(loop.iter, 120)):
                     path = _written_anew(loop)
                     if path:
                         return path
@@ -93,13 +94,13 @@ def _written_anew(loop: ast.For) -> str:
             if isinstance(call, ast.Call) and (place := _place(call)) is not None:
                 names = {n.id for n in descendants(place) if isinstance(n, ast.Name)}
                 if names and not names & own:
-                    return ast.unparse(place)[:60]
+                    return source(place, 60)
     return ""
 
 
 def _place(call: ast.Call) -> ast.expr | None:
     """The path that a call writes a whole file to."""
-    name = ast.unparse(call.func)[-40:]
+    name = source(call.func)[-40:]
     if (
         name == "open"
         and len(call.args) > 1
@@ -114,13 +115,11 @@ def _place(call: ast.Call) -> ast.expr | None:
 
 def _programs(code: str) -> Iterator[ast.Module]:
     """The code as one program, or each stretch of it that parses."""
-    for text in (code, *re.split(r"(?m)^(?=(?:import|from) )", code)[:40]):
-        try:
-            yield ast.parse(text)
-            if text is code:
-                return
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
+    whole = parse(code)
+    if whole is not None:
+        yield whole
+        return
+    yield from filter(None, map(parse, re.split(r"(?m)^(?=(?:import|from) )", code)[:40]))
 
 
 _INPUT_FILE = re.compile(rf"(?P<file>{FILE})(?=(?P<what>[^.;\n]{{0,120}}))", re.IGNORECASE)

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ...trajectories.code_parts import split
+from ...trajectories.code_parts import parse, split
 from ..context import CodeContext
 from ..registry import Finding, detector
 
@@ -34,9 +34,8 @@ def grid_not_restored(ctx: CodeContext) -> Iterable[Finding]:
     if final is None or not ctx.handed_over or track not in ("enhancement", "segmentation", "synthesis", "detection"):
         return
     for text in _current(ctx, final):
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse(text)
+        if tree is None:
             continue
         what = size_kept(tree, text, _sizes(ctx)) if track == "detection" else displaced(tree, text) or turned(tree)
         if what:

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...trajectories.code_parts import split
-from ...trajectories.syntax_tree import descendants
+from ...trajectories.code_parts import parse, split
+from ...trajectories.syntax_tree import descendants, source
 from ..context import CodeContext, names_weights
 from ..registry import Finding, detector
 from ..serving import written_modules
@@ -131,11 +131,8 @@ def _tables(ctx: CodeContext) -> Iterator[dict[int, int]]:
     ]
     texts += written_modules(ctx.run, ctx.final_write or 0).values()
     for text in texts:
-        try:
-            tree = ast.parse(text[:MAX_CODE])
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        yield from tables(tree)
+        tree = parse(text[:MAX_CODE])
+        yield from tables(tree) if tree is not None else ()
 
 
 def tables(tree: ast.AST) -> Iterator[dict[int, int]]:
@@ -146,7 +143,7 @@ def tables(tree: ast.AST) -> Iterator[dict[int, int]]:
     axes = {
         id(node)
         for call in descendants(tree)
-        if isinstance(call, ast.Call) and _TURNS.search(ast.unparse(call.func)[-40:])
+        if isinstance(call, ast.Call) and _TURNS.search(source(call.func)[-40:])
         for argument in (*call.args, *(k.value for k in call.keywords))
         for node in descendants(argument)
     }
@@ -179,7 +176,7 @@ def _by_comparison(node: ast.Assign) -> tuple[str, int, int] | None:
     ):
         return None
     test = target.slice
-    if len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq) or ast.unparse(test.left)[:80] == target.value.id:
+    if len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq) or source(test.left, 80) == target.value.id:
         return None
     index, label = _number(test.comparators[0]), _number(node.value)
     return None if index is None or label is None else (target.value.id, index, label)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ...trajectories.code_parts import split
+from ...trajectories.code_parts import parse, split
 from ..context import CodeContext
 from ..registry import Finding, detector
 from .checks import MAX_ROWS
@@ -73,9 +73,8 @@ def input_saved_as_output(ctx: CodeContext) -> Iterable[Finding]:
 
 def saved_input(code: str) -> str | None:
     """Name of an array that a script loads, never changes, and saves as a deliverable; None when there is none."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse(code)
+    if tree is None:
         return None
     loaded: set[str] = set()
     bound: Counter[str] = Counter()

@@ -64,6 +64,29 @@ def test_megabytes_stay_cheap(tmp_path, text, track, no_runaway):
         plan_conformance(run, all_s4(run))
 
 
+BOX = "for i, j in np.argwhere(h > 0.3):\n    bw = 4 * s; bh = 4 * s\n"
+HOSTILE = [
+    pytest.param("LUT = [" + "0, 2, 1, 3, " * 8_000 + "]\n", "segmentation", id="a list without end"),
+    pytest.param("out[y == 1] = 2\n" * 5_000, "segmentation", id="comparisons"),
+    pytest.param("x" + ".a" * 20_000 + "(1, 0, 2)\n", "segmentation", id="a chain of attributes"),
+    pytest.param("t = " + "(" * 90 + "0, 2, 1" + ")" * 90 + "\n", "segmentation", id="brackets"),
+    pytest.param(BOX + "    b.append([" + "cx - bw, cy - bh, cx + bw, cy + bh, " * 1_500 + "])\n", "detection", id="corners"),
+    pytest.param(BOX + "    b.append([" + " + ".join(["cx"] * 900) + " - bw])\n", "detection", id="a sum of many"),
+    pytest.param("for s in ids:\n    for im in images:\n" + "        open(f'/workspace/agents_outputs/{s}/report.txt', 'a').write(t)\n" * 1_500, "report_generation", id="writes in loops"),
+    pytest.param("for images in x:\n" + "".join(" " * n + "for images in images:\n" for n in range(1, 19)) + " " * 19 + "pass\n", "report_generation", id="loops in loops"),
+]  # fmt: skip
+LABELS = "OUTPUT. Labels: 0 background, 1 fat, 2 muscle, 3 bone. Use every image of the manifest, all images of a study belong together."
+CARD = say("Card.", "cat CARDS.md", "net.pt: 0 background, 1 muscle, 2 bone, 3 fat")
+
+
+@pytest.mark.parametrize(("code", "track"), HOSTILE)
+def test_hostile_programs_stay_cheap(tmp_path, code, track, no_runaway):
+    turns = [CARD, say("All.", CODE + code, "patient_0001 done"), SUBMIT]
+    run = write_run(tmp_path / "run", turns, track=track, task=f"any-{track}-task", extra=LABELS)
+    with no_runaway():
+        fired(run, all_s4(run), facts())
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(
