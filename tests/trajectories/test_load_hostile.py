@@ -209,7 +209,7 @@ def test_damaged_values(tmp_path, data):
             if data.draw(st.booleans()):
                 del target[path[-1]]
             else:
-                target[path[-1]] = data.draw(ANYTHING)
+                target[path[-1]] = copy.deepcopy(data.draw(ANYTHING))  # else two damages share one list
         except (KeyError, IndexError, TypeError):
             continue  # An earlier damage took this place away.
     loads_or_says_why(tmp_path, json.dumps(value).encode())
