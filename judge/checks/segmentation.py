@@ -95,10 +95,10 @@ def _absent(held: Mapping[str, frozenset[float]], labels: frozenset[int] | None)
     found = frozenset[float]().union(*held.values()) - {0}
     if labels is None or len(labels) < 3 or len(held) < 4 or not found:
         return ()
-    return tuple(
-        Fact("class_absent", f"label {label} has no voxel in any of {len(held)} masks", None, _DSEG, fatal=False)
-        for label in sorted(labels - found - {0})
-    )
+    absent = sorted(labels - found - {0})
+    names = f"label {absent[0]} has" if len(absent) == 1 else f"labels {', '.join(map(str, absent))} have"
+    text = f"{names} no voxel in any of {len(held)} masks"
+    return (Fact("class_absent", text, None, _DSEG, fatal=False),) if absent else ()
 
 
 def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, name: str) -> list[Fact]:
