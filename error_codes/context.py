@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Literal
 
 from ..trajectories.failures import Failure
-from ..trajectories.features import TurnFeatures
 from ..trajectories.models import Run, Segmentation, Stage, Turn
+from ..trajectories.turn_features import TurnFeatures
 from .episodes import Episode
 from .output_facts import OutputFacts
 from .serving import run_code, written_modules

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from ..trajectories.failures import Failure
-from ..trajectories.features import TurnFeatures
 from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
+from ..trajectories.turn_features import TurnFeatures
 from .setup.lacks import machine, names_of, unrelated
 
 SURE = 0.7

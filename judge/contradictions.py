@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..trajectories.features import TurnFeatures, features
+from ..trajectories.features import features
 from ..trajectories.models import Run, Segmentation, Stage
+from ..trajectories.turn_features import TurnFeatures
 from .checks import OutputCheck
 from .scorecard import Contradiction, CriterionResult
 

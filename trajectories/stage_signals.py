@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from .any_case import AnyCase
-from .features import TurnFeatures
 from .models import STAGES, Run, Signal, Stage, Turn
+from .turn_features import TurnFeatures
 
 Place = Literal["before", "during", "after"]
 Reason = tuple[str, dict[Stage, float]]

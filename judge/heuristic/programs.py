@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ...trajectories.code_parts import Part, parse, script_runs, split
-from ...trajectories.features import TurnFeatures
 from ...trajectories.models import Action, Run, Turn
+from ...trajectories.turn_features import TurnFeatures
 from ...trajectories.world import file_name
 from .shown import Shown, Source, read_source
 

@@ -10,8 +10,9 @@ from ambjudge.trajectories.code_evaluation import Scope, Values
 from ambjudge.trajectories.code_modules import Library, Module
 from ambjudge.trajectories.code_options import MANY, parsers, words
 from ambjudge.trajectories.code_values import UNKNOWN
-from ambjudge.trajectories.features import TurnFeatures, features
+from ambjudge.trajectories.features import features
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.turn_features import TurnFeatures
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.features import TurnFeatures, features
+from ambjudge.trajectories.features import features
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.turn_features import TurnFeatures
 from ambjudge.trajectories.world import case_ids
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

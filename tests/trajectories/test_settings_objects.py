@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.features import TurnFeatures, features
+from ambjudge.trajectories.features import features
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.turn_features import TurnFeatures
 
 LIST_CASES = "\n".join(f"case_{i:04d}" for i in range(1, 9))
 IMPORTS = """import argparse, dataclasses, enum, json, os, pathlib, types

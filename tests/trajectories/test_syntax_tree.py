@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories import code_facts, code_names, syntax_tree
+from ambjudge.trajectories import code_names, code_statements, syntax_tree
 
 LEFT_OUT = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 RARE = """
@@ -24,7 +24,9 @@ async def f(a, /, b: int = 1, *c, d=2, **e):
 
 
 @pytest.mark.parametrize(
-    "source", [RARE, *(Path(m.__file__).read_text("utf-8") for m in (code_facts, code_names))], ids=["rare", "a", "b"]
+    "source",
+    [RARE, *(Path(m.__file__).read_text("utf-8") for m in (code_names, code_statements))],
+    ids=["rare", "a", "b"],
 )
 def test_the_nodes_of_a_tree(source):
     tree = ast.parse(source)
