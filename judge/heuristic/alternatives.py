@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from .names import CLASSICAL, FAMILIES, WEIGHTS, method_names
+from .names import CLASSICAL, FAMILIES, ITEM, WEIGHTS, method_names
 from .view import View
 
 MAX_SENTENCES = 2_000
@@ -17,6 +17,8 @@ MAX_STEMS = 200
 """Sentences of a plan, and names of weights, that are read: hostile plans stay cheap."""
 
 _SENTENCE = re.compile(r"[;\n]|\.(?=\s|$)")
+_WRAP = re.compile(r"(?<=[\w,)])\n(?=[a-z(])")
+"""A line's end within a sentence."""
 _AGAINST = re.compile(
     r":\s*no\b|\bnot? (?:used|chosen|taken|needed|suited|suitable|reliable|robust|available|enough|usable|credible|weights|tool)|\bsecond choice|\brejected|\bdropped|\bdiscarded|\bskipped|\bunused|\bset aside|\bruled out|\bfallback|\bbackup|\bback-up"
     r"|\bweak\w*|\bworse|\btoo \w+|\blacks?\b|\bmiss(?:es|ing)\b|\bfails?\b|\bunreliable|\bcannot|\bcan't|\bwould (?:need|fail|miss)|\bslower|\bless \w+|\bpoor\w*|\bbrittle|\boverkill|\blimited|\bonly for|\bonly if|\bkept for|\bOut\b"
@@ -50,9 +52,37 @@ _COMMON = frozenset(
 )  # fmt: skip
 
 
+_WEIGHS = re.compile(
+    rf"{_AGAINST.pattern}|\bbut\b|\bneeds?\b|\bhowever\b|\bweak\b|\bdrawback|\bdownside|\bcons?:|\bagainst\b|\bno longer|\bover-?fits?|\bconfus\w+|\bsensitive to",
+    re.IGNORECASE,
+)
+_HEAD = re.compile(r"\*{0,2}`?([^:\n]{2,80}?)`?\*{0,2}(?::\*{0,2}\s|\s[-–—]{1,2}\s|\s?→\s|,\s|\s(?=\())\s*(\S.*)$")
+"""An item's first words, and what it says of them."""
+_STEPS = re.compile(
+    r"\b(?:steps?|pipeline|workflow|procedure|checks?|checklist|risks?|failures?|problems?|todo|order|post-?processing|schedule|stages?|results?|outcome|findings)\b",
+    re.IGNORECASE,
+)
+"""A heading of a list whose items are done one after the other, or may go wrong."""
+_LETTER = re.compile(
+    r"(?<!\S)\(?([a-h])\)[ \t]+(?=\S)|^[ \t>*-]{0,8}(?:(?:option|method|family|variant|route|candidate)[ \t])?\(?([a-h])[.:]\*{0,2}[ \t]+(?=\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TAKEN = re.compile(
+    r"^[\s>*+=-]*\(?\*{0,2}[a-h]\b\)?\*{0,2}[.!]?[ \t]*$"
+    # The article is no letter: "use a net".
+    r"|\b(?:use|take|took|choose|chosen|choice|pick|go(?:ing)? with|prefer|run|decision|winner|best)\b[\s:=]{0,3}(?:is |option |method |family |variant )?[(*]{0,3}[a-h](?:[)*]|(?=\s*(?:[.,;:!]|$)))"
+    r"|(?:->|=>|→)\s?\(?[a-h]\b\)?[.!]?[ \t]*$|^\W*[a-h]\b\)?(?: it is\b|,? because\b|,? since\b| wins\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MARKED_CHOICE = re.compile(
+    r"\b(?:chosen|selected|our choice|winner|used here|preferred)\b|\*\*\s*$|[✓✔]", re.IGNORECASE
+)
+
+
 def weighed(view: View) -> tuple[str, ...]:
     """Names of distinct candidates that the plan's sentences weigh: each that is set aside, and one that is chosen."""
-    return max(_set_aside(view), _labelled(view.plan), key=len)
+    told = (_set_aside(view), _labelled(view.plan), _weighed_list(view), _lettered(view))
+    return max(told, key=len)
 
 
 def _set_aside(view: View) -> tuple[str, ...]:
@@ -62,7 +92,7 @@ def _set_aside(view: View) -> tuple[str, ...]:
     stems = "|".join(re.escape(stem) for stem in sorted(view.weight_names, key=lambda s: (-len(s), s))[:MAX_STEMS])
     shown = re.compile(rf"(?<!\w)(?:{stems})(?!\w)", re.IGNORECASE) if stems else None
     parts = _parts(view.weight_names)
-    for sentence in _SENTENCE.split(view.plan)[:MAX_SENTENCES]:
+    for sentence in _SENTENCE.split(_WRAP.sub(" ", view.plan))[:MAX_SENTENCES]:
         for name, start, end in _mentions(sentence[:1_000], shown, offered, parts):
             refused = _AGAINST.search(sentence[end : end + _REACH]) or _BEFORE.search(sentence[:start])
             (against if refused else others)[name] = None
@@ -117,6 +147,62 @@ def _offered(brief: str) -> tuple[frozenset[str], ...]:
         return ()
     own = [frozenset(w for w in part if sum(w in other for other in parts) == 1) for part in parts]
     return tuple(part for part in own if part)
+
+
+def _weighed_list(view: View) -> tuple[str, ...]:
+    """A list whose items begin with a method and say what speaks against it, whatever its heading is: "Top-hat: copes
+    with uneven light, needs tuning". Two of the items must be methods and most must be weighed; steps are not."""
+    best: tuple[str, ...] = ()
+    items: list[str] = []
+    steps = False
+    for line in (*view.plan.split("\n")[:MAX_SENTENCES], "#"):
+        match = ITEM.match(line[:1_000])
+        if match:
+            items.append(match.group(1))
+            continue
+        if items and line.strip() and line[0].isspace():
+            items[-1] += f" {line.strip()[:1_000]}"
+            continue
+        if not steps and len(items) > max(len(best), 2) and _are_candidates(items, view):
+            best = tuple(items)
+        if line.strip():
+            steps = bool(_STEPS.search(line))
+            items = []
+        elif items:
+            items = []
+    return best
+
+
+def _are_candidates(items: list[str], view: View) -> bool:
+    parted = [_HEAD.match(item) for item in items]
+    heads = [m.group(1) for m in parted if m]
+    named = sum(bool(method_names(head, view.weight_names)) for head in heads)
+    against = sum(bool(m and _WEIGHS.search(m.group(2)) and len(m.group(2).split()) >= 3) for m in parted)
+    return len(heads) == len(items) and named >= 2 and against * 3 >= 2 * len(items)
+
+
+def _lettered(view: View) -> tuple[str, ...]:
+    """Alternatives under letters, in one line or several, of which one letter is then taken: "a) net once b) net on
+    three views c) text prior: not allowed. Take b." Two must name a method or be set aside; lettered steps are taken all."""
+    best: tuple[str, ...] = ()
+    lines = view.plan.split("\n")[:MAX_SENTENCES]
+    for at, line in enumerate(lines):
+        begins = _LETTER.search(line[:1_000])
+        if begins is None or begins.group(begins.lastindex or 0).lower() != "a":
+            continue
+        text = "\n".join(other[:1_000] for other in lines[at : at + 8])
+        marks = list(_LETTER.finditer(text))
+        letters = "".join(m.group(m.lastindex or 0).lower() for m in marks)
+        count = next((n for n, letter in enumerate(letters) if letter != "abcdefgh"[n : n + 1]), len(letters))
+        ends = [*(m.start() for m in marks[1:]), len(text)]
+        texts = [text[m.end() : end] for m, end in zip(marks, ends, strict=True)]
+        items = tuple(item.split("\n")[0].strip(" ,;") for item in texts[:count])
+        after = "\n".join((*texts[max(count - 1, 0) :], *lines[at + 8 : at + 12]))
+        taken = _TAKEN.search(after) or any(_MARKED_CHOICE.search(item) for item in items)
+        named = [item for item in items if method_names(item, view.weight_names) or _AGAINST.search(item)]
+        if taken and len(named) >= 2 and len(items) > len(best) and all(len(item.split()) >= 2 for item in items):
+            best = items
+    return best
 
 
 def _labelled(plan: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...trajectories.code_parts import parse
-from ...trajectories.syntax_tree import COMPREHENSIONS, LOOPS, children, descendants
+from ...trajectories.syntax_tree import COMPREHENSIONS, LOOPS, children, descendants, source
 
 MAX_NODES = 40_000
 """Nodes of one program that are looked at: hostile code stays cheap."""
@@ -42,6 +42,14 @@ _TAKES_NONE = frozenset(
     }
 )  # fmt: skip
 """Calls that count, show, compare or store names, or look for a file: none of them opens an image."""
+_GOES_THROUGH = frozenset({"enumerate", "sorted", "list", "tuple", "zip", "reversed", "tqdm", "iter"})
+_FOLDER = re.compile(r"glob\(.{0,80}?['\"/]\*\.(?:png|jpe?g|dcm|npy|tiff?|bmp)['\"]")
+"""Every image file of one folder."""
+_APPENDS = re.compile(r"mode=['\"]a|, ?['\"]a[bt+]?['\"]")
+_EACH_FILE = re.compile(
+    r"\bfor \w+ in [^\n;]{0,120}\*\.(?:png|jpe?g|dcm|npy)\b[^\n;]{0,40}[;\n][^#]{0,400}?[^>]>\s?[^\s>]{0,120}report\.txt"
+)
+"""A shell loop over image files whose answers replace each other."""
 _MAPS = frozenset({"map", "apply", "imap", "starmap", "submit", "transform"})
 _KEEPS = frozenset({"append", "add", "extend", "insert", "setdefault", "update"})
 
@@ -68,6 +76,57 @@ def handed(text: str) -> Handed:
         return NOTHING
     nodes = descendants(tree)
     return _Reader(nodes).read() if len(nodes) <= MAX_NODES else NOTHING
+
+
+@lru_cache(maxsize=32)
+def writes_each(text: str, target: str = "report.txt") -> bool:
+    """A loop over the images of one record, or of one folder, writes the same file for every image: what an image gave
+    is lost with the next. Nothing is lost where the file is appended to, or written from what the loop gathers."""
+    tree = parse(text)
+    if tree is None:
+        return bool(_EACH_FILE.search(text))
+    nodes = descendants(tree)
+    if target not in text or len(nodes) > MAX_NODES:
+        return False
+    reader = _Reader(nodes)
+    reader.read()
+    places = {target}
+    for node in nodes:  # names of the file: out = folder / "report.txt"
+        if isinstance(node, ast.Assign) and target in source(node.value):
+            places |= {source(goal) for goal in node.targets if isinstance(goal, ast.Name)}
+    writers = {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and any(_writes(inner, places, frozenset()) for inner in descendants(node))
+    }
+    for node in nodes:
+        if not isinstance(node, LOOPS) or not reader.one_record(node.iter):
+            continue
+        reached = _unconditional(node.body)
+        grown: list[ast.expr] = [inner.target for inner in reached if isinstance(inner, ast.AugAssign)]
+        grown += [
+            inner.func.value
+            for inner in reached
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _KEEPS
+        ]
+        kept = frozenset(map(source, grown))
+        called = {_name(inner) for inner in reached if isinstance(inner, ast.Call)}
+        if called & writers or any(_writes(inner, places, kept) for inner in reached):
+            return True
+    return False
+
+
+def _writes(node: ast.AST, places: Iterable[str], kept: frozenset[str]) -> bool:
+    """A call that opens one of the files for writing, or gives it a text that was not gathered."""
+    if not isinstance(node, ast.Call) or _name(node) not in ("open", "write_text"):
+        return False
+    written = source(node)
+    if not any(re.search(rf"(?<!\w){re.escape(place)}(?!\w)", written) for place in places) or _APPENDS.search(written):
+        return False
+    if _name(node) == "open" and not re.search(r"['\"][wx][bt+]?['\"]", written):
+        return False
+    return not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", written) for name in kept)
 
 
 class _Reader:
@@ -137,6 +196,19 @@ class _Reader:
         if root := _root(target):
             self.paths.add(root)
             self.made_of.setdefault(root, set()).update(self._whole(value))
+
+    def one_record(self, node: ast.expr) -> bool:
+        """Whether a loop goes through the images of one record or folder, image by image."""
+        while isinstance(node, ast.Call) and _name(node) in _GOES_THROUGH and node.args:
+            node = node.args[0]
+        if _FOLDER.search(source(node)):
+            return True
+        if isinstance(node, ast.Subscript):
+            key = node.slice
+            return isinstance(key, ast.Constant) and isinstance(key.value, str) and bool(_FIELD.match(key.value))
+        if isinstance(node, ast.Attribute):
+            return bool(_FIELD.match(node.attr))
+        return isinstance(node, ast.Call) and _name(node) == "get" and self.holds(node)
 
     # -- expressions --------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from .handed import handed
 from .programs import Step
@@ -14,6 +16,7 @@ MAX_CASES = 60
 """Names that are looked up in earlier outputs for one step: hostile code stays cheap."""
 
 _FILE = re.compile(r"[\w-]{1,60}\.(?:png|jpe?g|dcm|dicom|npy|tiff?|bmp|webp|nii(?:\.gz)?)\b", re.IGNORECASE)
+_CASE_KEY = re.compile(r"(?:\w{1,20}_)?(?:id|case|study|exam|accession|patient|name)$", re.IGNORECASE)
 _LIST = re.compile(r"[\[({][^\[\](){}\n]{1,600}[\])}]")
 _NAME = re.compile(r"[\"']([\w.-]{2,60})[\"']")
 _WORD = re.compile(r"(?<![\w.-])([A-Za-z][\w-]{0,40}\d[\w-]{0,20})(?![\w.])")
@@ -65,6 +68,66 @@ def listed(view: View, case: str, before: int) -> frozenset[str]:
             if (turn.index < before and named.search(line)) or _LISTED.search(line.split("used")[0]):
                 found.update(_FILE.findall(line[:2_000]) if turn.index == before or named.search(line) else ())
     return frozenset(found)
+
+
+def printed_manifests(view: View, before: int) -> dict[str, tuple[frozenset[str], ...]]:
+    """What earlier turns printed of manifests: for each case its images, each by the names that a log may give it (its
+    file, the file without its ending, its view)."""
+    found: dict[str, tuple[frozenset[str], ...]] = {}
+    for turn in view.run.turns[: before - 1]:
+        if "{" not in turn.output:
+            continue
+        for record in _records(turn.output):
+            case = next((v for k, v in record.items() if _CASE_KEY.match(k) and isinstance(v, str)), "")
+            images = next((v for v in record.values() if isinstance(v, list) and len(v) >= 2), [])
+            names = tuple(_names_of(image) for image in images[:60])
+            if case and names and all(names):
+                found[case] = names
+    return found
+
+
+def _records(text: str) -> Iterator[dict[str, Any]]:
+    """JSON objects that an output shows, at most `MAX_CASES`, with the objects in a list of them."""
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    for _ in range(MAX_CASES):
+        if at < 0:
+            return
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            if isinstance(value, dict):
+                yield value
+                for inner in value.values():
+                    if isinstance(inner, list):
+                        yield from (r for r in inner[:MAX_CASES] if isinstance(r, dict))
+        at = text.find("{", end)
+
+
+def _names_of(image: object) -> frozenset[str]:
+    """Names of one image: of its file, and the short words of its record (its view)."""
+    words = [image] if isinstance(image, str) else list(image.values()) if isinstance(image, dict) else []
+    told = [w for w in words if isinstance(w, str) and 2 <= len(w) <= 60]
+    files = [w.rsplit("/", 1)[-1] for w in told if _FILE.search(w)]
+    return (
+        frozenset((*files, *(f.split(".")[0] for f in files), *(w for w in told if " " not in w)))
+        if files
+        else frozenset()
+    )
+
+
+def logs_listed(view: View, step: Step) -> bool:
+    """The output names every image that the case's manifest, printed before, lists, on lines with the case's name."""
+    if "manifest" not in step.code.lower():
+        return False
+    lines = step.out.split("\n")[:2_000]
+    for case, images in printed_manifests(view, step.turn).items():
+        told = "\n".join(line[:2_000] for line in lines if re.search(rf"(?<![\w-]){re.escape(case)}(?![\w-])", line))
+        if told and all(any(re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", told) for n in names) for names in images):
+            return True
+    return False
 
 
 def used(step: Step) -> frozenset[str]:

@@ -41,7 +41,15 @@ _HEADING = AnyCase(
     r"candidat|compar|\boptions?\b|alternativ|(?:models?|methods?|approaches)\s+(?:considered|researched|reviewed|surveyed|looked at|survey|review|selection)|\bresearch(?:ed)?\b|shortlist|trade-?offs?|survey|\bconsidered\b"
     r"|\b(?:possible|potential|available|existing|evaluated|tested) (?:models?|methods?|approaches|algorithms?)\b"
 )
-_SUBJECT = re.compile(r"\b(?:models?|methods?|approach|network|detector|classifier|algorithm)\b", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r"\b(?:models?|methods?|approach(?:es)?|network|detector|classifier|algorithm|famil(?:y|ies)|techniques?|routes?|ideas?|tools?|weights|checkpoints?)\b",
+    re.IGNORECASE,
+)
+_BOTH_SIDES = re.compile(
+    r"\b(?:pros?|strengths?|advantages?|benefits?|upsides?|good|plus|for)\b[^|\n]{0,30}\|[^\n]{0,60}\b(?:cons?|weakness(?:es)?|weak|disadvantages?|drawbacks?|limits?|limitations?|downsides?|risks?|bad|minus|against)\b",
+    re.IGNORECASE,
+)
+"""The head of a table with a column for what speaks for its rows and one for what speaks against them."""
 _VERDICT = re.compile(
     r"decision|verdict|\bpros?\b|\bcons?\b|\bfor\b|against|chosen|\bwhy\b|reason|comment|remark|strength|weak|limit|use\b|role",
     re.IGNORECASE,
@@ -54,7 +62,7 @@ _OVER = re.compile(
     re.IGNORECASE,
 )
 """A candidate that is set aside with a reason within a sentence."""
-_ITEM = re.compile(r"^\s{0,16}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
+ITEM = re.compile(r"^\s{0,16}(?:[-*+•]|\(?\d{1,2}[.):]|\(?[a-h][.)])\s+(\S.*)$")
 _TOP = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|[A-Z][\w /&-]{2,50}:\s*$|\S[^.|]{2,60}:\s*$)")
 _GLOSS = re.compile(
     r"^\s{0,16}([A-Za-z][\w+./-]*(?: [\w+./-]+){0,4}?)(?:\s{2,}|\t|\s?:\s+|\s[-–—=]{1,2}>?\s|\s(?=\())\s*(\S.*)$"
@@ -131,7 +139,9 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
         if sections >= MAX_SECTIONS:
             return
         row = line.lstrip().startswith("|")
-        if row and (_HEADING.search(line) or (_SUBJECT.search(line) and _VERDICT.search(line))):
+        if row and (
+            _HEADING.search(line) or (_SUBJECT.search(line) and _VERDICT.search(line)) or _BOTH_SIDES.search(line)
+        ):
             sections += 1
             yield _table(lines[position : position + 400])
         elif not row and _HEADING.search(line):
@@ -139,7 +149,7 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
             yield _inline(line)
             below = lines[position + 1 : position + 401]
             yield _paragraph(below)
-            if _ITEM.match(line):
+            if ITEM.match(line):
                 yield _list(_indented(line, below))
             elif _TOP.match(line) or line.rstrip().endswith(":") or _heads_list(line, below):
                 yield from (_list(below), _table(below), _headings(line, below), _glosses(line, below))
@@ -150,7 +160,7 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, ...]]:
 def _heads_list(line: str, below: list[str]) -> bool:
     """A short line without marks of a heading, such as "Models considered", right above a list or a table."""
     following = next((other for other in below[:2] if other.strip()), "")
-    return _short(line) and bool(_ITEM.match(following) or following.lstrip().startswith("|"))
+    return _short(line) and bool(ITEM.match(following) or following.lstrip().startswith("|"))
 
 
 def _short(line: str) -> bool:
@@ -203,7 +213,7 @@ def _paragraph(below: list[str]) -> tuple[str, ...]:
     start = 1 if below and not below[0].strip() else 0
     text = ""
     for line in below[start : start + 8]:
-        if not line.strip() or _ITEM.match(line) or _TOP.match(line) or line.lstrip().startswith("|"):
+        if not line.strip() or ITEM.match(line) or _TOP.match(line) or line.lstrip().startswith("|"):
             break
         text += f" {line.strip()[:1_000]}"
     remarked = [
@@ -232,9 +242,9 @@ def _headings(line: str, below: list[str]) -> tuple[str, ...]:
 
 def _list(lines: list[str]) -> tuple[str, ...]:
     items: list[str] = []
-    base = next((_indent(line) for line in lines if _ITEM.match(line)), 0)
+    base = next((_indent(line) for line in lines if ITEM.match(line)), 0)
     for line in lines:
-        match = _ITEM.match(line)
+        match = ITEM.match(line)
         if match:
             if _indent(line) >= base + 4 and items:
                 continue

@@ -35,6 +35,14 @@ _REDIRECT = re.compile(r">\s{0,4}[\w./~$\{\}'\"-]{0,150}$")
 _ASKS_LAST = re.compile(r"(?:^|[\n;&|])[ \t]*(?:grep|egrep|diff|cmp|test|\[)[ \t][^\n]*\Z")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MAIN = re.compile(r"^if __name__ ?==", re.MULTILINE)
+_LOOKED_FOR = re.compile(
+    r"""\.(?:index|rindex|find|rfind|split|rsplit|partition|rpartition|startswith|endswith|count|replace|removeprefix)\(\s{0,4}[rf]?(['"])(?:(?!\1)[^\n]){0,200}\1"""
+    r"""|\bre\.(?:search|match|findall|finditer|split|sub|compile)\(\s{0,4}[rf]?(['"])(?:(?!\2)[^\n]){0,200}\2"""
+    r"""|(['"])(?:(?!\3)[^\n]){1,200}\3 (?:not )?in (?=\w)"""
+    r"""|(?:^|[|;&(\n])[ \t]*(?:e?grep|rg|ack|awk|sed)[ \t](?:[^\n|;&'"]|'[^'\n]{0,300}'|"[^"\n]{0,300}"){1,40}""",
+    re.MULTILINE,
+)
+"""Words that are looked for in a text (a script that is read in parts, a log): none of them is run."""
 _IMPORT = re.compile(r"(?:^|[\n;:'\"])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))")
 
 
@@ -285,6 +293,11 @@ def _reached(text: str, called: frozenset[str]) -> str:
             kept.append(waiting.pop(name))
             named |= kept[-1].words
     return "\n".join(piece.code for piece in kept)
+
+
+def without_searches(code: str) -> str:
+    """Code without the words that it only looks for in a text: `src.index("@torch.no_grad")`, `grep -n generate`."""
+    return _LOOKED_FOR.sub(" ", code)
 
 
 @lru_cache(maxsize=32)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from .handed import writes_each
 from .manifest import opens_listed
 from .names import CLASSICAL, FAMILIES, WEIGHTS, candidates, model_names
 from .plan import NO_PLAN, compared, drawing_code, plan_diagram
@@ -18,6 +19,7 @@ _ENTRY = re.compile(
 )
 _IMAGE = r"(?:images?|views?|films?|frames?|projections?|radiographs?|slices|pictures?|sweeps?|exposures?|photographs?|scans)"
 """What a manifest lists: the word differs with the modality."""
+_SEVERAL = r"(?:images|views|films|frames|projections|radiographs|slices|pictures|sweeps|exposures|photographs|scans|pngs|files)"
 _UNIT = r"(?:stud(?:y|ies)|study_id|exams?|examinations?|accessions?)\b"
 _STUDY = re.compile(
     rf"(?:one|each|every|a|per)[ -]?(?:case|report)[^\n.]{{0,40}}\b(?:is|=|per|for|of)\b[^\n.]{{0,30}}\b{_UNIT}|\b{_UNIT}[^\n.]{{0,60}}\b(?:one|single|each|per)\b[^\n.]{{0,20}}\b(?:case|report)|per[- ]study|study[- ]level|case ?= ?(?:one )?study|not (?:one|per|each|an?) {_IMAGE}\b|one report (?:per|for (?:each|every|a|the)) (?:study|case)|multi-?(?:view|image|frame)"
@@ -30,7 +32,10 @@ _STUDY = re.compile(
 )
 _ALL_IMAGES = re.compile(
     rf"\ball\b[^\n.]{{0,30}}\b{_IMAGE}\b|\b(?:every|each) (?:listed |single )?{_IMAGE}\b|all (?:manifest|listed) {_IMAGE}|{_IMAGE} listed[^\n.]{{0,40}}\b(?:used|all)"
-    rf"|\b(?:all|every|each)\b[^\n.]{{0,30}}\b(?:rows?|entries|entry|files?|pngs?)\b[^\n.]{{0,30}}\b(?:manifest|{_UNIT})|\b{_IMAGE} (?:used|read|loaded) ?==? ?[^\n.]{{0,30}}\b(?:listed|manifest)",
+    rf"|\b(?:all|every|each)\b[^\n.]{{0,30}}\b(?:rows?|entries|entry|files?|pngs?)\b[^\n.]{{0,30}}\b(?:manifest|{_UNIT})|\b{_IMAGE} (?:used|read|loaded) ?==? ?[^\n.]{{0,30}}\b(?:listed|manifest)"
+    # What goes in are the manifest's images, without a restriction.
+    rf"|\b(?:inputs?|in)\b[*_` ]*[:=|][*_` ]*(?:the )?(?:{_SEVERAL} (?:of|in|from|listed (?:in|by)|named (?:in|by)) (?:the |each |its |a )?(?:[\w<>*]{{1,20}}['s]{{0,2}}[ /])?`?manifest|manifest(?:\.json)?`?(?:'s)? {_SEVERAL})"
+    rf"|\bmanifest(?:\.\w{{2,5}})?`? ?(?:->|→) ?(?:its|the|their) {_SEVERAL}",
     re.IGNORECASE,
 )
 _ONE_IMAGE = re.compile(
@@ -43,6 +48,11 @@ _PILOT = re.compile(
     r"\bpilot|\bsmoke|dry[- ]run|\b(?:first|one|single|1|two|2|few|three|3) (?:case|study|studies|cases)\b[^\n]{0,60}\b(?:before|first|then|test|check)|\btest\b[^\n]{0,30}\b(?:one|first|single) (?:case|study)",
     re.IGNORECASE,
 )
+_VALIDATES = re.compile(
+    r"\bS3\b|\b(?:validat|try|trial|test|debug)\w*\b[^\n]{0,30}\b(?:one|single|two|a few|first|\w+[-_]\d+)\b|\b(?:before|ahead of) (?:the |all |any )?(?:batch|full run|others|rest|scaling|all)\b",
+    re.IGNORECASE,
+)
+"""A small run before the full one, in other words."""
 _CONCRETE = re.compile(
     r"exist|not? ?-?empty|non-?empty|length|characters?|chars|letters|utf-?8|findings|impression|readable|repetit|open(?:ed|s)? (?:the|its|and|it|report)|compare[ds]?\b|all (?:frames|views|films)|print|word count|words|sections?|fits the study|image count|all images|40|8,?000"
     # Its text is read, not the manifest or the films.
@@ -134,6 +144,8 @@ def pilot_check(view: View) -> Finding:
     if not view.run.plan.exists:
         return unmet(NO_PLAN)
     lines = view.plan.split("\n")
+    if not any(_PILOT.search(line) or _VALIDATES.search(line) for line in lines):
+        return unmet("The plan foresees no pilot that could be checked.", view.plan_quote(r"check|verif", r"\w"))
     near = [
         i
         for i, line in enumerate(lines)
@@ -238,10 +250,22 @@ def images_grouped(view: View) -> Finding:
             "The code opens the first image of a case alone.",
             next((q for s in view.steps if (q := view.quote(s.turn, _FIRST_IMAGE, where="code"))), None),
         )
+    if lost := replaced(view, making):
+        return unmet(
+            "Each image is run alone, and its text replaces that of the image before.",
+            view.quote(lost.turn, _EACH_IMAGE, where="code") or view.any_line(lost.turn, "code out"),
+        )
     return _met_by(
         view, lambda s: "manifest" in s.code.lower() and bool(_GROUPS.search(s.code)),
         "Executed code groups a case's images.", "No executed code groups the manifest's images by case.", _GROUPS,
     )  # fmt: skip
+
+
+def replaced(view: View, making: Iterable[Step]) -> Step | None:
+    """The first of the steps that make reports, where all of them run each image alone and overwrite what it gave."""
+    applied = [s for s in making if view.applies_model(s)]
+    each = [s for s in applied if any(writes_each(text) for text in (*s.programs, *s.library, s.own))]
+    return each[0] if each and len(each) == len(applied) else None
 
 
 def report_written(view: View) -> Finding:

@@ -12,12 +12,13 @@ from .manifest import (
     describes_listed,
     equal_counts,
     listed,
+    logs_listed,
     names_files,
     ratio_of_all,
 )
 from .names import WEIGHTS
 from .programs import Step
-from .report_generation import WRITES_REPORT, writes_report
+from .report_generation import WRITES_REPORT, replaced, writes_report
 from .validate import pilots
 from .values import same_files_twice
 from .view import FORWARD, LOADS, Finding, View, met, unmet
@@ -59,6 +60,12 @@ _OPENED = re.compile(
 )
 _OPENED_IN_LOOP = re.compile(
     rf"{_OVER}([^\n:]{{1,120}}):[^\n]*\n(?:[^\n]*\n){{0,6}}?[ \t]*(\w+)(?:\.append\(|\[[^\n]{{1,60}}?\] ?= ?)[^\n]{{0,160}}?{_READER}"
+)
+_READS_REPORT = re.compile(
+    r"\b(?:cat|head|less|tail)\b[^\n]*report\.txt|report\.txt[^\n]*(?:read|open)|(?:read|open)[^\n]*report\.txt"
+)
+_MAKES_REPORT = re.compile(
+    r"report\.txt[^\n]{0,60}?['\"]\)?,\s?(?:mode=)?['\"][wxa][bt+]?['\"]|report\.txt['\"]\)?\.(?:open\(\s?(?:mode=)?['\"][wxa]|write_)|>\s?[^\s|;&<]{0,160}report\.txt"
 )
 _NO_MODEL = r"(?:len|sorted|list|tuple|set|dict|print|str|repr|enumerate|zip|sum|max|min|join|keys)"
 """Functions that only count or show what they are given."""
@@ -139,10 +146,7 @@ def pilot_opened(view: View) -> Finding:
     for step in view.steps:
         if not step.ok or step.turn >= view.boundary or view.is_batch(step):
             continue
-        reads = re.search(
-            r"\b(?:cat|head|less|tail)\b[^\n]*report\.txt|report\.txt[^\n]*(?:read|open)|(?:read|open)[^\n]*report\.txt",
-            step.code,
-        )
+        reads = _reads_report(step.code)
         prints = (
             step in _pilot_steps(view)
             and _TEXT_SHOWN.search(step.shown)
@@ -157,6 +161,11 @@ def pilot_opened(view: View) -> Finding:
     return unmet("Nothing prints or reads the pilot's report before the full run.")
 
 
+def _reads_report(code: str) -> bool:
+    """A line shows or opens report.txt; one that opens it to write into it only makes it."""
+    return any(_READS_REPORT.search(line) and not _MAKES_REPORT.search(line) for line in re.split(r"[\n;]", code))
+
+
 def pilot_images(view: View) -> Finding:
     """S3e: an execution checked the manifest's images of the pilot case."""
     for step in view.steps:
@@ -169,6 +178,7 @@ def pilot_images(view: View) -> Finding:
         if (
             names_files(step)
             or describes_listed(step)
+            or (view.applies_model(step) and logs_listed(view, step))
             or ("manifest" in step.code.lower() and _compared(step))
             or (
                 "manifest" in step.code.lower()
@@ -192,6 +202,8 @@ def pilot_images(view: View) -> Finding:
 
 def images_used(view: View) -> Finding:
     """S3f: an execution confirms that all listed images of the pilot went into its report."""
+    if lost := replaced(view, (s for s in _pilot_steps(view) if writes_report(view, s))):
+        return unmet("The text of each image replaced that of the one before.", view.any_line(lost.turn, "code out"))
     for step in view.steps:
         if not step.ok or step.turn >= view.boundary or view.is_batch(step):
             continue

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ...trajectories.failures import Failure
 from ..scorecard import Evidence
+from .inputs import shows_input
 from .names import WEIGHTS
 from .programs import Step
 from .view import DUMMY, FORWARD, LOADS, Finding, View, met, unmet
@@ -132,6 +133,8 @@ def _looks_at_inputs(step: Step) -> bool:
     if _HEADER_SIZE.search(step.out) and _HEADER_FORM.search(step.out) and not FORWARD.search(step.code):
         return True
     if _SHELL_LOOK.search(step.own) and re.search(r"\d+ ?x ?\d+|image data|dim\d", step.out):
+        return True
+    if _SIZE.search(step.out) and shows_input(step.programs, step.library):
         return True
     if not (_SHAPE.search(shown) and _FORM.search(shown) and _IMAGE_READ.search(step.code)):
         return bool(_quiet_look(step))

@@ -46,6 +46,8 @@ _KEEPS = frozenset(
 )  # fmt: skip
 """Methods whose result shows the object that they are called on."""
 _CUTS = frozenset({"split", "replace", "partition", "rpartition", "removeprefix", "removesuffix", "rsplit", "find", "index", "group", "splitlines"})  # fmt: skip
+_VOTES = frozenset({"Counter", "mode", "multimode", "unique"})
+"""Counts that keep what they count: the answer that most of several runs gave is still the model's."""
 _RAW_CALLS = frozenset(
     {"generate", "chat", "complete", "create", "answer", "ask", "infer", "decode", "batch_decode", "predict", "respond", "run"}
 )  # fmt: skip
@@ -230,22 +232,7 @@ class Shown:
         found = NONE
         known = False
         for value, at in self._made(node.value, scope, depth):
-            if isinstance(value, ast.Name) and (parts := at.items.get((value.id, key))):
-                chosen = parts
-            elif isinstance(value, ast.Dict):
-                chosen = [
-                    v
-                    for k, v in zip(value.keys, value.values, strict=True)
-                    if isinstance(k, ast.Constant) and k.value == key
-                ]
-            elif (
-                isinstance(value, ast.Tuple | ast.List)
-                and isinstance(key, int)
-                and -len(value.elts) <= key < len(value.elts)
-            ):
-                chosen = [value.elts[key]]
-            else:
-                continue
+            chosen = _parts(value, key, at)
             known = known or bool(chosen)
             for part in chosen:
                 found |= self._of(part, at, depth + 1, seen if at is scope else frozenset())
@@ -265,6 +252,10 @@ class Shown:
         if isinstance(node, ast.Call) and (function := self.functions.get(_last(node.func))) is not None:
             inner = self._enter(function, node, scope, depth)
             return [pair for value in self._returns(function)[:5] for pair in self._made(value, inner, depth + 3)]
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            held = self._made(node.value, scope, depth + 1)
+            parts = [(part, at) for value, at in held[:5] for part in _parts(value, node.slice.value, at)[:5]]
+            return [(node, scope), *(pair for part, at in parts for pair in self._made(part, at, depth + 2))]
         return [(node, scope)]
 
     def _of_comprehension(self, node: ast.expr, scope: _Scope, depth: int, seen: frozenset[str]) -> Kinds:
@@ -273,7 +264,7 @@ class Shown:
         for part in parts:
             found |= self._of(part, scope, depth, seen)
         for generator in getattr(node, "generators", ()):
-            if any("raw" in self._of(test, scope, depth, seen) for test in generator.ifs):
+            if any(self._of(test, scope, depth, seen) & {"raw", "parsed"} for test in generator.ifs):
                 found |= {"parsed"}
         return found
 
@@ -317,11 +308,14 @@ class Shown:
                 found |= {"parsed"}
             return found
         base = f"{receiver.id}." if isinstance(receiver, ast.Name) else "."
-        if measured := self._measured(f"{base}{name}(" if receiver is not None else f"{name}("):
+        measured = self._measured(f"{base}{name}(" if receiver is not None else f"{name}(")
+        if measured and name not in _VOTES:
             return measured
         given = NONE
         for argument in arguments:
             given |= self._of(argument, scope, depth, seen)
+        if name in _VOTES and (measured or given):
+            return measured | (given & {"raw", "parsed"})
         if receiver is None:
             if name in _PASSES or (name in ("min", "max") and given):
                 return given | (frozenset({"range"}) if name in ("min", "max") else NONE)
@@ -352,6 +346,18 @@ class Shown:
         if head not in self._heads:
             self._heads[head] = frozenset(kind for kind, pattern in MEASURES.items() if pattern.search(head))
         return self._heads[head]
+
+
+def _parts(value: ast.AST, key: object, at: _Scope) -> list[ast.expr]:
+    """What stands under a constant key of a dictionary, a tuple, or a name whose keys were given one by one."""
+    if isinstance(value, ast.Name):
+        return at.items.get((value.id, key), [])
+    if isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        return [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key]
+    if isinstance(value, ast.Tuple | ast.List) and isinstance(key, int) and -len(value.elts) <= key < len(value.elts):
+        return [value.elts[key]]
+    return []
 
 
 def _functions(tree: ast.Module) -> list[Function]:

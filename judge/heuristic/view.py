@@ -13,7 +13,7 @@ from ...trajectories.models import Run
 from ...trajectories.world import case_ids
 from ..quotes import PLAN_TURN, QuoteIndex
 from ..scorecard import Evidence
-from .programs import Step, clip, steps, without_comments
+from .programs import Step, clip, steps, without_comments, without_searches
 
 QUOTE_CHARS = 160
 """A quote is one line of at most this many characters: enough to find it, little enough to read."""
@@ -185,7 +185,7 @@ class View:
         if not step.ok or step.usage_only:
             return False
         if self.learned:
-            forward = bool(FORWARD.search(step.code)) and not self.ruled_out(step)
+            forward = bool(FORWARD.search(without_searches(step.code))) and not self.ruled_out(step)
             return step.facts.forward_pass or forward or self._applies_replacement(step)
         return self._classical(step) or self.runs_tool(step) or bool(self.method_functions & _calls(step.own))
 

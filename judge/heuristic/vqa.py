@@ -35,6 +35,16 @@ _CHOICES = re.compile(
     r"\bA ?[=:.)] ?\w[^\n]{0,120}\bB ?[=:.)] ?\w|\[\s*['\"][^\]\n]{1,80}['\"]\s*,\s*['\"][^\]\n]{1,80}['\"]",
     re.IGNORECASE,
 )
+_PATTERN = re.compile(
+    # A field that is cut out of the records' text by a pattern or a column, or counted in a table.
+    r"\\?[\"'](?:question|options|choices|[A-E])\\?[\"']\s?:|\b(?:cut|awk|sed|grep|sort|uniq)\b[^\n]{0,160}\bquestions?\w*\.(?:jsonl?|csv|tsv)\b|\bquestions?\w*\.(?:jsonl?|csv|tsv)\b[^\n]{0,160}\|\s?(?:cut|awk|sed|grep|sort|uniq)\b"
+    r"|(?:groupby|value_counts|itemgetter|drop_duplicates|unique)\([^\n]{0,60}[\"'](?:question|options|choices)[\"']"
+)
+_LISTED = re.compile(
+    r"[\"']\w[^\"'\n]{4,200}\?[\"']\s?[:,)\]]|^\s*\d{1,5}[\s:]+[\"']?\w[^\n]{4,200}\?[\"']?\s*$|^[\"']?\w[^\n]{4,200}\?[\"']?,?\s+\d{1,5}\s*$",
+    re.MULTILINE,
+)
+"""Question texts in a list or with their counts: a card's prose has neither."""
 _QUESTION = re.compile(r"[\"'](?:question|options|question_id|choices)[\"']|\bquestions?\b", re.IGNORECASE)
 
 
@@ -42,6 +52,8 @@ def _record_shown(step: Step) -> bool:
     """Question texts or options are printed through the fields of a record, whether or not the output names the fields."""
     if not step.ok or not step.out.strip():
         return False
+    if _PATTERN.search(step.own) and _LISTED.search(step.out):
+        return True
     printed = "\n".join((step.shown, *step.looks.texts)) if step.programs else step.shown
     jq = _JQ.search(step.own)
     return bool((_FIELD.search(printed) or jq) and (_ASKS.search(step.out) or _CHOICES.search(step.out)))

@@ -36,6 +36,12 @@ _AFTER_MARK = re.compile(
     r"\b(?:entry[ -]?points?|entry|started (?:by|with)|inference (?:by|with|via))\b[\s:=*_]{0,4}(?:is )?([a-z]\w{2,40})\b(?![\w/.-])",
     re.IGNORECASE,
 )
+_CALL_NAME = r"[A-Za-z]\w{1,40}(?:\.\w{2,40}){0,3}(?:\([^()\n]{0,60}\))?"
+_MARKED = re.compile(
+    rf"\b(?:entry[ -]?points?|entry|started (?:by|with)|inference (?:by|with|via))\b[\s:=*_]{{0,4}}(?:(?:is|are) )?({_CALL_NAME}(?:\s?(?:\+|->|→|,|&|/|\bthen\b|\band\b)\s?{_CALL_NAME}){{0,4}})",
+    re.IGNORECASE,
+)
+"""What is named right after the mark, one or several: "entry point zoo.load + generate"."""
 _NO_START = re.compile(
     r"^(?:load|open|save|write|resize|measure|convert|clip|pad|crop|normali[sz]|suppress|(?:nms|len|range|print|float|int|min|max|mean|sum|argmax|sigmoid|softmax|exp|log)$)",
     re.IGNORECASE,
@@ -179,6 +185,11 @@ def _named_calls(view: View, known: frozenset[str]) -> tuple[str, ...]:
         for name in _AFTER_MARK.findall(line[:2_000].replace("`", "")):
             if name in known and not _NO_START.match(name):
                 found[name] = None
+        for listing in _MARKED.findall(line[:2_000].replace("`", "")):
+            for name in re.findall(r"[A-Za-z][\w.]{2,120}", re.sub(r"\([^()]*\)", "", listing)):
+                last = name.strip(".").rsplit(".", 1)[-1]
+                if last in known and not _NO_START.match(last):
+                    found[name.strip(".")] = None
     return tuple(found)
 
 
