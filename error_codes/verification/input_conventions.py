@@ -23,9 +23,12 @@ _WINDOW = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(
-    r"\b(?:RGB|grey|gray|image|input|pixel\w{0,8})\b[^|;\n]{0,40}\bin \[0(?:\.0)?,\s{0,2}1(?:\.0)?\]|\bRGB \[0,\s{0,2}1\]",
+    r"\b(?:RGB|grey|gray|image|input|pixel\w{0,8})\b[^|;\n]{0,40}\bin \[0(?:\.0)?,\s{0,2}1(?:\.0)?\]|\bRGB \[0,\s{0,2}1\]"
+    r"|\b(?:input|image|RGB|pixel\w{0,8})\b[^|;.\n]{0,40}\b(?:float\w{0,3}|range|scaled to|values? (?:in|from)?)\s{0,2}[\[(]?0(?:\.0)?\s?(?:\.\.+|-|–|to|,)\s?1(?:\.0)?\b(?!\.\d)",
     re.I,
 )
+_WINDOWED = re.compile(r"\bwindow|\bclip|\bHU\b|(?<!\w)-\d{2}", re.IGNORECASE)
+"""A range that is reached by a window of its own, which is another convention."""
 _SCALES = re.compile(
     r"255|/=?\s{0,2}(?:\d+\.|[a-z_.]{1,20}max)|ToTensor|to_tensor|img_as_float|rescale|normali[sz]e|1/255|0\.0039|\.max\(",
     re.I,
@@ -163,9 +166,9 @@ def weights_in(line: str) -> list[str]:
 
 
 def silent_code(ctx: CodeContext) -> str:
-    """Code of the outputs, without what is only printed and without remarks."""
+    """Code of the outputs, without what is only printed or asserted and without remarks."""
     lines = without_comments(ctx.pipeline_code[:400_000]).splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("print("))
+    return "\n".join(line for line in lines if not line.lstrip().startswith(("print(", "assert ")))
 
 
 _WRAPPED = re.compile(r"(?<=[^\n]{60}[a-z,)])\n(?=[a-z(])")
@@ -201,7 +204,7 @@ def _missed(output: str, code: str, served: str) -> str:
         for low, high in _WINDOW.findall(note):
             if not (has_number(code, low) and has_number(code, high)):
                 return f"clipping to [{low}, {high}]"
-        if _UNIT.search(note) and not _SCALES.search(code):
+        if _UNIT.search(note) and not _SCALES.search(code) and not _WINDOWED.search(note):
             return "input in [0, 1]"
         for what, stated, done in _STATED:
             if stated.search(note) and not done.search(code) and not _HELPED.search(code):

@@ -109,7 +109,8 @@ def _nothing_shared(answer: Answer) -> bool:
     """Whether an answer in words has no stem in common with what the model said, in either direction."""
     text, raw = answer.text.lower(), answer.raw[:MAX_RAW].lower()
     given, said = _stems(text), _stems(raw)
-    return bool(given and said) and not (given & said) and not any(stem[:4] in raw for stem in given)
+    begin = {stem[:4] for stem in given} & {word[:4] for word in re.findall(r"[a-z]{4,40}", raw)}
+    return bool(given and said) and not begin
 
 
 def _stems(text: str) -> set[str]:

@@ -24,6 +24,8 @@ _GENERATES = {
 }  # fmt: skip
 _REMOTE = re.compile(r"\b(?:completions|messages|responses)\.create$|^litellm\.(?:a?completion)$")
 _NOT_MODELS = {"subprocess", "asyncio", "loop", "np", "numpy", "plt", "app", "unittest", "pytest", "random"}
+_LOADING = re.compile(r"load|open|from_|restore|read_model|build|get_model|(?:^|\.)[A-Z]\w+$")
+_WEIGHTS = re.compile(r"\.(?:pth?|ckpt|bin|safetensors|onnx|gguf|h5|keras|tflite|joblib|pkl|npz|ts|weights)$")
 _COMMAND = re.compile(
     r"\b(?:ollama run \S+|llama-cli\b.{0,200}-m \S+|python[\d.]* -m (?:llava|vllm|mlx_vlm|lmdeploy)\b)", re.IGNORECASE
 )
@@ -77,6 +79,8 @@ def _imports(tree: ast.Module) -> Iterable[str]:
             yield from (alias.name.split(".")[-1] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.split(".")[-1]
+        elif isinstance(node, ast.Call) and _dotted(node.func) in ("exec", "runpy.run_path"):
+            yield from (text.rsplit("/", 1)[-1].removesuffix(".py") for text in _texts(node) if text.endswith(".py"))
 
 
 def _model_use(tree: ast.Module) -> tuple[bool, bool]:
@@ -84,15 +88,13 @@ def _model_use(tree: ast.Module) -> tuple[bool, bool]:
     loads = generates = False
     models: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_loader(_dotted(node.func)):
+        if isinstance(node, ast.Call) and _loads(node):
             loads = True
             if _dotted(node.func).endswith(".load_state_dict"):
                 models.add(_dotted(node.func).removesuffix(".load_state_dict"))
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            inner = [_dotted(c.func) for c in ast.walk(node.value) if isinstance(c, ast.Call)]
-            if any(_is_loader(name) for name in inner):
-                models.update(_dotted(target) for target in node.targets)
-                models.update(_dotted(e) for t in node.targets if isinstance(t, ast.Tuple) for e in t.elts)
+        if isinstance(node, ast.Assign) and any(_loads(c) for c in ast.walk(node.value) if isinstance(c, ast.Call)):
+            models.update(_dotted(target) for target in node.targets)
+            models.update(_dotted(e) for t in node.targets if isinstance(t, ast.Tuple) for e in t.elts)
     models.discard("")
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -103,6 +105,19 @@ def _model_use(tree: ast.Module) -> tuple[bool, bool]:
             elif last in _GENERATES and owner and owner.split(".")[0] not in _NOT_MODELS:
                 generates = generates or last != "run" or owner in models
     return loads, generates
+
+
+def _loads(call: ast.Call) -> bool:
+    """Whether a call loads a model: by its name, or any function whose name speaks of loading that is given a file of weights."""
+    name = _dotted(call.func)
+    if _is_loader(name):
+        return True
+    given = (text for a in (*call.args, *(k.value for k in call.keywords)) for text in _texts(a))
+    return _LOADING.search(name) is not None and any(_WEIGHTS.search(text) for text in given)
+
+
+def _texts(node: ast.expr) -> Iterable[str]:
+    return (n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
 def _is_loader(name: str) -> bool:

@@ -129,11 +129,17 @@ LOAD = "from tiny import VLM\nm = VLM.from_pretrained('/w')\n"
         ([("python", "def answer(q): return 'A'\nanswer(1)", 0, "")], False),
         ([("bash", "ollama run llava 'what is this?' < image.png", 0, "yes")], True),
         ([("python", LOAD + "m.generate(x", 0, "")], False),
+        ([("python", "import dermtalk\nm = dermtalk.load('/data/public/models/mini.pt')\nprint(m.generate(x, q))", 0, "")], True),
+        ([("python", "from zoo import Talker\nm = Talker('/data/public/models/' + 'mini.safetensors')\nprint(m.answer(x, q))", 0, "")], True),
+        ([("bash", f"cat > dq.py <<'E'\n{LOAD}def ask(x): return m.generate(x)\nE\n", 0, ""), ("python", "exec(open('/workspace/dq.py').read())\nask(1)", 0, "")], True),
+        ([("python", "print(open('/data/public/models/mini.pt', 'rb').read(4))\nanswers = predict(q)", 0, "")], False),
+        ([("python", "d = table.load('questions.json')\nprint(d.answer(1))", 0, "")], False),
         ([], None),
     ],
     ids=["load and generate", "failed", "loaded only", "comment", "plan", "string", "script never run", "script run at once",
          "script run later", "script failed", "module imported", "here-document", "pipeline", "weights", "json.load", "own function",
-         "command", "not parsable", "no execution"],
+         "command", "not parsable", "a loader of the zoo", "a class given weights", "a script executed in place",
+         "weights only looked at", "a table loaded", "no execution"],
 )  # fmt: skip
 def test_model_calls(tmp_path, calls, found):
     assert model_call_found(write_run(tmp_path, calls, track="vqa", task="slake-task")) is found
