@@ -174,7 +174,7 @@ def _weighed_list(view: View) -> tuple[str, ...]:
 
 
 def _are_candidates(items: list[str], view: View) -> bool:
-    parted = [_HEAD.match(item) for item in items]
+    parted = [_HEAD.match(item[:1_000]) for item in items]
     heads = [m.group(1) for m in parted if m]
     named = sum(bool(method_names(head, view.weight_names)) for head in heads)
     against = sum(bool(m and _WEIGHS.search(m.group(2)) and len(m.group(2).split()) >= 3) for m in parted)

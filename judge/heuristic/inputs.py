@@ -18,6 +18,8 @@ MAX_NODES = 40_000
 """Nodes of one program that are looked at: hostile code stays cheap."""
 MAX_DEPTH = 6
 """Names and helpers between a print and what it shows."""
+MAX_STEPS = 60_000
+"""Expressions of one run's turn that are followed; what comes after is not seen."""
 ROUNDS = 4
 """Names and calls between the reading and the print."""
 
@@ -74,6 +76,7 @@ class _Program:
                 inner = {id(x) for f in nodes if isinstance(f, (*FUNCTIONS, ast.Lambda)) for x in _inside(f)}
                 own += [n for n in nodes if id(n) not in inner]
         self.functions = functions
+        self.budget = MAX_STEPS
         self.main = _Body(own, ())
         self.bodies = {
             name: _Body(_inside(f), [a.arg for a in (*f.args.posonlyargs, *f.args.args)])
@@ -172,7 +175,8 @@ class _Program:
 
     def is_input(self, node: ast.AST | None, body: _Body, depth: int = 0) -> bool:
         """Whether an expression is an input as it was read, a part of it, or it in another type."""
-        if node is None or depth > MAX_DEPTH:
+        self.budget -= 1
+        if node is None or depth > MAX_DEPTH or self.budget < 0:
             return False
         if isinstance(node, ast.Name):
             known = node.id in body.parameters or node.id in body.made
@@ -200,7 +204,7 @@ class _Program:
     def _seen(self, node: ast.AST, body: _Body, depth: int) -> frozenset[str]:
         """What an expression that is printed gives of an input: its size, its form."""
         found: set[str] = set()
-        if depth > MAX_DEPTH:
+        if depth > MAX_DEPTH or self.budget < 0:
             return frozenset()
         for part in descendants(node):
             if isinstance(part, ast.Attribute) and self.is_input(part.value, body):

@@ -77,7 +77,15 @@ def test_an_input_is_shown_beside_what_was_made_of_it(code, wanted):
 
 
 @pytest.mark.parametrize(
-    "code", ["def f(x): return f(x)\nprint(f(f))", "x = x\nfor x in x: print(x.shape)", "((", "", "a = [a]\nprint(a)"]
+    "code",
+    [
+        "def f(x): return f(x)\nprint(f(f))",
+        "x = x\nfor x in x: print(x.shape)",
+        "((",
+        "",
+        "a = [a]\nprint(a)",
+        "a = a.shape, a.x\nprint(a, a, a)\n" * 1500,
+    ],
 )
 def test_hostile_programs_show_nothing(code):
     assert shows_input((code,)) is False
