@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from .code_modules import Facts
 from .code_names import ALL
 from .code_parts import clip
-from .command_lines import CASE, PLAIN_CASE
+from .command_lines import CASE, PLAIN_CASE, SIDED_CASE
 from .models import Turn
 from .turn_features import Scope
 from .world import World
@@ -45,5 +45,5 @@ def scope_label(size: int, total: int | None) -> Scope:
 def _cases_in(text: str, world: World) -> tuple[str, ...]:
     if not world.known:
         return ()
-    found = (p + d for pattern in (CASE, PLAIN_CASE) for p, d in pattern.findall(text))
+    found = (p + d for pattern in (CASE, PLAIN_CASE, SIDED_CASE) for p, d in pattern.findall(text))
     return tuple(dict.fromkeys(case for case in found if case in world.known))

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import PurePosixPath
 
-from .code_forward import MADE_UP
+from .code_forward import MADE_UP, WEIGHTS
 from .code_functions import Functions
 from .code_names import LISTING, LOADS, dotted_name, first_name, last_name, mentions
 from .code_options import entry_points
@@ -15,8 +15,6 @@ from .code_values import Namespace, functions
 _DOCUMENT = re.compile(r"(?:\.(?:md|rst|txt|py|ya?ml|toml|cfg)|README\w*|config\.json)$", re.I)
 _OF_MODELS = re.compile(r"/(?:models?|model_zoo|zoo|weights|checkpoints?)/", re.I)
 """What lies beside the weights belongs to the models: a vocabulary, a reference image."""
-WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.I)
-"""Texts that name a file of weights."""
 _MODEL_LOADERS = {
     "from_pretrained", "load_state_dict", "load_model", "InferenceSession", "pipeline", "load_checkpoint", "from_checkpoint",
     "load_from_checkpoint", "create_model", "load_net", "load_weights", "safe_open", "load_file",
@@ -66,9 +64,16 @@ class Calls(Functions):
         if isinstance(node.func, ast.Attribute) and name in _CHANGES:
             self.values.pop(base, None)
         arguments = [*node.args, *(k.value for k in node.keywords)]
+        made_by = self.callable_class(node.func)
         output = any(self.is_output(a) for a in arguments) or (
             isinstance(node.func, ast.Attribute) and self.is_output(node.func.value)
         )
+        if made_by is not None and self.depth < 6:
+            maker, kind = made_by
+            if maker is not self.module and not _READER.match(kind):
+                self.facts.note("applies_module", self.quote(node))
+            self.enter(maker.callables[kind], maker, node, output, size)
+            return
         known = self.module.functions.get(name) or None
         owner = self.module
         if (
@@ -98,7 +103,8 @@ class Calls(Functions):
             self.sizes[base] = max(size, self.sizes.get(base) or 0)
         if name == "add_argument" and output and node.args and isinstance(node.args[0], ast.Constant):
             self.options.add(str(node.args[0].value).lstrip("-").replace("-", "_"))
-        if name in _MODEL_LOADERS or (name == "load" and base in ("torch", "joblib", "jit", "keras", "pickle")):
+        loads = name in _MODEL_LOADERS or (name == "load" and base in ("torch", "joblib", "jit", "keras", "pickle"))
+        if loads and not isinstance(node.func, ast.Call):  # load(...)(x) applies what load(...) gives
             self.facts.note("loads_model", self.quote(node))
             if (
                 isinstance(node.func, ast.Attribute)

@@ -8,7 +8,7 @@ import re
 
 from .code_names import first_name, last_name, mentions
 from .code_reader import Reader
-from .syntax_tree import children
+from .syntax_tree import children, descendants
 
 _MODEL_NAME = re.compile(
     r"(?:model|net|unet|clf|vlm|llm|pipe|pipeline|predictor|detector|segmenter|generator|classifier)\d?"
@@ -24,6 +24,8 @@ _NOT_FORWARD = {
 }  # fmt: skip
 MADE_UP = {"zeros", "randn", "rand", "ones", "randint"}
 """Functions that make an array up: applied to it, a model only shows that it runs."""
+WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|h5|keras|pkl|joblib|gguf|tflite)\b|state_dict", re.I)
+"""Texts that name a file of weights."""
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -52,7 +54,7 @@ class Forward(Reader):
                 )
             )
         if isinstance(node.func, ast.Call | ast.Subscript):
-            return self.no_grad > 0 and bool(node.args)
+            return bool(node.args) and (self.no_grad > 0 or _loads_weights(node.func))
         if isinstance(node.func, ast.Attribute):
             if base in ("np", "numpy", "os", "plt", "pd", "random", "torch", "F", "json", "re"):
                 return False
@@ -82,6 +84,16 @@ class Forward(Reader):
             if self.is_forward(node, name, first_name(node.func)):
                 return not mentions(node, MADE_UP)
         return any(map(self.is_result, children(node)))
+
+
+def _loads_weights(node: ast.AST) -> bool:
+    """A model that is loaded and applied in one expression: zoo.load("unet.pt")(x), load("a.ts").eval()(x)."""
+    while isinstance(node, ast.Call):
+        function = node.func
+        if last_name(function).startswith(("load", "from_pretrained")):
+            return any(WEIGHTS.search(str(c.value)) for a in node.args for c in descendants(a) if isinstance(c, ast.Constant))  # fmt: skip
+        node = function.value if isinstance(function, ast.Attribute) else function
+    return False
 
 
 def _names_a_value(name: str) -> bool:

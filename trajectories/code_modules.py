@@ -59,6 +59,8 @@ class Module:
     """Names bound by `from module import name as other`, with the name in that module."""
     rebound: frozenset[str] = frozenset()
     """Names that functions set outside themselves (global, nonlocal): their values are not followed."""
+    callables: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    """Classes whose objects are called like functions, each with its __call__."""
 
     @staticmethod
     def of(source: str) -> Module | None:
@@ -68,10 +70,13 @@ class Module:
             return None
         nodes = descendants(tree)
         found = {n.name: n for n in nodes if isinstance(n, FUNCTIONS)}
+        callables: dict[str, ast.FunctionDef] = {}
         for node in nodes:
             if isinstance(node, ast.ClassDef):
                 made = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
                 found.update((node.name, function) for function in made)
+                called = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__call__")
+                callables.update((node.name, function) for function in called)
         aliases, renamed = {}, {}
         for node in nodes:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -81,4 +86,4 @@ class Module:
                     origin = (getattr(node, "module", None) or alias.name).rsplit(".", 1)[-1]
                     aliases[(alias.asname or alias.name).split(".", 1)[0]] = origin
         rebound = frozenset(name for n in nodes if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names)
-        return Module(tree, tuple(source.split("\n")), found, aliases, renamed, rebound)
+        return Module(tree, tuple(source.split("\n")), found, aliases, renamed, rebound, callables)

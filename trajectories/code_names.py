@@ -24,7 +24,7 @@ _INDEX = re.compile(
     r"manifest|index|cases\b|studies|questions\b|patients\b|_list\b|/test\b|\btest\.(?:csv|json)"
     r"|/public/[^/\s]{1,80}\.(?:csv|tsv|jsonl?|xlsx|parquet)$", re.I)  # fmt: skip
 """Files that list cases; a table that lies beside the cases' folders, not in one of them, is such a list."""
-_CASE_ID = re.compile(r"[A-Za-z]{0,20}[_-]?\d{1,10}")
+_CASE_ID = re.compile(r"[A-Za-z]{0,20}(?:[_-][A-Za-z]{0,2})?\d{1,10}")
 _NOT_CASES = re.compile(r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.I)
 LISTING = {"glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"}
 _SHAPES = {"shape", "dtype", "size", "ndim", "affine", "header", "T", "spacing", "columns"}
@@ -82,6 +82,10 @@ class Names(Values):
         """Names that stand for one case, or for something of it: a loop's variable, a path made with it."""
         self.unlimited: set[str] = set(shared.unlimited) if shared else set()
         """Names that hold None, 0 or '': as the end of a slice they cut nothing."""
+        self.objects: dict[str, tuple[Module, str]] = dict(shared.objects) if shared else {}
+        """Names that hold an object of a class of the run's own that can be called, with that class."""
+        self.attribute_objects: dict[str, tuple[Module, str]] = shared.attribute_objects if shared else {}
+        """The same of attributes, whatever object they are of."""
         self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
         self.returns: dict[int, int | None] = shared.returns if shared else {}
 
@@ -136,6 +140,27 @@ class Names(Values):
     def held(self, node: ast.AST, depth: int = 0) -> object:
         value = super().held(node, depth)
         return PLACE if value is UNKNOWN and self.is_output(node) else value
+
+    def callable_class(self, node: ast.AST) -> tuple[Module, str] | None:
+        """The class of the run's own, with its module, of whose objects this is one that can be called like a function."""
+        if isinstance(node, ast.Name):
+            return self.objects.get(node.id)
+        if isinstance(node, ast.Attribute):
+            return self.attribute_objects.get(node.attr)
+        if not isinstance(node, ast.Call):
+            return None
+        name = last_name(node)
+        if name in self.module.callables:
+            return self.module, name
+        name = self.module.renamed.get(name, name)
+        owner = self.library.modules.get(self.module.aliases.get(last_name(node), ""))
+        if owner is None and isinstance(node.func, ast.Attribute):
+            base = last_name(node.func.value)
+            origins = (self.module.renamed.get(base, base), self.module.aliases.get(base, base))
+            owner = next((self.library.modules[o] for o in origins if o in self.library.modules), None)
+        if owner is None and "*" in self.module.aliases:
+            owner = self.library.modules.get(self.module.aliases["*"])
+        return (owner, name) if owner is not None and name in owner.callables else None
 
     def is_model(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):

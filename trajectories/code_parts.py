@@ -230,6 +230,11 @@ def _appends(node: ast.AST) -> bool:
     )
 
 
+def literal_text(node: ast.AST) -> str | None:
+    """The text of a string constant, also where a method only trims, fills in or changes it; None for others."""
+    return _literal(node, {})
+
+
 def _literal(node: ast.AST, names: dict[str, ast.expr], depth: int = 0) -> str | None:
     if depth > 5:
         return None

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Sequence
 
 from .any_case import AnyCase
-from .code_calls import WEIGHTS, Calls
+from .code_calls import Calls
 from .code_flow import breaks
+from .code_forward import WEIGHTS
 from .code_functions import QUIET, passed
 from .code_names import ALL, integer, is_case, last_name, mentions
 from .code_records import Record, class_of, computed, fields
@@ -218,7 +219,21 @@ class Statements(Calls):
         # Of an object each attribute is looked at by itself.
         output = not isinstance(known, Record) and self.is_output(value)
         model, length = self.is_model(value), self.size_of(value)
+        maker = self.callable_class(value)
+        for target in targets:
+            if isinstance(target, ast.Name | ast.Attribute):
+                held = self.objects if isinstance(target, ast.Name) else self.attribute_objects
+                held.pop(last_name(target), None)
+                if maker is not None:
+                    held[last_name(target)] = maker
         result = self.is_result(value)
+        # In `DATA, OUT = ...` each name has its own value.
+        single_outputs = {
+            part.id: self.is_output(given)
+            for target in targets
+            for part, given in _pairs(target, value)
+            if given is not value and isinstance(part, ast.Name)
+        }
         if isinstance(value, ast.Call) and last_name(value) in ("parse_args", "parse_known_args"):
             self.namespaces |= set(names)
         single = isinstance(value, ast.Attribute | ast.Call | ast.IfExp) or (
@@ -228,7 +243,7 @@ class Statements(Calls):
             self.given |= set(names)
         for name in names:
             self.sizes[name] = length
-            (self.tainted.add if output else self.tainted.discard)(name)
+            (self.tainted.add if single_outputs.get(name, output) else self.tainted.discard)(name)
             nothing = isinstance(value, ast.Constant) and not value.value
             (self.unlimited.add if nothing else self.unlimited.discard)(name)
             number = integer(value)

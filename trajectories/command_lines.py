@@ -16,6 +16,8 @@ CASE = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z-]{0,19}[_-])(\d{2,10})\b")
 """A case id with a separator: patient_0001, sub-07."""
 PLAIN_CASE = re.compile(r"(?<![\w-])([A-Za-z]{1,12})(\d{2,6})(?![\w-])")
 """A case id without one: q01, P017. Only trusted where a listing showed it."""
+SIDED_CASE = re.compile(r"(?<![\w-])([A-Za-z]{1,12}[_-][A-Za-z]{0,2})(\d{1,6})(?![\w-])")
+"""A case id whose number follows a letter or has one digit: eye_L1, case_3. Only trusted where the case is known."""
 
 _FLAG = re.compile(r"(?:^|(?<=\s))(--?[A-Za-z][\w-]{0,40})(?:=|[ \t]+|$)")
 _CASE_WORDS = frozenset(
@@ -258,7 +260,8 @@ def named_cases(text: str, prefixes: Collection[str]) -> set[str]:
     """Case ids in a text. With known prefixes only those; ids without a separator only if known."""
     text = _VARIABLE.sub(" ", text)
     found = {p + d for p, d in CASE.findall(text) if not prefixes or p in prefixes}
-    return found | {p + d for p, d in PLAIN_CASE.findall(text) if p in prefixes}
+    trusted = (*PLAIN_CASE.findall(text), *SIDED_CASE.findall(text))
+    return found | {p + d for p, d in trusted if p in prefixes}
 
 
 def _listed(words: str) -> int | None:

@@ -53,8 +53,10 @@ def read_shell(text: str, world: World, facts: Facts, quotes: dict[str, str], st
             if "writes_files" in found.seen and _delivers(launch, world):
                 found.note("writes_outputs", quotes["runs_script"])
                 found.scope = max(found.scope, asked or 1)
-            if launch.output is not None and launch.output.startswith("/") and not world.outputs.search(launch.output):
-                found.seen.pop("writes_outputs", None)  # sent to a scratch folder
+            elsewhere = launch.output is not None and launch.output.startswith("/")
+            elsewhere = elsewhere and not world.outputs.search(launch.output or "")
+            if elsewhere and found.seen.pop("writes_outputs", ""):  # to a scratch folder: the run's own code is tried
+                found.note("applies_module", quotes["runs_script"])
             facts.merge(found)
         elif name in world.texts and name.endswith(".sh") and world.texts[name] != text:
             inner = world.texts.pop(name)

@@ -24,7 +24,11 @@ from .world import World, world_of
 _PLAN = re.compile(r"(?<![\w-])plan\.md$", re.IGNORECASE)
 _PLAN_NAMED = re.compile(r"(?<![\w-])plan\.md\b", re.IGNORECASE)
 _PLAN_IMAGE = re.compile(r"(?<![\w-])plan\.png\b", re.IGNORECASE)
-_READS = re.compile(r"load|\bopen\(|read|agents_outputs|glob|listdir", re.IGNORECASE)
+_READS = re.compile(
+    r"load\w{0,20}\(|\bopen\((?![^)\n]{0,200},\s?(?:mode=)?['\"][wax])|read\w{0,20}\(|ReadImage|agents_outputs|glob|listdir(?!\([^)\n]{0,100}plan\b)",
+    re.IGNORECASE,
+)
+"""What code does that works on data; the plan that it writes and the plan's folder are none."""
 _STAGE_COMMENT = re.compile(
     r"(?:^|\n)[ \t]{0,8}(?:#|//|--)[ \t#*=-]{0,8}(?:Stage |Step |Phase )?(S[1-5])\b", re.IGNORECASE
 )
@@ -91,10 +95,12 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
                 read_shell(part.text, world, facts, quotes, started)
             elif part.kind == "python":
                 executed_lines += max(0, part.lines - inside)
-                if _PLAN_IMAGE.search(part.text) and not _READS.search(part.text):
-                    drawing_lines += max(0, part.lines - inside)
-                executed_text.append(_without(part.text, own))
+                code = _without(part.text, own)
+                executed_text.append(code)
+                shown = facts.seen.keys() & _USES
                 read_python(part, world, facts, quotes, started)
+                if _PLAN_IMAGE.search(code) and not _READS.search(code) and facts.seen.keys() & _USES == shown:
+                    drawing_lines += max(0, part.lines - inside)
     for fact, quote in facts.seen.items():
         quotes.setdefault(fact, quote)
     if "plan.md" in turn.code and "writes_plan" not in quotes and _python_plan(turn):

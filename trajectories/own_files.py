@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import textwrap
 from pathlib import PurePosixPath
 
-from .code_parts import Part, clip
+from .code_parts import Part, clip, literal_text, parse
 from .models import Action
 from .syntax_tree import descendants
 from .world import World, file_name
@@ -75,17 +76,37 @@ def _as_script(match: re.Match[str], world: World) -> str:
 
 
 def with_files(text: str, world: World) -> str:
-    """The code with the files put in that it executes in its own name space: exec(open("x.py").read())."""
+    """The code with what it executes in its own name space put in: exec(open("x.py").read()), exec(code) of a text that
+    it holds itself."""
     if "exec(" not in text:
         return text
     read = dict(_READ_FILE.findall(text))
+    literals = _texts(text)
 
     def put_in(match: re.Match[str]) -> str:
-        path = match.group(1) or read.get(match.group(2) or "", "")
-        known = world.texts.get(file_name(path)) if path else None
+        name = match.group(2) or ""
+        path = match.group(1) or read.get(name, "")
+        known = world.texts.get(file_name(path)) if path else literals.get(name)
         return match.group(0) if known is None else known
 
     return clip(_EXEC_FILE.sub(put_in, text))
+
+
+def _texts(text: str) -> dict[str, str]:
+    """Texts of several lines that code holds in names which it sets once, at its outermost level."""
+    tree = parse(text)
+    found: dict[str, list[ast.expr]] = {}
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+    texts: dict[str, str] = {}
+    for name, values in found.items():
+        text_of = literal_text(values[0]) if len(values) == 1 else None
+        if text_of is not None and parse(dedented := textwrap.dedent(text_of)) is not None:
+            texts[name] = dedented
+    return texts
 
 
 def own_file(node: ast.Call) -> str:

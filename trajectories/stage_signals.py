@@ -67,6 +67,8 @@ class Scene:
     """Whether a plan was written by now: a plan.md, or a message that lays out a plan."""
     tested: bool
     """Whether a model ran, or an output was written, in an earlier turn."""
+    applied: bool
+    """The same of turns that did not fail: what failed is tried again for the same end."""
     repairs: bool
     """Whether the turn rewrites a script that was run before."""
     stranded: bool
@@ -91,7 +93,7 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     marks = [i for i, is_full in enumerate(full) if is_full]
     first, last = (marks[0], marks[-1]) if marks else (len(full), len(full))
     made: list[Scene] = []
-    planned = tested = False
+    planned = tested = applied = False
     ran: set[str] = set()
     for i, (turn, fact) in enumerate(zip(run.turns, facts, strict=True)):
         place: Place = "before" if i < first else "during" if i <= last else "after"
@@ -99,9 +101,22 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
         stranded = place == "after" and facts[last].failed
         repairs = any(PurePosixPath(p).name in ran for p in fact.written_paths)
         made.append(
-            Scene(turn, fact, place, i / max(1, len(facts) - 1), planned, tested, repairs, stranded, full[i], benchmark)
+            Scene(
+                turn,
+                fact,
+                place,
+                i / max(1, len(facts) - 1),
+                planned,
+                tested,
+                applied,
+                repairs,
+                stranded,
+                full[i],
+                benchmark,
+            )
         )
         tested = tested or fact.forward_pass or fact.writes_outputs
+        applied = applied or ((fact.forward_pass or fact.writes_outputs) and not fact.failed)
         ran |= {PurePosixPath(p).name for p in fact.run_paths}
     return made
 
@@ -228,7 +243,14 @@ def _planning(scene: Scene) -> Iterator[Reason]:
         else:
             yield "writes_plan", {"S1": 4.5}
     if fact.writes_plan_image:
-        yield "writes_plan_image", {"S1": 5.0 if place == "after" and _keeps_books(scene) else 2.0}
+        # Beside a pipeline that is written and run on a case, the figure is the smaller part.
+        beside = fact.writes_module and fact.has("forward_pass", "writes_outputs") and not fact.drawing_lines
+        lean = 1.0 if beside else 2.0
+        yield "writes_plan_image", {"S1": 5.0 if place == "after" and _keeps_books(scene) else lean}
+    if place == "during" and _studies_anew(scene):
+        yield "reads_docs", {"S1": 5.0}
+        if fact.inspects_inputs:
+            yield "inspects_inputs", {"S1": 2.0}
     if place != "before":
         return
     if fact.reads_docs and not fact.module_only:
@@ -272,6 +294,18 @@ _OTHER_WORK = (
     "packages_outputs",
 )
 """What a turn that only draws the plan has none of."""
+
+
+def _studies_anew(scene: Scene) -> bool:
+    """Cards and inputs that a hasty first run over everything left unread, before there is any plan. In other tasks
+    the runs over everything are only guessed."""
+    fact = scene.facts
+    return (
+        scene.benchmark
+        and fact.reads_docs
+        and not scene.planned
+        and not fact.has("runs_script", "loads_model", *_OTHER_WORK[:3])
+    )
 
 
 def _setup(scene: Scene) -> Iterator[Reason]:
@@ -361,9 +395,9 @@ def _work(scene: Scene) -> Iterator[Reason]:
             yield "repairs_module", {"S4": 2.0}
         elif fact.reads_outputs or fact.checks_outputs:
             yield "checks_before_rerun", {"S4": 1.5}
-        elif fact.loads_inputs and fact.inspects_values:
+        elif fact.loads_inputs and fact.inspects_values and not _studies_anew(scene):
             yield "inspects_values", {"S3": 1.5}
-        if not (fact.installs_packages or fact.forward_pass):
+        if not (fact.installs_packages or fact.forward_pass or _studies_anew(scene)):
             yield "between_full_runs", {"S4": 0.8}
 
 
@@ -391,12 +425,14 @@ def _is_load_test(fact: TurnFeatures) -> bool:
 def _says_load_test(scene: Scene) -> bool:
     """The first pass of the run, on a few cases, in a message that speaks of loading and not of trying or comparing."""
     said = scene.turn.text[-_INTENT_CHARS:]
-    first = not scene.tested and scene.facts.cases_scope in ("one", "few")
+    first = not scene.applied and scene.facts.cases_scope in ("one", "few")
     return first and bool(_LOADING.search(said)) and not _TRYING.search(said)
 
 
 def _tries_own_code(fact: TurnFeatures) -> bool:
     """Functions of the run's own module applied to the inputs of some cases: a pilot, whatever the method is."""
+    if fact.loads_model and fact.inspects_shapes and not fact.has("inspects_values", "shows_results", "stores_results"):
+        return False  # the model is loaded and inputs are brought into its shape
     return fact.applies_module and fact.loads_inputs and fact.inputs_scope in ("one", "few")
 
 

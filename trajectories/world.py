@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from .code_modules import Library, Module
 from .code_names import OUTPUT_PATTERN
 from .code_parts import clip
-from .command_lines import CASE, PLAIN_CASE
+from .command_lines import CASE, PLAIN_CASE, SIDED_CASE
 from .memo import once_a_run
 from .models import Run
 
@@ -100,7 +100,9 @@ def _plain_ids(run: Run) -> tuple[str, ...]:
 def world_of(run: Run) -> World:
     """What is known before the first turn."""
     ids = case_ids(run)
-    prefixes = frozenset(m.group(1) for m in (CASE.fullmatch(i) or PLAIN_CASE.fullmatch(i) for i in ids) if m)
+    kinds = (CASE, PLAIN_CASE, SIDED_CASE)
+    matches = (next((m for kind in kinds if (m := kind.fullmatch(i))), None) for i in ids)
+    prefixes = frozenset(m.group(1) for m in matches if m)
     pattern = OUTPUT_PATTERN
     if run.track is None:
         names = _named_deliverables(run.brief[:200_000])

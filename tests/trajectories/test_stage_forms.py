@@ -1,0 +1,200 @@
+"""Forms in which one and the same piece of work is written: objects that are called, texts that are executed, words
+on a command line, a model that is loaded where it is applied. Each beside what is nearest to it and another stage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ambjudge.trajectories.features import features
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.segment import segment
+
+IDS = [f"eye_{side}{i}" for side in "LR" for i in range(1, 5)]
+OUT = "/workspace/agents_outputs"
+LISTING = ("bash", "ls /data/public; cat /data/public/models/MODEL_CARDS.md", "\n".join(IDS))
+PLAN = ("bash", "cat > /workspace/plan/plan.md <<'EOF'\n" + "- step\n" * 14 + "EOF", "")
+WORK = (
+    "import sys, json, os\nimport numpy as np, torch\nsys.path.insert(0, '/data/public/models')\nfrom nets import Net\nfrom PIL import Image\n"
+    "class Finder:\n    def __init__(self):\n        self.model = Net.from_pretrained('/data/public/models/w.pt')\n"
+    "    def tensor(self, c):\n        return torch.tensor(np.asarray(Image.open(f'/data/public/{c}/fundus.png')))\n"
+)
+BODY = "        with torch.no_grad(): return self.model.predict(self.tensor(c)).numpy()\n"
+CALLABLE = WORK + "    def __call__(self, c):\n" + BODY
+MODULE = ("bash", f"mkdir -p /workspace/eyes\ncat > /workspace/eyes/find.py <<'EOF'\n{CALLABLE}EOF", "")
+GO = (
+    "import sys, json, os\nimport numpy as np, torch\nfrom PIL import Image\nfrom nets import Net\nnet = Net.from_pretrained('/data/public/models/w.pt')\n"
+    "for eye in sys.argv[1:]:\n    a = np.asarray(Image.open(f'/data/public/{eye}/fundus.png'))\n    b = net(torch.tensor(a)).tolist()\n"
+    f"    json.dump(b, open(f'{OUT}/{{eye}}/prediction.json', 'w'))\n    print(eye, len(b))\n"
+)
+SCRIPT = ("bash", f"cat > /workspace/go.py <<'EOF'\n{GO}EOF", "")
+BATCH = ("bash", "cd /workspace && python go.py $(ls /data/public | grep eye)", "\n".join(f"{c} 3" for c in IDS))
+SUBMIT = ("submit", "", "")
+
+
+def run_of(folder: Path, turns: list, text: dict[int, str] | None = None) -> Run:
+    messages: list[dict] = [{"role": "user", "content": "Find the lesions of every eye."}]
+    for i, (language, code, output) in enumerate(turns):
+        name = "submit_results" if language == "submit" else "execute_code"
+        arguments = {} if language == "submit" else {"language": language, "code": code}
+        call = {"id": f"c{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        messages.append({"role": "assistant", "content": (text or {}).get(i, ""), "tool_calls": [call]})
+        failed = output.startswith("Traceback")
+        result = {"exit_code": int(failed), "stdout": "" if failed else output, "stderr": output if failed else ""}
+        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
+    path = folder / "conversation.json"
+    path.write_text(json.dumps({"task": "retinal-lesion-detection-task", "messages": messages}))
+    for c in IDS:
+        (folder / "outputs" / "agents_outputs" / c).mkdir(parents=True)
+        (folder / "outputs" / "agents_outputs" / c / "prediction.json").write_text("[]")
+    return load_run(folder)
+
+
+def stages(folder: Path, turns: list, text: dict[int, str] | None = None) -> str:
+    return " ".join(stage[1] for stage in segment(run_of(folder, turns, text)).turn_stages)
+
+
+CALLED = [
+    pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f('eye_L1'))", True, id="an object that is called"),
+    pytest.param("from eyes.find import Finder\nprint(Finder()('eye_L1'))", True, id="made and called at once"),
+    pytest.param("from eyes.find import Finder as F\nf = F()\nprint(f('eye_L1'))", True, id="under another name"),
+    pytest.param("from eyes import find\nf = find.Finder()\nprint(f('eye_L1'))", True, id="through its module"),
+    pytest.param("import eyes.find as e\nprint(e.Finder()('eye_L1'))", True, id="through a renamed module"),
+    pytest.param("from eyes.find import *\nf = Finder()\nprint(f('eye_L1'))", True, id="all names imported"),
+    pytest.param("from eyes.find import Finder\nf = Finder()\nfor c in ('eye_L1', 'eye_R2'):\n    f(c)", True, id="in a loop"),
+    pytest.param("from eyes.find import Finder\nf = Finder()\nrows = [f(c) for c in ('eye_L1', 'eye_R2')]", True, id="in a list"),
+    pytest.param("from eyes.find import Finder\nclass Job:\n    def __init__(self):\n        self.find = Finder()\n    def go(self, c):\n        return self.find(c)\nprint(Job().go('eye_L1'))", True, id="held by another object"),
+    pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f.model)", False, id="look-alike: only made"),
+    pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f.tensor('eye_L1').shape)", False, id="look-alike: another method"),
+    pytest.param("from eyes.find import Finder\nf = Finder()\nf = len\nprint(f('eye_L1'))", False, id="look-alike: the name holds something else"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "applied"), CALLED)
+def test_objects_that_are_called(tmp_path: Path, code: str, applied: bool) -> None:
+    turn = ("bash", f"cd /workspace && python - <<'EOF'\n{code}\nEOF", "")
+    run = run_of(tmp_path, [LISTING, PLAN, MODULE, SCRIPT, turn, BATCH, SUBMIT])
+    assert features(run)[4].forward_pass is applied
+    assert segment(run).turn_stages[4] == ("S3" if applied else "S2")
+
+
+CELL = f"code = '''\n{CALLABLE}def study(c):\n    f = Finder()\n    json.dump(f(c).tolist(), open(f'{OUT}/{{c}}/prediction.json', 'w'))\n'''\n"
+EXECUTED = [
+    pytest.param(CELL + "open('/workspace/pipe.py', 'w').write(code)\nexec(code)\nstudy('eye_L1')", True, id="written and executed"),
+    pytest.param(CELL + "exec(code)\nstudy('eye_L1')", True, id="executed without a file"),
+    pytest.param(CELL + "exec(code, globals())\nstudy('eye_L1')", True, id="with a name space"),
+    pytest.param(CELL + "exec(compile(code, 'pipe.py', 'exec'))\nstudy('eye_L1')", True, id="compiled"),
+    pytest.param("import textwrap\n" + CELL.replace("'''\n", "textwrap.dedent('''\n", 1).replace("\n'''\n", "\n''')\n") + "exec(code)\nstudy('eye_L1')", True, id="dedented"),
+    pytest.param(CELL.replace("code =", "SRC =") + "from pathlib import Path\nPath('/workspace/pipe.py').write_text(SRC)\nexec(SRC)\nstudy('eye_L1')", True, id="another name, another writer"),
+    pytest.param(CELL + "with open('/workspace/pipe.py', 'w') as f:\n    f.write(code)\nexec(open('/workspace/pipe.py').read())\nstudy('eye_L1')", True, id="read back"),
+    pytest.param(CELL + "open('/workspace/pipe.py', 'w').write(code)\nexec(code)", False, id="look-alike: no case"),
+    pytest.param(CELL + "open('/workspace/pipe.py', 'w').write(code)", False, id="look-alike: only written"),
+    pytest.param(CELL + "print(len(code))", False, id="look-alike: only held"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "applied"), EXECUTED)
+def test_texts_that_are_executed(tmp_path: Path, code: str, applied: bool) -> None:
+    fact = features(run_of(tmp_path, [LISTING, PLAN, ("python", code, ""), SCRIPT, BATCH, SUBMIT]))[2]
+    assert (fact.forward_pass and fact.writes_outputs) is applied
+    assert fact.cases_scope == ("one" if applied else "none")
+
+
+WORDS = [
+    pytest.param("python go.py eye_L1", "", "one", id="one word"),
+    pytest.param("python go.py eye_L1 eye_R4", "", "few", id="two words"),
+    pytest.param("for c in eye_L1; do python go.py $c; done", "", "one", id="a loop of one"),
+    pytest.param("sed -i 's/3/4/' go.py; python go.py eye_L1", "eye_L1 3", "one", id="after an edit"),
+    pytest.param("python go.py " + " ".join(IDS), "", "all", id="look-alike: every word"),
+    pytest.param("python go.py $(ls /data/public)", "", "all", id="look-alike: a listing"),
+    pytest.param("for c in /data/public/eye_*; do python go.py $(basename $c); done", "", "all", id="look-alike: a loop over folders"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "output", "scope"), WORDS)
+def test_ids_with_a_side(tmp_path: Path, line: str, output: str, scope: str) -> None:
+    turn = ("bash", f"cd /workspace\n{line}", output)
+    assert features(run_of(tmp_path, [LISTING, PLAN, SCRIPT, turn, BATCH, SUBMIT]))[3].cases_scope == scope
+
+
+APPLIED = [
+    pytest.param("y = zoo.load('/data/public/models/w.pt')(x)", True, id="loaded and applied"),
+    pytest.param("y = zoo.load('/data/public/models/w.pt').eval()(x)", True, id="switched to evaluation between"),
+    pytest.param("y = torch.jit.load('/data/public/models/w.ts.pt')(x)", True, id="a script"),
+    pytest.param("y = zoo.load_net('/data/public/models/w.onnx')(x).numpy()", True, id="a loader of another name"),
+    pytest.param("y = zoo.Net.from_pretrained('/data/public/models/w.safetensors')(x)", True, id="from_pretrained"),
+    pytest.param("y = zoo.load('/data/public/models/w.pt')", False, id="look-alike: loaded"),
+    pytest.param("y = zoo.load('/data/public/models/w.pt')()", False, id="look-alike: called without anything"),
+    pytest.param("y = zoo.load('/data/public/models/names.json')(x)", False, id="look-alike: no weights"),
+    pytest.param("y = zoo.make(3)(x)", False, id="look-alike: a function that makes one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "applied"), APPLIED)
+def test_a_model_applied_where_it_is_loaded(tmp_path: Path, line: str, applied: bool) -> None:
+    code = f"import torch, zoo, numpy as np\nfrom PIL import Image\nx = torch.tensor(np.asarray(Image.open('/data/public/eye_L1/fundus.png')))\n{line}"
+    run = run_of(tmp_path, [LISTING, PLAN, ("python", code, ""), SUBMIT])
+    assert features(run)[2].forward_pass is applied
+
+
+PLACES = [
+    pytest.param("A, B = Path('/data/public'), Path('/workspace/agents_outputs')\n", False, id="two names at once"),
+    pytest.param("B, A = '/workspace/agents_outputs', '/data/public'\n", False, id="the other way round"),
+    pytest.param("(A, B), n = ('/data/public', '/workspace/agents_outputs'), 3\n", True, id="nested: not told apart"),
+    pytest.param("A = B = Path('/workspace/agents_outputs')\n", True, id="look-alike: the same place"),
+    pytest.param("B, A = '/data/public', '/workspace/agents_outputs'\n", True, id="look-alike: exchanged"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "output"), PLACES)
+def test_places_set_in_one_assignment(tmp_path: Path, line: str, output: bool) -> None:
+    code = f"import json, os\nfrom pathlib import Path\n{line}print(json.load(open(os.path.join(A, 'sides.json'))))"
+    assert features(run_of(tmp_path, [LISTING, ("python", code, ""), SUBMIT]))[1].reads_outputs is output
+
+
+FIGURE = "import os\nimport matplotlib.pyplot as plt\nf, ax = plt.subplots()\nfor i, s in enumerate(['read', 'net', 'write']):\n    ax.text(i, 0, s)\nf.savefig('/workspace/plan/plan.png')\n"
+OWED = "with open('/workspace/plan/plan.md', 'w') as f:\n    f.write('''# Lesions\\n1. Load the picture\\n2. Read the boxes\\n3. Save\\n''')\n"
+LATE = [
+    pytest.param(("python", OWED + FIGURE, ""), 1, id="plan and figure"),
+    pytest.param(("python", FIGURE + OWED + "print(os.listdir('/workspace/plan'))", ""), 1, id="and the plan's folder listed"),
+    pytest.param(("python", FIGURE, ""), 1, id="the figure alone"),
+    pytest.param(("python", OWED + FIGURE + "import json\nfor c in os.listdir('/workspace/agents_outputs'):\n    b = json.load(open(f'/workspace/agents_outputs/{c}/prediction.json'))\n    assert isinstance(b, list)\n    assert len(b) < 99, c\n    print(c, len(b))\n", ""), 5, id="look-alike: beside a check of the files"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turn", "stage"), LATE)
+def test_a_plan_that_was_owed(tmp_path: Path, turn: tuple, stage: int) -> None:
+    assert stages(tmp_path, [LISTING, SCRIPT, BATCH, turn, SUBMIT]).split()[3] == str(stage)
+
+
+CARD = "cat /data/public/models/MODEL_CARDS.md\n"
+ONE = "python -c \"\nimport numpy as np\nfrom PIL import Image\na = np.asarray(Image.open('/data/public/eye_L1/fundus.png')); print(a.max())\""
+BETWEEN = [
+    pytest.param([("bash", CARD, "")], 1, id="the card"),
+    pytest.param([("bash", CARD + ONE, "")], 1, id="the card and an input"),
+    pytest.param([("bash", CARD + "cd /workspace && python go.py eye_L1", "")], 4, id="look-alike: the card and a case"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "stage"), BETWEEN)
+def test_what_a_hasty_batch_left_unread(tmp_path: Path, turns: list, stage: int) -> None:
+    first = ("bash", "ls /data/public", "\n".join(IDS))
+    found = stages(tmp_path, [first, SCRIPT, BATCH, *turns, BATCH, SUBMIT]).split()
+    assert found[3] == str(stage)
+
+
+FIT = "from eyes.find import Finder\nf = Finder()\nfor c in ('eye_L1', 'eye_R2'):\n    print(c, f.tensor(c).shape, f(c).shape)"
+AGAIN = [
+    pytest.param("Traceback (most recent call last):\nValueError: negative stride", "The model loads; the same forward pass again, with a copy.", 2, id="a failed load test is repeated"),
+    pytest.param("Traceback (most recent call last):\nValueError: negative stride", "Copied. Pilot on the first case.", 3, id="look-alike: a pilot that failed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "text", "stage"), AGAIN)
+def test_what_failed_is_tried_for_the_same_end(tmp_path: Path, output: str, text: str, stage: int) -> None:
+    turn = f"cd /workspace && python - <<'EOF'\n{FIT}\nEOF"
+    run = [LISTING, PLAN, MODULE, ("bash", turn, output), ("bash", turn, ""), SCRIPT, BATCH, SUBMIT]
+    said = {3: text.replace("again, with a copy", "with two cases"), 4: text}
+    assert stages(tmp_path, run, said).split()[4] == str(stage)
