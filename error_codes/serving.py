@@ -53,10 +53,11 @@ def _without_prose(code: str) -> str:
 
 
 def _named(names: Iterable[str], text: str) -> list[str]:
-    """The names that stand in the text, as words or as parts of words that "_" joins, in any case."""
+    """The names that stand in the text, as words or as parts of words that "_" joins, in any case; `np.load(` names no `load.py`."""
     lower = text.lower()
-    return [
-        name
-        for name in names
-        if name.lower() in lower and re.search(rf"(?<![a-z0-9]){re.escape(name.lower())}(?![a-z0-9])", lower)
-    ]
+    found = []
+    for name in names:
+        word = re.escape(name.lower())
+        if name.lower() in lower and re.search(rf"(?<![a-z0-9]){word}(?![a-z0-9(])|(?<![a-z0-9.]){word}\(", lower):
+            found.append(name)
+    return found

@@ -254,6 +254,8 @@ def sign_ignored(ctx: CodeContext) -> Iterable[Finding]:
     for sign in signs(ctx):
         if answered(ctx, sign) or (sign.kind == "fallback" and disowns(ctx)):
             continue
+        if sign.kind == "zero" and sign.subject and MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
+            continue  # of single cases, in which the brief foresees it
         turns.setdefault(sign.kind, []).append(sign.turn)
         if sign.kind not in best or sign.confidence > best[sign.kind].confidence:
             best[sign.kind] = sign

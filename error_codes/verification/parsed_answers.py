@@ -60,9 +60,10 @@ def answer_against_output(ctx: CodeContext) -> Iterable[Finding]:
         return
     delivered = _delivered(ctx)
     letters = _SHUFFLED.search(ctx.pipeline_code[:400_000]) is None  # else a letter is another option's in the prompt
+    groups = _option_groups(ctx)
     for turn, answers in ((ctx.final_write, delivered), *((t, _logged(ctx, t)) for t in ctx.after_write)):
         known = {a.text.lower() for a in answers if a.text} | _vocabulary(ctx)
-        odd = [(a, why) for a in answers if (why := against(a, known, letters))]
+        odd = [(a, why) for a in answers if (why := against(a, known, letters) or names_another(a, groups))]
         if not odd and _NEAREST.search(ctx.serving_code[:400_000]):
             odd = [(a, _BY_SPELLING) for a in answers if _nothing_shared(a)]
         if len(odd) >= max(2, SHARE * len(answers)):
@@ -94,6 +95,28 @@ def against(answer: Answer, known: Iterable[str], letters: bool = True) -> str |
         return None
     others = [other for other in known if other != text and text not in other and any(mentions(other, raw))]
     return "denies what was answered" if others else None
+
+
+def names_another(answer: Answer, groups: Iterable[frozenset[str]]) -> str | None:
+    """Whether the words name another option of the same question and not the one that was answered."""
+    text, raw = answer.text.lower().strip(" ."), answer.raw[:MAX_RAW]
+    if len(text) < 3 or mentions(text, raw) or _stems(text) & _stems(raw):
+        return None
+    others = {other for group in groups if text in group for other in group - {text}}
+    return "names another option" if any(any(mentions(other, raw)) for other in others) else None
+
+
+def _option_groups(ctx: CodeContext) -> list[frozenset[str]]:
+    """The texts of the options of each question that brief and outputs show; sides are left out, as a brief may turn them round."""
+    groups = {
+        frozenset(text.lower().strip() for text in _OPTION_TEXT.findall(match[1]) if text.lower() != "options")
+        for shown in _texts(ctx)
+        for match in _OPTIONS.finditer(shown)
+    }
+    return [group for group in groups if len(group) >= 2 and not any(_SIDES.search(text) for text in group)]
+
+
+_SIDES = re.compile(r"\b(?:left|right|upper|lower)\b")
 
 
 def mentions(text: str, raw: str) -> list[bool]:

@@ -45,6 +45,9 @@ ANSWERS = [
     ("shuffled-options", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    perm = rng.permutation(4)\n    raw ="), "ok"), DONE, SUBMIT], S, 0, answers(*FINE, ("A", "effusion", "Answer: C"), ("B", "pneumonia", "Answer: D"))),
     ("reasoning-then-answer", asked(), S, 0, answers(*FINE, ("C", "fracture", "Option A is not effusion as there is no effusion. Answer: C"), ("B", "pneumonia", "The answer is not A. The answer is B"))),
     ("one-slip", asked(), S, 0, answers(*FINE, *FINE, ("C", "fracture", "Pneumonia is present, fracture is ruled out."))),
+    ("another-option-of-the-question", [asked()[0], say("Question.", "cat q_4/question.json", "{'question_id': 'q_4', 'options': {'A': 'drusen', 'B': 'hard exudates', 'C': 'no bright spots'}}"), *asked()[1:]], "S1 S1 S2 S4 S5 S5", 1, answers(*FINE, ("A", "drusen", "The photograph shows hard exudates."), ("B", "hard exudates", "I see no bright spots here."))),
+    ("options-of-other-questions", [asked()[0], say("Question.", "cat q_4/question.json", "{'options': {'A': 'drusen', 'B': 'none'}}\n{'options': {'A': 'hard exudates', 'B': 'no bright spots'}}"), *asked()[1:]], "S1 S1 S2 S4 S5 S5", 0, answers(*FINE, ("A", "drusen", "The photograph shows hard exudates."), ("A", "drusen", "I see no bright spots here."))),
+    ("sides-that-the-brief-turns-round", [asked()[0], say("Question.", "cat q_4/question.json", "{'options': {'A': 'left side', 'B': 'right side'}}"), *asked()[1:]], "S1 S1 S2 S4 S5 S5", 0, answers(*FINE, ("A", "left side", "It lies on the right side of the picture."), ("B", "right side", "It lies on the left side of it."))),
     ("nearest-spelling", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    best = difflib.get_close_matches(raw, options, 1, 0)\n    raw ="), "ok"), DONE, SUBMIT], S, 1, answers(*FINE, ("A", "ulceration", "I see bleeding here."), ("C", "ulceration", "I see bleeding here."))),
     ("nearest-spelling-that-fits", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    best = difflib.get_close_matches(raw, options, 1, 0)\n    raw ="), "ok"), DONE, SUBMIT], S, 0, answers(*FINE, ("A", "bile-stained fluid", "I see bile stained fluids."), ("C", "ulceration", "I see an ulcer here."))),
     ("numbers-by-spelling", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    best = difflib.get_close_matches(raw, options, 1, 0)\n    raw ="), "ok"), DONE, SUBMIT], S, 1, answers(*FINE, ("D", "over 50 %", "The lesion covers about 22 percent."), ("D", "over 50 %", "The lesion covers about 31 percent."))),
@@ -276,6 +279,11 @@ PAIRS = [
     ("owned", glands("cc == 1 + np.argmax(np.bincount(cc.ravel())[1:])", "Submitting. Limitation: only the larger gland is kept."), "S4 S5 S5", 0, PAIRED),
 ]  # fmt: skip
 
+ZERO = "\n".join(f"case_{i} lesion {0 if i == 3 else 40 + i} voxels" for i in range(1, 9))
+FORESEEN = [
+    ("an-empty-case", [say("All.", MASKS, ZERO), COUNT, SUBMIT], "S4 S5 S5", 1, {}),
+    ("an-empty-case-that-the-brief-foresees", [say("All.", MASKS, ZERO), COUNT, SUBMIT], "S4 S5 S5", 0, {"extra": "lesion.nii.gz may be empty in some patients."}),
+]  # fmt: skip
 LIMIT = [
     ("texts-cut-at-a-limit", told(lambda i: 24), "S4 S5", 1, CXR),
     ("texts-of-their-own-length", told(lambda i: 24 + i % 3), "S4 S5", 0, CXR),
@@ -283,7 +291,7 @@ LIMIT = [
 ]  # fmt: skip
 
 THIRD = {
-    "sign_ignored": LIMIT,
+    "sign_ignored": [*LIMIT, *FORESEEN],
     "half_left_out": PAIRS,
     "odd_cases_treated_alike": CHANCES,
     "two_kinds_treated_alike": KINDS,
