@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -132,11 +133,19 @@ def code_sha256() -> str:
     digest = hashlib.sha256()
     root = files(__package__.rpartition(".")[0])
     for room in _CODE:
-        for file in sorted(root.joinpath(room).iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith(".py"):
-                digest.update(f"\0{room}/{file.name}\0".encode())
-                digest.update(file.read_bytes())
+        for name, file in _modules(root.joinpath(room), room):
+            digest.update(f"\0{name}\0".encode())
+            digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+    """Every source file of a folder and those below it, in the order of their names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _modules(entry, f"{name}/{entry.name}")
+        elif entry.name.endswith(".py"):
+            yield f"{name}/{entry.name}", entry
 
 
 def canonical_json(value: Any) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from ambjudge.judge.base import StageRequest
-from ambjudge.judge.keys import KeyMaker, canonical_json, code_sha256, evidence_context, identity, verdict_key
+from ambjudge.judge.keys import KeyMaker, _modules, canonical_json, code_sha256, evidence_context, identity, verdict_key
 from ambjudge.rubrics.load import criterion_sha256, load_rubric
 from ambjudge.rubrics.model import Level
 from hypothesis import given
@@ -89,6 +89,13 @@ def test_keys_are_the_same_in_another_process():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert found == [BASE.sha256, code_sha256()]
+
+
+def test_every_source_file_of_a_folder_and_those_below_it_counts_as_code(tmp_path):
+    (tmp_path / "in" / "deeper").mkdir(parents=True)
+    for name in ("b.py", "in/a.py", "in/deeper/c.py", "in/notes.md"):
+        (tmp_path / name).write_text("")
+    assert [name for name, _ in _modules(tmp_path, "room")] == ["room/b.py", "room/in/a.py", "room/in/deeper/c.py"]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": float("nan")}, object()])
