@@ -12,6 +12,7 @@ from .code_names import LISTING, LOADS, dotted_name, first_name, last_name, ment
 from .code_options import entry_points
 from .code_values import Namespace, functions
 
+_WRITE_MODE = re.compile(r"[bt]?[wax][bt+]{0,2}")
 _DOCUMENT = re.compile(r"(?:\.(?:md|rst|txt|py|ya?ml|toml|cfg)|README\w*|config\.json)$", re.I)
 _OF_MODELS = re.compile(r"/(?:models?|model_zoo|zoo|weights|checkpoints?)/", re.I)
 """What lies beside the weights belongs to the models: a vocabulary, a reference image."""
@@ -177,8 +178,10 @@ class Calls(Functions):
     ) -> None:
         writing = name in _SAVES and not (name == "write" and base in ("sys", "stdout"))
         if name == "open":
-            mode = next((a.value for a in arguments[1:2] if isinstance(a, ast.Constant)), "r")
-            writing = isinstance(mode, str) and any(c in mode for c in "wax")
+            # open(path, "w"), or path.open("w")
+            first = 0 if isinstance(node.func, ast.Attribute) else 1
+            modes = [a.value for a in arguments[first:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            writing = any(_WRITE_MODE.fullmatch(mode) for mode in modes)
         if writing:
             if output:
                 # One table, written once, holds the rows of all cases that a loop put into it.

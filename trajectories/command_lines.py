@@ -152,6 +152,9 @@ _LOOP = re.compile(r"\bfor \w+ in ([^;\n]{0,400})|\|\s*while\s[^;\n]{0,40}?read\
 _SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(?:(\d{1,6}) )?(\d{1,6})\b|\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
+_BRACES = re.compile(r"([^\s{}'\"]{0,80})\{(\d{1,6})\.\.(\d{1,6})\}([^\s{}'\"]{0,80})")
+
+
 @dataclass(frozen=True)
 class Launch:
     """One start of a script by a shell."""
@@ -183,7 +186,7 @@ def launches(shell: str) -> Iterator[Launch]:
     text = shell.replace("\\\n", " ")
     for match in RUN.finditer(text):
         end = _end(text, match.end())
-        arguments = text[match.end() : end]
+        arguments = _expanded(text[match.end() : end])
         yield Launch(match.group(1) or match.group(2), arguments, text[max(0, match.start() - 400) : match.start()])
 
 
@@ -199,6 +202,18 @@ def programs(shell: str) -> Iterator[Launch]:
         launch = Launch(words[0], " " + words[1], text[max(0, chunk.start() - 400) : chunk.start()] + " ")
         if launch.output is not None:
             yield launch
+
+
+def _expanded(words: str) -> str:
+    """Words with `{1..8}` written out as a shell does, with its leading zeros, up to 1,000 words a sequence."""
+
+    def several(match: re.Match[str]) -> str:
+        before, low, high, after = match.groups()
+        numbers = range(int(low), min(int(high), int(low) + 999) + 1)
+        width = max(len(low), len(high)) if low.startswith("0") or high.startswith("0") else 0
+        return " ".join(f"{before}{n:0{width}d}{after}" for n in numbers)
+
+    return _BRACES.sub(several, words)
 
 
 def _end(text: str, start: int) -> int:
