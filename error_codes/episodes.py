@@ -185,7 +185,18 @@ def _worked_between(first: Failure, second: Failure, steps: _Steps, failed: set[
         for slot, action in enumerate(steps.run.turn(turn).actions):
             if (turn, slot) <= (first.turn, first.action) or (turn, slot) >= (second.turn, second.action):
                 continue
-            if _worked(action, turn, slot, failed) and steps.repeats((turn, slot), (first.turn, first.action)):
+            if not _worked(action, turn, slot, failed):
+                continue
+            if steps.repeats((turn, slot), (first.turn, first.action)):
+                return True
+            # Rewritten around what failed: what comes after it with another error is another step.
+            goal = steps.goal(first.turn)
+            if (
+                first.signature != second.signature
+                and goal is not None
+                and steps.features[turn - 1].has(goal)
+                and steps.similarity((turn, slot), (first.turn, first.action)) >= 0.3
+            ):
                 return True
     return False
 

@@ -65,6 +65,7 @@ MODULES = (
     "verification.checks",
     "verification.conventions",
     "verification.input_conventions",
+    "verification.absent_keys",
     "verification.requirements",
     "verification.unchanged",
     "verification.geometry",

@@ -28,6 +28,13 @@ CAUGHT = (
 )
 GOOD = say("All.", BATCH, "\n".join(f"patient_{i:04d} tumour {400 + 37 * i}" for i in range(1, 9)))
 
+TRIAL = LOOP + "    x = load(p)\n    y = net(x)\n    z = restore(x)\n    print(pid, y.std(), z.std())\n    break\n"
+OWN = (
+    "from scipy.ndimage import gaussian_filter, median_filter, uniform_filter\nimport numpy, time, json\n"
+    "def smooth(values, window, weight):\n    padded = reflect(values, window)\n    total = sum(shifted(padded, window) * weight)\n"
+    "    return total / normal(weight, window)\n" + TRIAL.replace("restore(x)", "smooth(x, window=5, weight=0.2)")
+)
+
 
 def crash(code, error=0, language="bash", text="Again."):
     return say(text, code, err=TRACE.format(9 + error, ERRORS[error]), exit_code=1, language=language)
@@ -61,6 +68,7 @@ SILENT = [
         crash("import pandas as pd\nt = pd.read_csv('/data/public/cases.csv')\nprint(t.camera)", 2, "python"), say("Read.", "t = pd.read_csv('/data/public/cases.csv', sep=';')\nprint(t.columns)", "id camera"),
         crash("import torch\nnet = torch.load('/data/public/models/net.pt')\nprint(net.name)", 3, "python"), say("Load.", "import torch\nnet = torch.load('/data/public/models/net.pt')\nprint(net)", "Net()"),
         crash(BATCH, 0, "python"), GOOD], "S1 S1 S2 S2 S4 S4"),
+    ("rewritten-without-what-failed", [crash(TRIAL, 2, "python"), say("Own.", OWN, "0.1 0.2 0.3"), crash(BATCH, 0, "python"), crash(BATCH.replace("net(x)", "net(x[None])"), 1, "python"), GOOD], "S1 S1 S4 S4 S4"),
     ("twice-then-fixed", [crash(script("run.py")), crash("python run.py", 1), GOOD], "S4 S4 S4"),
     ("one-odd-case-caught", [say("Batch.", CAUGHT, cases("{} FAILED ValueError: empty", 7)), GOOD, SUBMIT], "S4 S4 S5"),
     ("probing-for-packages", [say("Which?", "for m in ('a', 'b', 'c'):\n    try:\n        __import__(m)\n    except ImportError as e:\n        print(m, e)\n", "a No module named 'a'\nb ok\nc ok"), GOOD, SUBMIT], "S2 S4 S5"),

@@ -104,6 +104,31 @@ STORED = [
     ("polarity-turned", heads(lambda i: "polarity: %s" % ("dark" if i < 6 else "bright"), RUN.replace("np.load(p)", "255 - x if x[:, 0].mean() > 128 else x")), "S4 S5 S5", 0, PET),
 ]  # fmt: skip
 
+RECORD = '{"file": "v0.png", "photometric": "MONOCHROME1", "bits": 8}'
+ASKS = RUN.replace(
+    "    y = net(np.load(p))",
+    "    x = np.load(p)\n    x = 1 - x if rec(p).get('photometric_interpretation', 'MONOCHROME2') == 'MONOCHROME1' else x\n    y = net(x)",
+)
+
+
+def records(code=ASKS, shown=RECORD):
+    return [
+        say("Record.", "cat /data/public/scan_1/record.json", shown, language="bash"),
+        say("Run.", code, "ok"),
+        SUBMIT,
+    ]
+
+
+KEYS = [
+    ("longer-than-the-record-s", records(), "S1 S4 S5", 1, PET),
+    ("shorter-than-the-record-s", records(ASKS.replace("_interpretation", ""), RECORD.replace("photometric", "photometric_code")), "S1 S4 S5", 1, PET),
+    ("the-record-s-own", records(ASKS.replace("_interpretation", "")), "S1 S4 S5", 0, PET),
+    ("both-in-records", records(shown=RECORD + '\n' + RECORD.replace("photometric", "photometric_interpretation")), "S1 S4 S5", 0, PET),
+    ("either-asked", records(ASKS.replace("'MONOCHROME2'", "rec(p).get('photometric')")), "S1 S4 S5", 0, PET),
+    ("of-the-environment", records(ASKS.replace("rec(p).get", "os.environ.get")), "S1 S4 S5", 0, PET),
+    ("no-record-shown", records(shown="v0.png"), "S1 S4 S5", 0, PET),
+]  # fmt: skip
+
 STANDARD_CODE = RUN.replace("    np.save", "    y = gaussian(y, {})\n    np.save")
 ENH = "S1 S4 S5 S5"
 
@@ -299,6 +324,7 @@ THIRD = {
     "answer_against_output": ANSWERS,
     "subgroup_one_answer": GROUPS,
     "requirement_unmet": STORED,
+    "absent_key_asked": KEYS,
     "invented_requirement": REQUIRED,
     "option_kept_up": KEPT,
     "bad_output_unseen": UNSEEN,

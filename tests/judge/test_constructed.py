@@ -16,7 +16,7 @@ from ambjudge.trajectories.load import load_run
 ROOT = Path(__file__).parents[1] / "data" / "constructed"
 NAMES = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("*/runs/*"))
 CHECK_SETS = ("q",)
-"""Sets that rules were not written on; not compared here, so that nobody mends a rule for their sake."""
+"""Sets that hardly any rule was written on; not compared here, so that nobody mends a rule for their sake."""
 
 DISPUTED = ("c/runs/derm-std-01", "j/runs/despeckle-lite-j2")
 """Where the benchmark leaves the answer open. Every answer is a placeholder: its author counts the submission as valid, we

@@ -122,6 +122,8 @@ PYTHON = [
     pytest.param("import json\nv = json.load(open('/data/public/models/vocab.json'))\nprint(len(v), v[:3])", {"loads_model"}, {"loads_inputs", "inspects_inputs"}, id="what comes with a model is no input"),
     pytest.param("loss = crit(net(x), y)\nloss.backward()\nopt.step()", {"training"}, set(), id="training"),
     pytest.param("m.train(False)", set(), {"training"}, id="mode switch is no training"),
+    pytest.param("import pathlib, csv\nout = pathlib.Path('/workspace/agents_outputs/predictions.csv')\nwith out.open('w', newline='') as fh:\n    csv.writer(fh).writerow(['id', 'label'])", set(), {"reads_outputs"}, id="a path opened to write"),
+    pytest.param("import pathlib\nout = pathlib.Path('/workspace/agents_outputs/predictions.csv')\nwith out.open() as fh:\n    print(fh.readline())", {"reads_outputs"}, {"writes_outputs"}, id="a path opened to read"),
     pytest.param("open('/workspace/plan/plan.md', 'w').write('''# Plan\n1. a\n2. b\n''')", {"writes_plan"}, {"writes_module"}, id="plan from Python"),
     pytest.param("import matplotlib.pyplot as plt\nplt.savefig('/workspace/plan/plan.png')", {"writes_plan_image"}, {"writes_plan"}, id="plan image"),
     pytest.param("from huggingface_hub import snapshot_download\nsnapshot_download('org/m')", {"obtains_weights"}, set(), id="download"),
