@@ -3,38 +3,17 @@
 Each case is a small run in which one kind of evidence occurs, or almost occurs, and the value that a reader gives it.
 """
 
-import json
-from dataclasses import dataclass
+import sys
+from pathlib import Path
 
 import pytest
 from ambjudge.judge.base import StageRequest
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Segmentation
 
-
-@dataclass(frozen=True)
-class Do:
-    """One executed action and its answer."""
-
-    code: str
-    out: str = ""
-    exit: int = 0
-    language: str = "python"
-
-
-def sh(code, out="", exit=0):
-    return Do(code, out, exit, "bash")
-
-
-def module(name, text):
-    return sh(f"cat > /workspace/{name} <<'EOF'\n{text}EOF\n")
-
-
-def plan(text):
-    return sh(f"mkdir -p /workspace/plan\ncat > /workspace/plan/plan.md <<'EOF'\n{text}\nEOF\n")
-
+sys.path.insert(0, str(Path(__file__).parent))
+from small_runs import Do, make_run, module, plan, sh
 
 IDS = [f"case_{i:03d}" for i in range(1, 9)]
 LIST = sh("ls /data/public /data/models", "\n".join([*IDS, "models", "net.pt"]))
@@ -216,25 +195,13 @@ CASES = [
 ]  # fmt: skip
 
 
-def make_run(folder, kind, steps):
-    messages = [{"role": "user", "content": "Begin."}]
-    for number, step in enumerate(steps):
-        call = {"name": "execute_code", "arguments": json.dumps({"language": step.language, "code": step.code})}
-        messages += [
-            {"role": "assistant", "content": "Next step.", "tool_calls": [{"id": str(number), "type": "function", "function": call}]},
-            {"role": "tool", "tool_call_id": str(number), "content": json.dumps({"exit_code": step.exit, "stdout": step.out, "stderr": ""})},
-        ]  # fmt: skip
-    messages.append({"role": "assistant", "content": "All outputs are saved."})
-    track = kind.removesuffix("-multiclass")
-    head = {"agent": "a", "task": f"{kind}-task", "track": track, "tier": "pro", "messages": messages}
-    path = folder / "conversation.json"
-    path.write_text(json.dumps(head), encoding="utf-8")
-    return load_run(path)
-
-
 @pytest.mark.parametrize(("kind", "steps", "expected"), CASES)
 async def test_what_was_shown_is_seen(tmp_path, kind, steps, expected):
-    run, rubric, judge = make_run(tmp_path, kind, steps), load_rubric(kind), HeuristicJudge()
+    run, rubric, judge = (
+        make_run(tmp_path, kind, steps, "Next step.", "All outputs are saved."),
+        load_rubric(kind),
+        HeuristicJudge(),
+    )
     segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
     found = {}
     for stage in ("S1", "S2", "S3"):

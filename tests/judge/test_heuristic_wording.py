@@ -4,36 +4,18 @@ images compared with their list, inputs shown before a later line failed.
 Each case is a small run in which one kind of evidence occurs, or almost occurs, and the value that a reader gives it.
 """
 
-import json
-from dataclasses import dataclass
+import sys
+from pathlib import Path
 
 import pytest
 from ambjudge.judge.base import StageRequest
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.heuristic.names import candidates, model_names
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Segmentation
 
-
-@dataclass(frozen=True)
-class Do:
-    """One executed action and its answer."""
-
-    code: str
-    out: str = ""
-    exit: int = 0
-    language: str = "python"
-    err: str = ""
-
-
-def sh(code, out="", exit=0, err=""):
-    return Do(code, out, exit, "bash", err)
-
-
-def plan(text):
-    return sh(f"mkdir -p /workspace/plan\ncat > /workspace/plan/plan.md <<'EOF'\n{text}\nEOF\n")
-
+sys.path.insert(0, str(Path(__file__).parent))
+from small_runs import Do, make_run, plan, sh
 
 IDS = [f"HP{i}" for i in range(31, 39)]
 ZOO = sh(
@@ -130,21 +112,6 @@ CASES = [
     # a plan that names deliverables is no full run
     pytest.param("segmentation", [LIST, Do("open('/workspace/plan/plan.md', 'w').write('''net.pt to agents_outputs/<case>/lesion.nii.gz''')\nimport glob, nibabel as nib\nfor p in sorted(glob.glob('/data/public/*/ct.nii.gz')):\n    im = nib.load(p)\n    print(p, im.shape, im.get_data_dtype())", "\n".join(f"/data/public/{i}/ct.nii.gz (64, 64, 9) int16" for i in IDS)), SEG_ALL], {"S2b": 1, "S3": 0}, id="plan-beside-a-look-at-all-cases"),
 ]  # fmt: skip
-
-
-def make_run(folder, kind, steps):
-    messages = [{"role": "user", "content": "Begin."}]
-    for number, step in enumerate(steps):
-        call = {"name": "execute_code", "arguments": json.dumps({"language": step.language, "code": step.code})}
-        answer = {"exit_code": step.exit, "stdout": step.out, "stderr": step.err}
-        messages += [
-            {"role": "assistant", "content": "Next.", "tool_calls": [{"id": str(number), "type": "function", "function": call}]},
-            {"role": "tool", "tool_call_id": str(number), "content": json.dumps(answer)},
-        ]  # fmt: skip
-    head = {"agent": "a", "task": f"{kind}-task", "track": kind, "tier": "pro", "messages": messages}
-    path = folder / "conversation.json"
-    path.write_text(json.dumps(head), encoding="utf-8")
-    return load_run(path)
 
 
 @pytest.mark.parametrize(("kind", "steps", "expected"), CASES)

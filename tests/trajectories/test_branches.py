@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,13 +10,12 @@ from ambjudge.trajectories.code_evaluation import Scope, Values
 from ambjudge.trajectories.code_modules import Library, Module
 from ambjudge.trajectories.code_options import MANY, parsers, words
 from ambjudge.trajectories.code_values import UNKNOWN
-from ambjudge.trajectories.features import features
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.turn_features import TurnFeatures
 from hypothesis import given
 from hypothesis import strategies as st
 
-LIST_CASES = "\n".join(f"case_{i:04d}" for i in range(1, 9))
+sys.path.insert(0, str(Path(__file__).parent))
+from shell_turns import facts_of
+
 OUT = "/workspace/agents_outputs"
 WORK = f"""import argparse, glob, os, sys, torch, numpy as np, nibabel as nib
 from nets import Net
@@ -92,20 +91,6 @@ ns.run()
     "fire": "import fire\nfire.Fire({'pilot': pilot, 'batch': batch, 'verify': verify})\n",
     "fire_all": "import fire\nif __name__ == '__main__':\n    fire.Fire()\n",
 }  # fmt: skip
-
-
-def facts_of(folder: Path, shell: str, **files: str) -> TurnFeatures:
-    """The facts of a turn that runs `shell` after files of these names were written."""
-    codes = ["ls /data/public", *(f"cat > {name}.py <<'EOF'\n{text}EOF" for name, text in files.items()), shell]
-    messages: list[dict] = [{"role": "user", "content": "Segment."}]
-    for i, code in enumerate(codes):
-        call = {"id": f"c{i}", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": code})}}  # fmt: skip
-        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        result = {"exit_code": 0, "stdout": LIST_CASES if i == 0 else "", "stderr": ""}
-        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
-    path = folder / "conversation.json"
-    path.write_text(json.dumps({"task": "kidney-seg-task", "messages": messages}))
-    return features(load_run(path))[-1]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.features import features
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.turn_features import TurnFeatures
 
-LIST_CASES = "\n".join(f"case_{i:04d}" for i in range(1, 9))
+sys.path.insert(0, str(Path(__file__).parent))
+from shell_turns import facts_of
+
 IMPORTS = """import argparse, dataclasses, enum, json, os, pathlib, types
 from collections import namedtuple
 from dataclasses import dataclass, field, replace
@@ -32,20 +31,6 @@ def run(case, cfg):
 """
 EACH = f"for case in {CASES}: run(case, cfg)\n"
 CONFIG = f"@dataclass(frozen=True)\nclass Config:\n    public: Path = {PUBLIC}\n    out: Path = {OUT}\n    limit: int = 0\n    closing: int = 2\n"
-
-
-def facts_of(folder: Path, shell: str, **files: str) -> TurnFeatures:
-    """The facts of a turn that runs `shell` after files of these names were written."""
-    codes = ["ls /data/public", *(f"cat > {name}.py <<'EOF'\n{text}EOF" for name, text in files.items()), shell]
-    messages: list[dict] = [{"role": "user", "content": "Segment."}]
-    for i, code in enumerate(codes):
-        call = {"id": f"c{i}", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": code})}}  # fmt: skip
-        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        result = {"exit_code": 0, "stdout": LIST_CASES if i == 0 else "", "stderr": ""}
-        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
-    path = folder / "conversation.json"
-    path.write_text(json.dumps({"task": "pancreas-seg-task", "messages": messages}))
-    return features(load_run(path))[-1]
 
 
 WHOLE = {
