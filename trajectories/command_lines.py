@@ -150,8 +150,6 @@ _FILERS = frozenset(
 _CUT = re.compile(r"\bhead\s+-(?:n\s*)?(\d{1,6})|\bshuf\s+-n\s*(\d{1,6})|\bsed -n ['\"]?1,(\d{1,6})p")
 _LOOP = re.compile(r"\bfor \w+ in ([^;\n]{0,400})|\|\s*while\s[^;\n]{0,40}?read\b|\bxargs\b|find [^|;\n]{0,200}-exec")
 _SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(?:(\d{1,6}) )?(\d{1,6})\b|\{(\d{1,6})\.\.(\d{1,6})\}")
-
-
 _BRACES = re.compile(r"([^\s{}'\"]{0,80})\{(\d{1,6})\.\.(\d{1,6})\}([^\s{}'\"]{0,80})")
 
 
@@ -209,9 +207,10 @@ def _expanded(words: str) -> str:
 
     def several(match: re.Match[str]) -> str:
         before, low, high, after = match.groups()
-        numbers = range(int(low), min(int(high), int(low) + 999) + 1)
-        width = max(len(low), len(high)) if low.startswith("0") or high.startswith("0") else 0
-        return " ".join(f"{before}{n:0{width}d}{after}" for n in numbers)
+        first, last = int(low), int(high)
+        numbers = range(first, last + 1) if first <= last else range(first, last - 1, -1)
+        width = max(len(low), len(high)) if re.match(r"0\d", low) or re.match(r"0\d", high) else 0
+        return " ".join(f"{before}{n:0{width}d}{after}" for n in numbers[:1_000])
 
     return _BRACES.sub(several, words)
 

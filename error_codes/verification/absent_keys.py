@@ -11,34 +11,35 @@ from ..registry import Finding, detector
 MAX_TEXT = 200_000
 _ASKED = re.compile(r"(?<!environ)\.get\(\s{0,4}['\"]([A-Za-z]\w{3,40})['\"]\s{0,4}[,)]")
 _KEY = re.compile(r"['\"]([A-Za-z]\w{3,40})['\"]\s{0,4}:")
+_SET = re.compile(r"['\"]([A-Za-z]\w{3,40})['\"]\s{0,4}(?::|\]\s{0,4}=[^=])")
+_LITERAL = re.compile(r"'(\w{4,41})'|\"(\w{4,41})\"")
+_WORD = re.compile(r"\w{4,}")
 
 
 @detector("absent_key_asked", code="E3", stage="S3", independence="from_trace")
 def absent_key_asked(ctx: CodeContext) -> Iterable[Finding]:
     """A key that no printed record has is asked for with a default, while the records have one of a longer or shorter name."""
-    final = ctx.final_write
-    if final is None:
-        return
-    turns = ctx.run.turns[:final]
-    looks = [turn for turn in turns if not ctx.feature(turn.index).forward_pass]
+    turns = ctx.run.turns[: ctx.final_write] if ctx.final_write is not None else ()
+    asked = {key: turn.index for turn in reversed(turns) for key in _ASKED.findall(turn.code[:MAX_TEXT])}
+    looks = [turn for turn in turns if not ctx.feature(turn.index).forward_pass] if asked else ()
     shown = {key: turn.index for turn in reversed(looks) for key in _KEY.findall(turn.output[:MAX_TEXT])}
     if not shown:
         return
-    code = "\n".join(turn.code[:MAX_TEXT] for turn in turns)
-    printed = "\n".join((ctx.run.brief[:MAX_TEXT], *(turn.output[:MAX_TEXT] for turn in turns)))
-    named = {text for pair in re.findall(r"'(\w{4,41})'|\"(\w{4,41})\"", code) for text in pair if text}
-    for asked in dict.fromkeys(_ASKED.findall(code)):
-        like = next((key for key in shown if key not in named and key != asked and _shortened(key, asked)), None)
-        told = re.search(rf"\b{asked}\b", printed) or re.search(
-            rf"['\"]{asked}['\"]\s{{0,4}}(?::|\]\s{{0,4}}=[^=])", code
-        )
-        if like is not None and not told:
-            at = next(turn.index for turn in turns if f"'{asked}'" in turn.code or f'"{asked}"' in turn.code)
-            why = f"The code asks the inputs' records for {asked}, which none has, and goes on with a default; the records say {like}."
-            yield Finding(tuple(sorted({shown[like], at})), why, 0.8)
+    codes = [turn.code[:MAX_TEXT] for turn in turns]
+    named = {text for code in codes for pair in _LITERAL.findall(code) for text in pair}
+    known = {key for code in codes for key in _SET.findall(code)}
+    known.update(*(_WORD.findall(text[:MAX_TEXT]) for text in (ctx.run.brief, *(turn.output for turn in turns))))
+    unread = {key.lower(): key for key in shown if key not in named}
+    longer = {beginning: key for key in unread.values() for beginning in _beginnings(key)}
+    for name, turn in asked.items() if unread else ():
+        shorter = (unread[beginning] for beginning in _beginnings(name) if beginning in unread)
+        like = None if name in known else longer.get(name.lower()) or next(shorter, None)
+        if like is not None:
+            why = f"The code asks the inputs' records for {name}, which none has, and goes on with a default; the records say {like}."
+            yield Finding(tuple(sorted({shown[like], turn})), why, 0.8)
 
 
-def _shortened(one: str, other: str) -> bool:
-    """Whether one name begins the other: photometric, photometric_interpretation."""
-    one, other = one.lower(), other.lower()
-    return one.startswith(f"{other}_") or other.startswith(f"{one}_")
+def _beginnings(name: str) -> list[str]:
+    """What a name begins with, up to each "_": photometric of photometric_interpretation."""
+    parts = name.lower().split("_")
+    return ["_".join(parts[:i]) for i in range(1, len(parts))]

@@ -126,6 +126,7 @@ KEYS = [
     ("both-in-records", records(shown=RECORD + '\n' + RECORD.replace("photometric", "photometric_interpretation")), "S1 S4 S5", 0, PET),
     ("either-asked", records(ASKS.replace("'MONOCHROME2'", "rec(p).get('photometric')")), "S1 S4 S5", 0, PET),
     ("of-the-environment", records(ASKS.replace("rec(p).get", "os.environ.get")), "S1 S4 S5", 0, PET),
+    ("unlike-quotes", records(ASKS.replace("'photometric_interpretation'", "\"photometric_interpretation'")), "S1 S4 S5", 1, PET),
     ("no-record-shown", records(shown="v0.png"), "S1 S4 S5", 0, PET),
 ]  # fmt: skip
 

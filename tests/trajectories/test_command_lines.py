@@ -44,6 +44,8 @@ ASKED = [
     pytest.param("cd /w; python run.py case_0{1..8} | tee log", 8, id="braces in ids"),
     pytest.param("python run.py /data/case_{08..10}/ct.nii.gz", 3, id="braces with leading zeros, in paths"),
     pytest.param("python run.py --cfg '{1..8}'", None, id="braces in quotes"),
+    pytest.param("python run.py case_{8..5}", 4, id="braces that count down"),
+    pytest.param("python run.py case_{1..200000}", 1_000, id="braces without end"),
     pytest.param("ls /data/public | head -2 | xargs -I{} python run.py {}", 2, id="xargs over the first"),
     pytest.param("ls /data/public | xargs -n1 python run.py", ALL, id="xargs over all"),
     pytest.param("for f in *.json; do cat $f; done; python run.py case_0003", 1, id="a loop that is closed"),
@@ -57,6 +59,11 @@ ASKED = [
 def test_cases_asked(shell: str, cases: int | None) -> None:
     (launch,) = launches(shell)
     assert cases_asked(launch, {"case_"}) == cases
+
+
+def test_braces_are_written_out_as_a_shell_does() -> None:
+    (launch,) = launches("python run.py a_{08..10} b_{0..2} c{2..1}.png")
+    assert launch.arguments.split() == ["a_08", "a_09", "a_10", "b_0", "b_1", "b_2", "c2.png", "c1.png"]
 
 
 HELP = [
