@@ -165,6 +165,8 @@ def _entry(entry: dict[str, Any], criterion: Criterion) -> Stated:
     if isinstance(value, bool):  # in Python True == 1, in a reply it is something else
         raise _Doubtful("value: a boolean is not on the scale")
     cited = tuple((int(item["turn"]), item["quote"]) for item in entry["evidence"])
+    if any(abs(turn) > 2**53 for turn, _ in cited):  # 2e100 is an integer in JSON
+        raise _Doubtful("evidence: a turn is beyond every number that JSON keeps exact")
     return Stated(criterion.id, None if value == NOT_APPLICABLE else float(value), entry["reason"], cited[:_MAX_CITED])
 
 
