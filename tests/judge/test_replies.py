@@ -11,7 +11,7 @@ from ambjudge.judge.quotes import QuoteIndex
 from ambjudge.judge.replies import NOT_APPLICABLE, parse_reply, reply_schema, to_codes, to_results
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -214,6 +214,7 @@ def test_a_scored_value_is_the_stated_one(entries: list[dict]) -> None:
     length=st.integers(0, 12),
     insert=st.text(alphabet='01{}[]",:.\\e-abS \n', max_size=6),
 )
+@example(base=[0, 1, 1], place=0.755859375, length=0, insert="e100")
 def test_damaged_text_never_becomes_a_grade(base: list[int], place: float, length: int, insert: str) -> None:
     text = reply(*[entry(c.id, v) for c, v in zip(SEG, base, strict=True)])
     at = int(place * len(text))
