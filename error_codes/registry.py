@@ -45,6 +45,8 @@ class Detector:
     independence: Independence
     function: Function
     taxonomy: Literal["paper", "harness"] = "paper"
+    likelihood: bool = False
+    """It weighs how a run looks as a whole and names no defect; it stands only where no fact of its code does."""
 
     @property
     def doc(self) -> str:
@@ -82,6 +84,7 @@ MODULES = (
     "verification.own_limits",
     "verification.brief_signs",
     "verification.parsed_answers",
+    "verification.unquestioned",
     "grids.rules",
     "deliverables.files",
     "deliverables.handed_over",
@@ -100,13 +103,14 @@ def detector(
     stage: Stage,
     independence: Independence,
     taxonomy: Literal["paper", "harness"] = "paper",
+    likelihood: bool = False,
 ) -> Callable[[Function], Function]:
     """List a function as a detector; the function itself stays as it is. A name stands once."""
 
     def register(function: Function) -> Function:
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
-        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy)
+        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood)
         return function
 
     return register

@@ -112,9 +112,12 @@ def class_left_empty(ctx: CodeContext) -> Iterable[Finding]:
         held = {row.case: found for row in rows_of(ctx.run, turn) if (found := labels_held(row.rest, allowed))}
         if len(held) < 4:
             continue
+        since = (
+            turn if turn == ctx.final_write else turn - 1
+        )  # a check may single a case out in the turn that lists them all
         lacking = {label: [c for c, found in held.items() if label not in found] for label in allowed - {0}}
         for label, cases in lacking.items():
-            if len(cases) == len(held) or (0 < len(cases) <= 0.3 * len(held) and not looked_into(ctx, cases, turn)):
+            if len(cases) == len(held) or (0 < len(cases) <= 0.3 * len(held) and not looked_into(ctx, cases, since)):
                 which = "any case" if len(cases) == len(held) else joined(cases)
                 yield Finding(
                     tuple(sorted({turn, ctx.last})),

@@ -728,6 +728,7 @@ TABLE = {
     "class_left_empty": [
         ("in-no-case", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} [9{i}311 4{i}0 7{i} 0]" for i in range(1, 7))), SUBMIT], "S4 S5", 1, TISSUES),
         ("list-of-labels", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 3]" for i in range(1, 7))), SUBMIT], "S4 S5", 1, TISSUES),
+        ("singled-out-where-all-are-listed", [say("Run.", BATCH, "ok"), say("Patient 4, and all files.", "import nibabel as nib\nx = load('patient_0004')\nprint(x.min())\nfor p in out.glob('*'):\n    print(p, np.unique(nib.load(p).dataobj))", "\n".join(f"patient_{i:04d} labels [{'0 1 3' if i == 4 else '0 1 2 3'}]" for i in range(1, 7))), submit("Done.")], "S4 S5 S5", 0, TISSUES),
         ("in-one-case", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [{'0 1 3' if i == 4 else '0 1 2 3'}]" for i in range(1, 7))), submit("patient 4 has no grey matter.")], "S4 S5", 1, TISSUES),
         ("all-there", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 2 3] ({i}8, 48, 8)" for i in range(1, 7))), SUBMIT], "S4 S5", 0, TISSUES),
         ("binary", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 3]" for i in range(1, 7))), SUBMIT], "S4 S5", 0, {}),

@@ -316,7 +316,25 @@ LIMIT = [
     ("tokens-of-the-image", told(lambda i: 577, "image tokens"), "S4 S5", 0, CXR),
 ]  # fmt: skip
 
+
+def spoken(check, closing):
+    """A run over all cases, a check and the end, with these words."""
+    return [
+        say("All.", MASKS, "\n".join(f"case_{i} lesion {40 + i} voxels" for i in range(1, 9))),
+        COUNT | {"text": check},
+        submit(closing),
+    ]
+
+
+MANNER = [
+    ("asserted", spoken("Exactly as expected everywhere.", "Everything is verified and complete, submitting with confidence."), "S4 S5 S5", 1, {}),
+    ("too-few-words-to-read", spoken("Count.", "All there, submitting."), "S4 S5 S5", 0, {}),
+    ("said-before-any-result", [say("The zoo is complete and clean, all models verified, exactly what I expected.", "ls /data/public", "models", language="bash"), *spoken("Count.", "Submitting.")], "S1 S4 S5 S5", 0, {}),
+    ("not-handed-over", spoken("Exactly as expected everywhere, all clean.", "Everything is verified.")[:2], "S4 S5", 0, {}),
+]  # fmt: skip
+
 THIRD = {
+    "asserted_not_questioned": MANNER,
     "sign_ignored": [*LIMIT, *FORESEEN],
     "half_left_out": PAIRS,
     "odd_cases_treated_alike": CHANCES,
