@@ -24,6 +24,7 @@ _SAVES = {
     "save", "savez", "savetxt", "dump", "to_csv", "to_parquet", "to_json", "write_text", "imwrite", "imsave", "WriteImage",
     "write", "to_filename", "tofile", "savez_compressed", "write_h5ad", "write_bytes", "to_excel", "savefig", "writerow", "writerows",
 }  # fmt: skip
+_LOGGER = re.compile(r"_{0,2}(?:log|logger|logging|lg|getLogger)_{0,2}", re.I)
 _APPLIERS = {
     "map",
     "imap",
@@ -138,15 +139,16 @@ class Calls(Functions):
             self.facts.note("checks_environment", self.quote(node))
         if name in _RANDOM and self.depth == 0 and base in ("np", "numpy", "torch", "rng", "random"):
             self.facts.note("made_up_input", self.quote(node))
-        if name == "print" and any(map(self.is_result, arguments)):
+        shows = _shows(node, name)
+        if shows and any(map(self.is_result, arguments)):
             self.facts.note("shows_results", self.quote(node))
         if name in _DOWNLOADS or dotted.endswith("hub.load"):
             self.facts.note("obtains_weights", self.quote(node))
         if name in ("getsource", "help", "signature"):
             self.facts.note("reads_docs", self.quote(node))
-        if name == "print" and mentions(node, _STATISTICS):
+        if shows and mentions(node, _STATISTICS):
             self.facts.note("prints_statistics", self.quote(node))
-        if name == "print" and mentions(
+        if shows and mentions(
             node, {"shape", "dtype", "size", "ndim", "get_zooms", "affine", "mode", "obs", "columns"}
         ):
             self.facts.note("prints_shapes", self.quote(node))
@@ -206,6 +208,17 @@ class Calls(Functions):
                 self.facts.loaded = max(self.facts.loaded, size)
         elif name in _LOOKS:
             self.facts.note("reads_outputs" if output else "lists_inputs", self.quote(node))
+
+
+def _shows(node: ast.Call, name: str) -> bool:
+    """Whether a call prints its arguments: print, echo, or a method of what is named as a logger."""
+    if name in ("print", "pprint", "echo"):
+        return True
+    return (
+        name in ("debug", "info", "warning", "error")
+        and isinstance(node.func, ast.Attribute)
+        and _LOGGER.fullmatch(last_name(node.func.value)) is not None
+    )
 
 
 def _is_flag(arguments: list[ast.expr]) -> bool:

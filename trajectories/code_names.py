@@ -208,6 +208,8 @@ class Names(Values):
                 return size_of_value(owner[node.attr])
             if node.attr in self.attribute_sizes:
                 return self.attribute_sizes[node.attr]
+            if self.is_module(node.value):
+                return self.sizes.get(node.attr, 1)
             column = isinstance(node.value, ast.Name) and node.attr not in _SHAPES
             return self.size_of(node.value, depth + 1) if column else 1
         if isinstance(node, ast.Call):

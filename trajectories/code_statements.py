@@ -159,6 +159,10 @@ class Statements(Calls):
             self.sizes[name] = 1
             self.numbers.pop(name, None)
         self.of_case |= names
+        if isinstance(target, ast.Name) and isinstance(iterable, ast.Tuple | ast.List):
+            held = [e.value for e in iterable.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+            if held:
+                self.files[target.id] = held[0][:300]
         if found is None:
             self.unknown_loops += 1
             return size

@@ -34,6 +34,7 @@ _STAGE_COMMENT = re.compile(
 )
 _STAGE_TEXT = re.compile(r"(?:^|[\n.:!;(*#] ?)\**(S[1-5])\b(?! ?(?:-|to|–) ?S?[1-5])")
 _DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp)$|readme", re.IGNORECASE)
+_SHOWS = re.compile(r"print|echo|\b_{0,2}log(?:ger|ging)?_{0,2}\.(?:debug|info|warning|error)\b", re.I)
 _COMPARISON = re.compile(
     r"\bcompar|\bcandidate|\bversus\b|\bvs\.? |\bvariant|\bablat|\bbaseline|\bthreshold sweep|\btta\b", re.IGNORECASE
 )
@@ -121,7 +122,7 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
     if comment:
         quotes["stage_comment"] = comment[1]
     if "loads_inputs" in quotes and (
-        "prints_statistics" in quotes or "prints_shapes" in quotes or "print" in quotes["loads_inputs"]
+        "prints_statistics" in quotes or "prints_shapes" in quotes or _SHOWS.search(quotes["loads_inputs"])
     ):
         quotes.setdefault("inspects_inputs", quotes["loads_inputs"])
     if "reads_outputs" in quotes and (

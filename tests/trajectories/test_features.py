@@ -42,7 +42,13 @@ def facts_of(folder: Path, language: str, code: str, output: str = "", *before: 
     return features(make_run(folder, *before, (language, code, output)))[-1]
 
 
-MODULE = HEAD + f"OUT = '{OUT}'\ndef predict(c):\n    c = str(c)\n" + PREDICT + "    return y\ndef save(y, c):\n" + SAVE
+MODULE = (
+    HEAD
+    + f"OUT = '{OUT}'\nIDS = {{c: 1 for c in sorted(os.listdir('/data/public'))}}\ndef predict(c):\n    c = str(c)\n"
+    + PREDICT
+    + "    return y\ndef save(y, c):\n"
+    + SAVE
+)
 LOOP = f"import glob, os\nfor p in sorted(glob.glob('/data/public/case_*/ct.nii.gz')):\n    c = os.path.basename(os.path.dirname(p))\n{PREDICT}{SAVE}"
 
 SCOPES = [
@@ -119,6 +125,10 @@ PYTHON = [
     pytest.param("import nibabel as nib\ni = nib.load('/data/public/case_0001/ct.nii.gz')\nprint(i.shape, i.header.get_zooms(), i.get_fdata().min())", {"inspects_inputs", "inspects_shapes", "inspects_values"}, {"forward_pass", "reads_outputs"}, id="input looked at"),
     pytest.param(HEAD + "with torch.no_grad(): print(m(torch.zeros(1, 1, 64, 64)).shape)", {"dummy_forward", "loads_model"}, {"writes_outputs"}, id="made-up input"),
     pytest.param("import nibabel as nib, os\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/lesion.nii.gz'\n    assert os.path.exists(q), q\n    print(c, nib.load(q).shape)", {"reads_outputs", "checks_outputs"}, {"writes_outputs", "forward_pass"}, id="outputs checked"),
+    pytest.param("import logging, nibabel as nib\nlog = logging.getLogger('s1')\ni = nib.load('/data/public/case_0001/ct.nii.gz'); a = i.get_fdata()\nlog.info('%s %.1f', i.shape, a.min())", {"inspects_inputs", "inspects_shapes", "inspects_values"}, {"forward_pass"}, id="input looked at through a logger"),
+    pytest.param("import nibabel as nib\na = nib.load('/data/public/case_0001/ct.nii.gz').get_fdata()\nprogress.info(a.min())", {"loads_inputs"}, {"inspects_inputs", "inspects_values"}, id="a method that is no logger's"),
+    pytest.param("for f in ('MODEL_CARDS.md', 'net.py'):\n    print(f, open('/data/public/models/' + f).read())", {"reads_docs"}, {"loads_model"}, id="cards named in a loop"),
+    pytest.param("for f in ('w.pt', 'v.pt'):\n    print(f, len(open('/data/public/models/' + f, 'rb').read()))", {"loads_model"}, {"reads_docs"}, id="weights named in a loop"),
     pytest.param("import json\nv = json.load(open('/data/public/models/vocab.json'))\nprint(len(v), v[:3])", {"loads_model"}, {"loads_inputs", "inspects_inputs"}, id="what comes with a model is no input"),
     pytest.param("loss = crit(net(x), y)\nloss.backward()\nopt.step()", {"training"}, set(), id="training"),
     pytest.param("m.train(False)", set(), {"training"}, id="mode switch is no training"),
@@ -143,6 +153,8 @@ def test_python_facts(tmp_path: Path, code: str, there: set[str], absent: set[st
 LATER = [
     pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nfrom lib import predict, save\nfor i in range(1, 9):\n    c = f'case_{i:04d}'\n    save(predict(c), c)", "all", id="imported functions"),
     pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nfrom lib import *\nsave(predict('case_0001'), 'case_0001')", "one", id="star import, one case"),
+    pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nimport lib as L\nfor c, n in L.IDS.items():\n    L.save(L.predict(c), c)", "all", id="cases that a module holds"),
+    pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nimport lib\nfor c in list(lib.IDS)[:2]:\n    lib.save(lib.predict(c), c)", "few", id="two cases of those that a module holds"),
     pytest.param("bash", "for c in $(ls /data/public); do python /workspace/one.py $c; done", "all", id="shell loop over a script"),
     pytest.param("bash", "python /workspace/one.py case_0001", "one", id="script for one case"),
     pytest.param("bash", "python /workspace/one.py case_0001 case_0002 case_0003", "few", id="script for named cases"),
