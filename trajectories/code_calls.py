@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from .code_forward import MADE_UP, WEIGHTS
 from .code_functions import Functions
+from .code_measures import NOTHING, SHAPES, STATISTICS, Facts, Function, measures, prints_parameters, shows
 from .code_names import LISTING, LOADS, dotted_name, first_name, last_name, mentions
 from .code_options import entry_points
 from .code_values import Namespace, functions
@@ -24,7 +25,7 @@ _SAVES = {
     "save", "savez", "savetxt", "dump", "to_csv", "to_parquet", "to_json", "write_text", "imwrite", "imsave", "WriteImage",
     "write", "to_filename", "tofile", "savez_compressed", "write_h5ad", "write_bytes", "to_excel", "savefig", "writerow", "writerows",
 }  # fmt: skip
-_LOGGER = re.compile(r"_{0,2}(?:log|logger|logging|lg|getLogger)_{0,2}", re.I)
+_WORK = frozenset(["forward_pass", "writes_outputs"])
 _APPLIERS = {
     "map",
     "imap",
@@ -39,10 +40,6 @@ _APPLIERS = {
 }
 _TABLES = {"writerows", "to_csv", "to_json", "to_parquet", "to_excel", "dump", "write", "write_text", "writelines"}
 _LOOKS = {"exists", "isfile", "isdir", "is_file", "is_dir", "stat", "getsize", *LISTING}
-_STATISTICS = {
-    "min", "max", "mean", "std", "unique", "bincount", "value_counts", "sum", "percentile", "Counter", "describe", "nunique",
-    "histogram", "quantile", "isnan", "isfinite", "count_nonzero", "median", "head", "allclose", "array_equal", "crosstab", "corrcoef",
-}  # fmt: skip
 _CHECK_CALLS = ("cuda.is_available", "device_count", "import_module", "cpu_count", "find_spec", "get_device_name",
                 "python_version", "which", "mem_get_info", "get_device_properties")  # fmt: skip
 _DOWNLOADS = {"hf_hub_download", "snapshot_download", "urlretrieve", "download_url_to_file", "download"}
@@ -84,6 +81,8 @@ class Calls(Functions):
             and (base == name or base in self.imported or self.imported)
         ):
             known, owner = self.library.functions[name]
+        if known is not None and self.prints(known):
+            self.shown(node)
         if known is not None and self.depth < 6 and base not in self.foreign:
             if owner is not self.module and known.name != "__init__" and not _READER.match(name):
                 self.facts.note("applies_module", self.quote(node))
@@ -101,6 +100,12 @@ class Calls(Functions):
                 self.enter(made.node, made.module, node, output, size, held)
         if name in _APPLIERS and node.args and isinstance(node.args[0], ast.Name):
             self.applied(name, node, output, size)
+        if (
+            name in ("append", "add", "extend", "insert", "setdefault", "update")
+            and isinstance(node.func, ast.Attribute)
+            and base
+        ):
+            self.measured[base] = self.measured.get(base, NOTHING).union(*map(self.measures, arguments))
         if name in ("append", "add", "extend") and isinstance(node.func, ast.Attribute) and base:
             self.sizes[base] = max(size, self.sizes.get(base) or 0)
         if name == "add_argument" and output and node.args and isinstance(node.args[0], ast.Constant):
@@ -139,20 +144,41 @@ class Calls(Functions):
             self.facts.note("checks_environment", self.quote(node))
         if name in _RANDOM and self.depth == 0 and base in ("np", "numpy", "torch", "rng", "random"):
             self.facts.note("made_up_input", self.quote(node))
-        shows = _shows(node, name)
-        if shows and any(map(self.is_result, arguments)):
+        printed = shows(node)
+        if printed and any(map(self.is_result, arguments)):
             self.facts.note("shows_results", self.quote(node))
         if name in _DOWNLOADS or dotted.endswith("hub.load"):
             self.facts.note("obtains_weights", self.quote(node))
         if name in ("getsource", "help", "signature"):
             self.facts.note("reads_docs", self.quote(node))
-        if shows and mentions(node, _STATISTICS):
-            self.facts.note("prints_statistics", self.quote(node))
-        if shows and mentions(
-            node, {"shape", "dtype", "size", "ndim", "get_zooms", "affine", "mode", "obs", "columns"}
-        ):
-            self.facts.note("prints_shapes", self.quote(node))
+        if printed:
+            self.shown(node)
         self.files_touched(node, name, base, output, arguments, size)
+
+    def shown(self, node: ast.Call) -> None:
+        """What a call prints: statistics, shapes, or names that hold them."""
+        held = NOTHING
+        if not self.facts.seen.keys() & _WORK:  # after that, a number may as well be one of the results
+            held = NOTHING.union(*(self.measures(a) for a in (*node.args, *(k.value for k in node.keywords))))
+        if "prints_statistics" in held or mentions(node, STATISTICS):
+            self.facts.note("prints_statistics", self.quote(node))
+        if "prints_shapes" in held or mentions(node, SHAPES):
+            self.facts.note("prints_shapes", self.quote(node))
+
+    def measures(self, node: ast.AST | None) -> Facts:
+        return measures(node, self.measured, self.own)
+
+    def prints(self, function: Function) -> bool:
+        """`prints_parameters`, asked once a function."""
+        if id(function) not in self.printers:
+            self.printers[id(function)] = prints_parameters(function)
+        return self.printers[id(function)]
+
+    def own(self, node: ast.Call) -> Function | None:
+        """The function of the run's own that a call enters, None for any other."""
+        name = last_name(node.func)
+        found = self.module.functions.get(name)
+        return found if found is not None else self.library.functions.get(name, (None, None))[0]
 
     def applied(self, name: str, node: ast.Call, output: bool, size: int) -> None:
         """A function of the run's own handed to a map, a pool or a table: it runs once for each element."""
@@ -208,17 +234,6 @@ class Calls(Functions):
                 self.facts.loaded = max(self.facts.loaded, size)
         elif name in _LOOKS:
             self.facts.note("reads_outputs" if output else "lists_inputs", self.quote(node))
-
-
-def _shows(node: ast.Call, name: str) -> bool:
-    """Whether a call prints its arguments: print, echo, or a method of what is named as a logger."""
-    if name in ("print", "pprint", "echo"):
-        return True
-    return (
-        name in ("debug", "info", "warning", "error")
-        and isinstance(node.func, ast.Attribute)
-        and _LOGGER.fullmatch(last_name(node.func.value)) is not None
-    )
 
 
 def _is_flag(arguments: list[ast.expr]) -> bool:

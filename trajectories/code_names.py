@@ -88,6 +88,10 @@ class Names(Values):
         """The same of attributes, whatever object they are of."""
         self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
         self.returns: dict[int, int | None] = shared.returns if shared else {}
+        self.printers: dict[int, bool] = shared.printers if shared else {}
+        """Functions of the run's own, by whether they print what they are given."""
+        self.measured: dict[str, frozenset[str]] = dict(shared.measured) if shared else {}
+        """Names that hold a measurement, with the facts that printing it shows (code_measures)."""
 
     def is_output(self, node: ast.AST) -> bool:
         """Whether the expression names, or was loaded from, the place of the outputs."""

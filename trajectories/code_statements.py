@@ -10,7 +10,8 @@ from .code_calls import Calls
 from .code_flow import breaks
 from .code_forward import WEIGHTS
 from .code_functions import QUIET, passed
-from .code_names import ALL, integer, is_case, last_name, mentions
+from .code_measures import stored
+from .code_names import ALL, first_name, integer, is_case, last_name, mentions
 from .code_records import Record, class_of, computed, fields
 from .code_values import PLACE, UNKNOWN
 from .syntax_tree import COMPREHENSIONS, LOOPS, children, descendants
@@ -159,6 +160,7 @@ class Statements(Calls):
             self.sizes[name] = 1
             self.numbers.pop(name, None)
         self.of_case |= names
+        self.measured.update(dict.fromkeys(names, self.measures(iterable)))
         if isinstance(target, ast.Name) and isinstance(iterable, ast.Tuple | ast.List):
             held = [e.value for e in iterable.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
             if held:
@@ -230,6 +232,7 @@ class Statements(Calls):
                 held.pop(last_name(target), None)
                 if maker is not None:
                     held[last_name(target)] = maker
+        self.measured_by(targets, value)
         result = self.is_result(value)
         # In `DATA, OUT = ...` each name has its own value.
         single_outputs = {
@@ -262,6 +265,17 @@ class Statements(Calls):
             (self.of_case.add if one or mentions(value, self.of_case) else self.of_case.discard)(name)
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 self.files[name] = value.value[:300]
+
+    def measured_by(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        """Which names hold a measurement now; a row put into a table adds to what the table holds."""
+        for target in targets:
+            for part, given in _pairs(target, value):
+                held = self.measures(given)
+                if isinstance(part, ast.Subscript):
+                    table = first_name(part)
+                    self.measured[table] = self.measured.get(table, frozenset()) | held
+                else:
+                    self.measured.update(dict.fromkeys(stored(part), held))
 
     def imports(self, node: ast.Import | ast.ImportFrom, size: int) -> None:
         """Importing a module written in this run executes it."""
