@@ -142,6 +142,14 @@ class Flow(LibraryCalls):
                 if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
                     keys, parts = (*held.keys, target.slice.value), (*(held.parts or ()), value)
                     env[target.value.id] = replace(held, keys=keys, parts=parts) if len(keys) == len(parts) else held
+                elif held.parts is not None and held.what != "list" and isinstance(target.slice, ast.Slice):
+                    chosen = range(len(held.parts))[_bounds(target.slice)]
+                    given = (
+                        dict(zip(chosen, value.parts or (), strict=False))
+                        if len(value.parts or ()) == len(chosen)
+                        else {}
+                    )
+                    env[target.value.id] = replace(held, parts=tuple(given.get(i, p) for i, p in enumerate(held.parts)))
                 else:
                     env[target.value.id] = merged(held, value)
 
@@ -335,11 +343,7 @@ class Flow(LibraryCalls):
         if owner.parts is not None and not owner.keys and isinstance(key, ast.Slice):
             if isinstance(key.step, ast.UnaryOp):
                 return replace(owner, parts=tuple(reversed(owner.parts)))
-            upper = key.upper.value if isinstance(key.upper, ast.Constant) else None
-            lower = key.lower.value if isinstance(key.lower, ast.Constant) else None
-            if owner.what == "list" or not isinstance(upper, int | None) or not isinstance(lower, int | None):
-                return owner
-            return replace(owner, parts=owner.parts[lower:upper])
+            return owner if owner.what == "list" else replace(owner, parts=owner.parts[_bounds(key)])
         mirrored = any(isinstance(s, ast.Slice) and s.step is not None for s in ast.walk(key))
         if mirrored and "orient" in owner.pending:
             return undone(owner, "orient")
@@ -439,3 +443,12 @@ class Flow(LibraryCalls):
         for one in found:
             value = merged(value, one)
         return value
+
+
+def _bounds(key: ast.Slice) -> slice:
+    """The slice that stands in the code; bounds that are no plain numbers are left open."""
+    low, high, step = (
+        p.value if isinstance(p, ast.Constant) and isinstance(p.value, int) else None
+        for p in (key.lower, key.upper, key.step)
+    )
+    return slice(low, high, step or None)

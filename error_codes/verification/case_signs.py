@@ -125,6 +125,16 @@ def counts_things(name: str) -> bool:
     return name == "" or any(COUNTED.match(part) for part in (name, *name.split("_")))
 
 
+_OF_A_CLASS = re.compile(r"(?<![\w.])(\d{1,4}) ([A-Za-z]{3,30})\b")
+"""`0 filling 5 caries`"""
+
+
+def _of_some_class(row: str) -> bool:
+    """Whether a row counts two or more kinds of things, and some of one."""
+    found = _OF_A_CLASS.findall(row[:600])
+    return len({word for _, word in found}) > 1 and any(int(n) for n, _ in found)
+
+
 def _empty_cases(ctx: CodeContext, turn: int) -> tuple[str, ...]:
     """Cases with next to nothing (none, or a fiftieth of the others) among others that have some, or listed as empty."""
     table, output = rows_of(ctx.run, turn), ctx.turn(turn).output
@@ -133,11 +143,13 @@ def _empty_cases(ctx: CodeContext, turn: int) -> tuple[str, ...]:
         listed = re.findall(r"[A-Za-z][A-Za-z_-]{0,20}_?\d{1,10}", match[1])
         if listed:
             return tuple(listed)
+    some = {row.case for row in table if ctx.run.track == "detection" and _of_some_class(row.rest)}
     for (name, place), column in columns(table).items():
         if place or not counts_things(name) or len(column) < 4 or len(column) < len(named):
             continue
         values = list(column.values())
-        zero = tuple(case for case, value in column.items() if value * 50 < median(values) or value == 0)
+        few = (case for case, value in column.items() if value * 50 < median(values) or value == 0)
+        zero = tuple(case for case in few if case not in some)
         if zero and len(zero) <= 0.5 * len(values) and all(value >= 0 and value == int(value) for value in values):
             return zero
     return ()

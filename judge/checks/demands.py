@@ -48,9 +48,15 @@ _SIMILAR = re.compile(
     r"(?:,|\band\b|\bplus\b|\bwith\b) (?:a |an |also )?([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv))\b"
 )
 _VOLUNTARY = re.compile(r"\boptional|\bmay\b|\bif you (?:like|want)\b|\bnot required\b", re.IGNORECASE)
+_PLANAR = re.compile(r"\b2[- ]?D\b|\btwo[- ]dimensional\b", re.IGNORECASE)
 _TWO = re.compile(
     r"[Cc]lassify [^.\n]{1,120}? (?:as|into|for) ([A-Za-z][\w-]{1,29}) (?:or|and|versus|vs\.?) ([A-Za-z][\w-]{1,29})\b"
 )
+
+
+def planar(brief: str) -> bool:
+    """Whether the brief speaks of images with two axes."""
+    return _PLANAR.search(brief) is not None
 
 
 def sections(brief: str, name: str = "report.txt") -> tuple[str, ...]:

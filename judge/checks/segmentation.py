@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...trajectories.briefs import allowed_labels
+from .demands import planar
 from .facts import Fact, TrackCheck
 from .files import Refused, read_text
 from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats, voxel_ml
@@ -58,7 +59,11 @@ def check(submission: Submission) -> TrackCheck:
         else:
             sizes = {path.name.partition(".")[0]: stats.nonzero}
         work.measure(case, **{name: n * voxel_ml(head) for name, n in sizes.items()})
-        return facts + _values(stats, case, path, head, labels)
+        facts += _values(stats, case, path, head, labels)
+        known = reference.shape if reference is not None else (0,) * (2 if planar(work.run.brief) else 3)
+        if len(head.shape) not in (3, len(known)):
+            facts.append(Fact("demand", f"{path.name} has {len(head.shape)} axes", case, path.name, fatal=False))
+        return facts
 
     pieces: dict[str, dict[str, float]] = {}
 
@@ -112,8 +117,6 @@ def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, n
 
 def _values(stats: VolumeStats, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None) -> list[Fact]:
     facts = []
-    if len(head.shape) != 3:
-        facts.append(Fact("demand", f"{path.name} has {len(head.shape)} axes", case, path.name, fatal=False))
     if head.dtype.kind == "f":
         facts.append(Fact("dtype", f"{path.name} has type {head.dtype}, not an integer", case, path.name, fatal=False))
     if not stats.finite:
