@@ -40,6 +40,10 @@ MAX_STEPS = 40_000
 MAX_DEPTH = 12
 """Calls within calls that are followed."""
 Env = dict[str, Value]
+_LIBRARIES = frozenset([
+    "SimpleITK", "PIL", "ants", "cv2", "h5py", "imageio", "itk", "joblib", "json", "monai", "nibabel", "nilearn", "numpy", "os", "pandas",
+    "pickle", "pydicom", "scipy", "skimage", "tifffile", "torch", "torchio", "torchvision",
+])  # fmt: skip
 
 
 class Flow(LibraryCalls):
@@ -54,6 +58,15 @@ class Flow(LibraryCalls):
         self.functions: dict[str, ast.FunctionDef] = {}
         self.classes: dict[str, dict[str, ast.FunctionDef]] = {}
         self.returned: list[list[Value]] = []
+        self.libraries = {
+            alias.asname or alias.name.split(".", 1)[0]
+            for tree in trees
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+            if (node.module or "" if isinstance(node, ast.ImportFrom) else alias.name).split(".", 1)[0] in _LIBRARIES
+        }
+        """Names that stand for libraries or for parts of them: `nib.load` is none of the program's own functions."""
         for tree in trees:
             for node in tree.body:
                 if isinstance(node, ast.FunctionDef):
@@ -420,7 +433,12 @@ class Flow(LibraryCalls):
             if "__init__" in self.classes[name]:
                 self.invoke(self.classes[name]["__init__"], [held, *args], words, held)
             return held
-        if name in self.functions and (isinstance(node.func, ast.Name) or on == UNKNOWN):
+        of_library = (
+            isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id in self.libraries
+        )
+        if name in self.functions and not of_library and (isinstance(node.func, ast.Name) or on == UNKNOWN):
             return self.invoke(self.functions[name], args, words, UNKNOWN)
         return None
 

@@ -24,7 +24,7 @@ from .values import Seen
 
 MAX_CODE = 100_000
 _INPUT_GRID = re.compile(
-    r"\b(?:affine|geometry|header|orientation|spacing|origin|grid|space)\b[^.\n]{0,60}\b(?:of (?:the|its|each)|as (?:the|in)|input|ct|mri?|scan|image|volume)\b"
+    r"\b(?:affine|geometry|header|orientation|spacing|origin|grid|space)\b[^.\n]{0,60}\b(?:of (?:the|its|each)|as (?:the|in)|input|ct|mri?|scan|image|volume|\w{1,20}\.nii)\b"
     r"|\b(?:input|ct|mri?|scan|image|volume|source|native|original)(?:'s)?\b[^.\n]{0,40}\b(?:affine|geometry|header|orientation|grid|space)\b",
     re.I,
 )
@@ -102,18 +102,20 @@ def _programs(ctx: CodeContext, turn: int) -> list[ast.Module]:
 def volumes_of(ctx: CodeContext, seen: Seen) -> Iterator[Broken]:
     """Volumes saved out of place: every one that the code puts together, copies beside them left out."""
     saved = [s for s in seen.saved if not _ASIDE.search(s[2])]
-    bad = [(a, g) for a, g, _ in saved if a.pending and (g.native or g.pending)]
+    # an affine that is another than the input's is wrong whatever is known of the array
+    bad = [(a, g) for a, g, _ in saved if (a.pending and (g.native or g.pending)) or "orient" in g.pending]
     if not bad or len(bad) < len(saved):
         yield from () if saved else _arrays_of(ctx, seen)
         return
     array, geometry = bad[0]
     asked = _INPUT_GRID.search(_output(ctx.run.brief)) is not None
-    for kind in sorted(array.pending):
+    for kind in sorted(array.pending | (geometry.pending & {"orient"})):
         if not differ(ctx, kind, array.target):
             continue
         if kind in geometry.pending:
             if asked:
-                yield Broken(f"The volumes are saved on the grid that {array.how} made, with its affine", True)
+                made = array.how or geometry.how or "the reorientation"
+                yield Broken(f"The volumes are saved on the grid that {made} made, with its affine", True)
         elif geometry.native and not geometry.done:
             yield Broken(
                 f"Arrays that {array.how} put on another grid are saved with the input's affine and never put back",

@@ -128,7 +128,8 @@ _NAMES_TARGET = re.compile(
     re.IGNORECASE,
 )
 _OPTIONAL = re.compile(
-    r"optional|may be (?:used|ignored)|not needed|for (?:looking|information|display)|only for|if (?:present|needed)|writ|output|metadata",
+    r"optional|may be (?:used|ignored)|not needed|for (?:looking|information|display)|only for|if (?:present|needed)|writ|output|metadata"
+    r"|\b(?:device|camera|scanner|vendor|manufacturer|probe|detector|bit depth|spacing|photometric|sizes?)\b",
     re.IGNORECASE,
 )
 

@@ -91,10 +91,7 @@ def against(answer: Answer, known: Iterable[str], letters: bool = True) -> str |
         taken = answer.label.upper() == "A" and _ARTICLE.match(raw) and not (_stems(text) & _stems(raw))
         others = [other for other in known if other != text and any(mentions(other, raw))]
         return "begins with an article that was taken for a letter" if taken and others else None
-    if any(said) or _NEGATIVE.match(text):
-        return None
-    others = [other for other in known if other != text and text not in other and any(mentions(other, raw))]
-    return "denies what was answered" if others else None
+    return None if any(said) or _NEGATIVE.match(text) else "denies what was answered"
 
 
 def names_another(answer: Answer, groups: Iterable[frozenset[str]]) -> str | None:
@@ -122,7 +119,8 @@ _SIDES = re.compile(r"\b(?:left|right|upper|lower)\b")
 def mentions(text: str, raw: str) -> list[bool]:
     """For each place where the words hold a text: whether they affirm it there."""
     found = []
-    for match in re.finditer(rf"(?<![\w-]){re.escape(text)}(?:s|es)?(?![\w-])", raw, re.IGNORECASE):
+    one = text[:-1] if text.endswith("s") and len(text) > 5 else text
+    for match in re.finditer(rf"(?<![\w-]){re.escape(one)}(?:s|es)?(?![\w-])", raw, re.IGNORECASE):
         before = re.split(r"[.;:,!?\n]|\bbut\b|\bhowever\b", raw[max(0, match.start() - 120) : match.start()])[-1]
         found.append(not (_DENIES.search(before) or _DENIED.match(raw[match.end() : match.end() + 40])))
     return found

@@ -102,6 +102,17 @@ TABLE = (
         of_model=True,
     ),
     Requirement(
+        "which way round the image lies",
+        re.compile(
+            r"\b(?:probe|transducer|vitreous|cornea|skin|apex|head|crown|surface)\b[^.\n]{0,20}\b(?:at|on|to|facing|points?) (?:the )?(?:top|bottom|left|right|index 0|row 0|first row|up\w{0,5}|down\w{0,5})\b"
+            r"|\bupside[- ]down\b|\bflipped_\w{1,12}\b|\b(?:CCW|counter-?clockwise|anti-?clockwise)\b",
+            re.IGNORECASE,
+        ),
+        re.compile(r"flip|\brot90|ROTATE_|\[\s?::\s?-1|\[::-1|mirror|probe_side|\bdirection\b|orient|\bCCW\b", re.IGNORECASE),
+        re.compile(r"\b(?:flipped\w{0,12}|probe_side|direction|mirrored|upside_down)['\"]?\s{0,2}[:=]\s{0,2}['\"]?([A-Za-z][\w-]{0,20})", re.IGNORECASE),
+        of_model=True,
+    ),
+    Requirement(
         "slope, offset or unit of the stored values",
         re.compile(r"\brescale[ _]?(?:slope|intercept)|\b(?:slope|gain|scale factor|calibration factor|units?) (?:is|are|stands?|given|stated|in|of each)\b", re.IGNORECASE),
         re.compile(rf"intercept|slope|gain|factor|units?\b|{PER_IMAGE.pattern}", re.IGNORECASE),

@@ -289,10 +289,13 @@ def _denied(run: Run, found: _Found, has_references: bool) -> _Found:
     rate = report.completion_rate
     if not has_references and rate is not None and found.completion is not None and rate < found.completion - 0.005:
         found = replace(found, completion=rate)  # the names of the cases were read off the delivered files
-    if found.parse_rate is not None:
+    if (rate_seen := found.parse_rate) is not None:
         said = _rate(report.metrics, "parse_rate", "valid_output_rate")
-        if said is not None and said < found.parse_rate:
+        if said is not None and said < rate_seen:
             found = replace(found, parse_rate=said, submission_valid=said >= VQA_VALID_SHARE)
+            if said < rate_seen - 0.005:
+                text = f"{said:.0%} of the answers are valid by the report: ids, labels or texts are not those of the questions"
+                found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))
     if found.output_valid is not False and report.output_format_valid is False:
         found = replace(found, output_valid=False)
     if found.submission_valid is not False and report.submission_format_valid is False:

@@ -7,6 +7,7 @@ values and shape only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -152,4 +153,13 @@ def _decision_csv(submission: Submission) -> tuple[Fact, ...]:
         return (
             Fact("values", f"{name}: {len(wrong)} rows where lesion_present is not 0 or 1", None, name, fatal=False),
         )
+    for place, word in enumerate(header):
+        wanted = re.search(rf"(?<![\w.-]){re.escape(word)} ?= ?['\"]?([A-Za-z][\w-]{{1,40}})", submission.run.brief)
+        if (
+            wanted is not None
+            and rows
+            and all(row[place].strip().lower() != wanted[1].lower() for row in rows if len(row) > place)
+        ):
+            text = f"{name}: {word} is {rows[0][place].strip()[:20] or 'empty'}, the brief says {wanted[1]}"
+            return (Fact("demand", text, None, name, fatal=False),)
     return ()
