@@ -150,6 +150,7 @@ _FILERS = frozenset(
 _CUT = re.compile(r"\bhead\s+-(?:n\s*)?(\d{1,6})|\bshuf\s+-n\s*(\d{1,6})|\bsed -n ['\"]?1,(\d{1,6})p")
 _LOOP = re.compile(r"\bfor \w+ in ([^;\n]{0,400})|\|\s*while\s[^;\n]{0,40}?read\b|\bxargs\b|find [^|;\n]{0,200}-exec")
 _SEQUENCE = re.compile(r"\bseq (?:-\w+ (?:\S+ )?)?(?:(\d{1,6}) )?(\d{1,6})\b|\{(\d{1,6})\.\.(\d{1,6})\}")
+_LISTED = re.compile(r"([^\s{}'\"]{0,80})\{([\w.-]{0,40}(?:,[\w.-]{0,40}){1,200})\}([^\s{}'\"]{0,80})")
 _BRACES = re.compile(r"([^\s{}'\"]{0,80})\{(\d{1,6})\.\.(\d{1,6})\}([^\s{}'\"]{0,80})")
 
 
@@ -203,7 +204,7 @@ def programs(shell: str) -> Iterator[Launch]:
 
 
 def _expanded(words: str) -> str:
-    """Words with `{1..8}` written out as a shell does, with its leading zeros, up to 1,000 words a sequence."""
+    """Words with `{1..8}` and `{a,b}` written out as a shell does, with its leading zeros, up to 1,000 words a sequence."""
 
     def several(match: re.Match[str]) -> str:
         before, low, high, after = match.groups()
@@ -212,7 +213,11 @@ def _expanded(words: str) -> str:
         width = max(len(low), len(high)) if re.match(r"0\d", low) or re.match(r"0\d", high) else 0
         return " ".join(f"{before}{n:0{width}d}{after}" for n in numbers[:1_000])
 
-    return _BRACES.sub(several, words)
+    def listed(match: re.Match[str]) -> str:
+        before, items, after = match.groups()
+        return " ".join(f"{before}{item}{after}" for item in items.split(","))
+
+    return _BRACES.sub(several, _LISTED.sub(listed, words))
 
 
 def _end(text: str, start: int) -> int:

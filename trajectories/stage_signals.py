@@ -238,6 +238,10 @@ def _planning(scene: Scene) -> Iterator[Reason]:
             yield "writes_plan", {"S1": 4.5}
         elif place == "after":
             yield "writes_plan", {"S1": 1.5, "S5": 1.5 if fact.reads_outputs or scene.position > 0.75 else 0.0}
+        elif _mostly_module(fact):
+            tried = fact.forward_pass and not fact.dummy_forward and fact.cases_scope in ("one", "few")
+            yield "writes_plan", {"S1": 0.5}
+            yield "mostly_module", {"S3" if tried else "S2": 1.5}
         elif fact.has("forward_pass", "loads_model", "loads_inputs", "writes_module", "installs_packages"):
             yield "writes_plan", {"S1": 1.0 + 3.0 * share}
         else:
@@ -245,7 +249,7 @@ def _planning(scene: Scene) -> Iterator[Reason]:
     if fact.writes_plan_image:
         # Beside a pipeline that is written and run on a case, the figure is the smaller part.
         beside = fact.writes_module and fact.has("forward_pass", "writes_outputs") and not fact.drawing_lines
-        lean = 1.0 if beside else 2.0
+        lean = 1.0 if beside or _mostly_module(fact) else 2.0
         yield "writes_plan_image", {"S1": 5.0 if place == "after" and _keeps_books(scene) else lean}
     if place == "during" and _studies_anew(scene):
         yield "reads_docs", {"S1": 5.0}
@@ -267,6 +271,11 @@ def _planning(scene: Scene) -> Iterator[Reason]:
             yield "inspects_inputs", {"S2": 2.0}
         else:
             yield "inspects_inputs", {"S2": 1.5, "S1": 0.5} if scene.planned else {"S1": 2.0}
+
+
+def _mostly_module(fact: TurnFeatures) -> bool:
+    """A plan, with its figure, beside a pipeline that takes three quarters of the lines or more."""
+    return fact.writes_plan and fact.writes_module and _plan_share(fact) <= 0.25
 
 
 def _plan_share(fact: TurnFeatures) -> float:

@@ -43,7 +43,10 @@ def test_words(text, asserts, questions):
 
 def test_the_same_run_with_doubts_fires_nothing(of):
     assert NAME in {code.by for code in fired_in(of(spoken(*SURE)))}
-    doubts = "Why is case_3 lower? I look at whether it was cut, compare it against the input and try again before I trust it."
+    doubts = (
+        "Why is case_3 lower? I look at whether it was cut, compare it against the input and try again before I trust it. "
+        * 3
+    )
     assert NAME not in {code.by for code in fired_in(of(spoken(f"{SURE[0]} {doubts}", f"{SURE[1]} {doubts}")))}
 
 

@@ -52,6 +52,7 @@ ANSWERS = [
     ("nearest-spelling-that-fits", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    best = difflib.get_close_matches(raw, options, 1, 0)\n    raw ="), "ok"), DONE, SUBMIT], S, 0, answers(*FINE, ("A", "bile-stained fluid", "I see bile stained fluids."), ("C", "ulceration", "I see an ulcer here."))),
     ("numbers-by-spelling", [*asked()[:2], say("All.", WRITE.replace("    raw =", "    best = difflib.get_close_matches(raw, options, 1, 0)\n    raw ="), "ok"), DONE, SUBMIT], S, 1, answers(*FINE, ("D", "over 50 %", "The lesion covers about 22 percent."), ("D", "over 50 %", "The lesion covers about 31 percent."))),
     ("synonyms-by-table", asked(), S, 0, answers(*FINE, ("A", "haemorrhage", "I see bleeding here."), ("C", "haemorrhage", "I see bleeding here."))),
+    ("denied-and-a-synonym", asked(), S, 1, answers(*FINE, ("B", "hard exudates", "No hard exudates. Dark red blot bleeding is present."), ("D", "haemorrhages", "Fluffy white patches are visible, no haemorrhage."))),
     ("nor-lists", asked(), S, 1, answers(*FINE, ("C", "fracture", "Neither effusion nor fracture; the film has pneumonia."), ("A", "effusion", "Fracture of a rib and no pleural effusion."))),
     ("owned", asked(words="Submitting. Limitation: negated findings were parsed as answers in a few cases, these may be wrong."), S, 0, answers(*FINE, ("C", "fracture", "Pneumonia is present, fracture is ruled out."), ("A", "effusion", "I see pneumonia; effusion is absent."))),
 ]  # fmt: skip
@@ -101,6 +102,10 @@ STORED = [
     ("rgb-and-bgr", heads(lambda i: "color_space=%s" % ("RGB" if i % 2 else "BGR")), "S4 S5 S5", 1, PET),
     ("one-unit", heads(lambda i: '"units": "SUV"'), "S4 S5 S5", 0, PET),
     ("converted", heads(lambda i: '"units": "%s"' % ("SUV" if i < 6 else "Bq/ml"), RUN.replace("np.load(p)", "to_suv(np.load(p), h['units'])")), "S4 S5 S5", 0, PET),
+    ("views-that-turn-both-ways", heads(lambda i: '"direction": "%s"' % ("CW" if i < 6 else "CCW")), "S4 S5 S5", 1, PET),
+    ("direction-read", heads(lambda i: '"direction": "%s"' % ("CW" if i < 6 else "CCW"), RUN.replace("np.load(p)", "turn(np.load(p), h['direction'])")), "S4 S5 S5", 0, PET),
+    ("all-turn-one-way", heads(lambda i: '"direction": "CW"'), "S4 S5 S5", 0, PET),
+    ("probe-on-top-of-the-card-alone", [say("Card.", "cat card.md", "net.pt: x/255, probe side at the top", language="bash"), *heads(lambda i: '"kvp": 80')], "S1 S4 S5 S5", 0, PET),
     ("polarity-turned", heads(lambda i: "polarity: %s" % ("dark" if i < 6 else "bright"), RUN.replace("np.load(p)", "255 - x if x[:, 0].mean() > 128 else x")), "S4 S5 S5", 0, PET),
 ]  # fmt: skip
 

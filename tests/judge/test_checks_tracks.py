@@ -233,6 +233,38 @@ def test_the_optional_decision_table_changes_no_score(kidney, text, kind):
 
 
 @pytest.mark.parametrize(
+    ("column", "kind"),
+    [("uterus", None), ("Uterus", None), ("1", "demand"), ("", "demand")],
+    ids=["as the brief says", "capital", "a number", "empty"],
+)
+def test_a_column_that_the_brief_fills(kidney, column, kind):
+    kidney.brief = "agents_decision.csv with patient_id,organ,lesion_present (organ = uterus, lesion_present in {0,1})"
+    rows = "".join(f"{case},{column},1\n" for case in kidney.ids)
+    (kidney.outputs / "agents_decision.csv").write_text(f"patient_id,organ,lesion_present\n{rows}")
+    found = kidney.check(DICE)
+    assert kinds(found) == ({kind} if kind else set())
+    assert (found.s4, found.s5) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("brief", "public", "kind"),
+    [
+        ("Segment every pixel. dseg.nii.gz, 2-D like the B-scan.", False, None),
+        ("Segment the layers. dseg.nii.gz.", True, None),
+        ("Segment the layers. dseg.nii.gz.", False, "demand"),
+    ],
+    ids=["the brief says so", "the inputs have two axes", "nobody says so"],
+)
+def test_masks_with_two_axes(tmp_path, brief, public, kind):
+    made = Case(tmp_path, "segmentation", "layers-seg-task")
+    made.brief = brief
+    for case in made.ids:
+        nifti(made.public / made.task / case / "bscan.nii.gz", np.zeros(SHAPE[:2], np.int16))
+        nifti(made.out(case, "dseg.nii.gz"), mask()[..., 2])
+    assert kinds(made.check(DICE, public=public)) == ({kind} if kind else set())
+
+
+@pytest.mark.parametrize(
     ("brief", "top", "valid"),
     [("dseg.nii.gz with labels 0-7", 7, True), ("dseg.nii.gz with labels 0-7", 8, False),
      ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 4, True), ("dseg.nii.gz, allowed labels {0, 1, 2, 4}", 3, False),
@@ -577,6 +609,22 @@ def test_vqa_answers(tmp_path, changes, kind):
     assert found.s4 == (1.0 if kind is None else 0.2 if kind == "placeholder" else 0.75)
     assert found.s5 == 1.0  # half of the answers are valid
     assert found.task == 0.5  # no gate
+
+
+@pytest.mark.parametrize(("said", "kind"), [(0.5, "values"), (1.0, None)])
+def test_without_the_questions_the_report_counts_valid_answers(tmp_path, said, kind):
+    made = Case(tmp_path, "vqa", "slake-task")
+    for case in made.ids:
+        made.out(case, "answer.json").write_text(json.dumps(answer(case)))
+    (made.run / "process").mkdir()
+    (made.run / "process" / "agent_summary.json").write_text(json.dumps({"patient_ids": list(made.ids)}))
+    report = {
+        "task_metrics": {"accuracy": 0.5, "parse_rate": said, "model_call_detected": True},
+        "task_score": {"score": 0.5},
+    }
+    found = made.check(report, public=False)
+    assert kinds(found) == ({kind} if kind else set())
+    assert found.s4_checks.parse_rate == said
 
 
 def test_open_questions_need_an_answer_text(tmp_path):
