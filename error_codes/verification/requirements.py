@@ -172,6 +172,25 @@ def requirement_unmet(ctx: CodeContext) -> Iterable[Finding]:
             f"The card refers to {pointed} of each case for how it is stored, and no execution reads it over the cases."
         )
         yield Finding(where_served(ctx, final), why_, 0.7)
+        return
+    unread = next(_described_and_unread(ctx), None)
+    if unread:
+        name, what = unread
+        why_ = f"The brief says that {name} tells {what} of the inputs, and no execution reads it over the cases."
+        yield Finding(where_served(ctx, final), why_, 0.75)
+
+
+_DESCRIBED = re.compile(r"(?<![\w.*-])([\w-]{1,40}\.(?:json|csv|tsv|ya?ml|hdr|xml|txt))\s?\(([^()\n]{3,160})\)")
+_ANY_FILE = re.compile(r"iterdir\(|rglob\(|os\.walk\(|os\.listdir\([^)\n]{0,60}\bd\b")
+
+
+def _described_and_unread(ctx: CodeContext) -> Iterator[tuple[str, str]]:
+    """(name, what it tells) of files beside the inputs whose content the brief describes and no code opens for every case."""
+    inputs = re.search(r"INPUTS?\b[^\n]{0,2000}", ctx.run.brief[:MAX_TEXT])
+    for name, what in _DESCRIBED.findall(inputs[0]) if inputs is not None else ():
+        opened = _asked_over_cases(ctx, name) or any(_ANY_FILE.search(text) for text in _executed(ctx))
+        if not _NO_HEADER.match(name) and not opened:
+            yield name, " ".join(what.split())[:80]
 
 
 def _unmet(ctx: CodeContext, need: Requirement, code: str) -> Iterator[tuple[int, str, float]]:

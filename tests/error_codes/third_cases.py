@@ -97,11 +97,24 @@ def heads(line, code=RUN):
     ]
 
 
+TOLD = {"extra": "INPUTS. /data/public/<scan>/pet.npy and meta.json (gain in mV per unit, drive axis)."}
+
+
+def unlisted(code):
+    """The batch without a look at any header."""
+    return [heads(str, code)[0], SUBMIT]
+
+
 STORED = [
     ("two-units", heads(lambda i: '"units": "%s"' % ("SUV" if i < 6 else "Bq/ml")), "S4 S5 S5", 1, PET),
     ("rgb-and-bgr", heads(lambda i: "color_space=%s" % ("RGB" if i % 2 else "BGR")), "S4 S5 S5", 1, PET),
     ("one-unit", heads(lambda i: '"units": "SUV"'), "S4 S5 S5", 0, PET),
     ("converted", heads(lambda i: '"units": "%s"' % ("SUV" if i < 6 else "Bq/ml"), RUN.replace("np.load(p)", "to_suv(np.load(p), h['units'])")), "S4 S5 S5", 0, PET),
+    ("told-in-a-file-that-nobody-read", unlisted(RUN), "S4 S5", 1, PET | TOLD),
+    ("told-in-a-file-of-which-one-was-read", [say("One.", "cat /data/public/scan_1/meta.json", '{"gain": 3.1}', language="bash"), *unlisted(RUN)], "S1 S4 S5", 1, PET | TOLD),
+    ("told-and-read", unlisted(RUN.replace("np.load(p)", "np.load(p) / json.load(open(p.parent / 'meta.json'))['gain']")), "S4 S5", 0, PET | TOLD),
+    ("told-and-all-files-opened", unlisted("for d in root.iterdir():\n    for f in d.iterdir():\n        print(f.name, f.read_bytes()[:80])\n" + RUN), "S4 S5", 0, PET | TOLD),
+    ("named-without-what-it-tells", unlisted(RUN), "S4 S5", 0, PET | {"extra": "INPUTS. /data/public/<scan>/pet.npy and meta.json."}),
     ("views-that-turn-both-ways", heads(lambda i: '"direction": "%s"' % ("CW" if i < 6 else "CCW")), "S4 S5 S5", 1, PET),
     ("direction-read", heads(lambda i: '"direction": "%s"' % ("CW" if i < 6 else "CCW"), RUN.replace("np.load(p)", "turn(np.load(p), h['direction'])")), "S4 S5 S5", 0, PET),
     ("all-turn-one-way", heads(lambda i: '"direction": "CW"'), "S4 S5 S5", 0, PET),
