@@ -18,6 +18,7 @@ from .executed_parts import line_with, read_python, read_shell
 from .memo import once_a_run
 from .models import STAGES, Action, Run, Stage, Turn
 from .own_files import store
+from .shell_functions import defines_or_sources, written_out
 from .turn_features import TurnFeatures
 from .world import World, world_of
 
@@ -72,6 +73,9 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
 
     for action in turn.actions:
         _tool_facts(action, world, quotes)
+        if action.kind == "execute" and action.language in ("bash", "sh") and defines_or_sources(action.code):
+            files = {PurePosixPath(p.path).name: p.text for p in split(action) if p.kind == "file"}
+            action = action.model_copy(update={"code": written_out(action.code, world.texts | files)})
         parts = split(action)
         own = [p for p in parts if p.kind == "file"]
         for part in own:
