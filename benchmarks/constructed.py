@@ -88,7 +88,7 @@ def compare(root: Path, show: bool) -> None:
         f"codes: precision {precision:.2f}, recall {recall:.2f}, micro F1 {2 * tp / (2 * tp + fp + fn):.2f} ({tp} right, {fp} wrong, {fn} missed)"
     )
     second = sorted((root / "labels-a2").glob("*.json"))
-    if second:
+    if second and any(json.loads(p.read_text("utf-8"))["codes"] for p in second):
         both = [
             (
                 set(json.loads((root / "labels" / p.name).read_text("utf-8"))["codes"]),

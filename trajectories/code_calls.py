@@ -63,6 +63,13 @@ class Calls(Functions):
         if isinstance(node.func, ast.Attribute) and name in _CHANGES:
             self.values.pop(base, None)
         arguments = [*node.args, *(k.value for k in node.keywords)]
+        if isinstance(node.func, ast.Call) and self.own(node.func) is not None:
+            self.call(node.func, size)  # net(name)(x): what net gives is known once it was entered
+            if self.is_model(node.func) and node.args:
+                self.work(
+                    "forward_pass", node, max((s for s in map(self.size_of, arguments) if s is not None), default=size)
+                )
+                return
         made_by = self.callable_class(node.func)
         output = any(self.is_output(a) for a in arguments) or (
             isinstance(node.func, ast.Attribute) and self.is_output(node.func.value)

@@ -22,6 +22,8 @@ class Called:
     value: object = UNKNOWN
     exits: bool = False
     """Whether the program certainly ends in it."""
+    model: bool = False
+    """Whether it returns a model that was loaded."""
 
 
 class Flow(Values):

@@ -54,7 +54,7 @@ class Forward(Reader):
                 )
             )
         if isinstance(node.func, ast.Call | ast.Subscript):
-            return bool(node.args) and (self.no_grad > 0 or _loads_weights(node.func))
+            return bool(node.args) and (self.no_grad > 0 or _loads_weights(node.func) or self.is_model(node.func))
         if isinstance(node.func, ast.Attribute):
             if base in ("np", "numpy", "os", "plt", "pd", "random", "torch", "F", "json", "re"):
                 return False

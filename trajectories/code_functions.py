@@ -62,6 +62,7 @@ class Functions(Forward):
         if found.facts.scope and self.unknown_loops:
             self.facts.open_ended = True
         self.exits = found.exits
+        (self.model_makers.add if found.model else self.model_makers.discard)(id(function))
 
     def read(
         self, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: Module, node: ast.Call, given: Namespace | None,
@@ -111,7 +112,8 @@ class Functions(Forward):
         if inner.pruned and len(inner.results_reached) == 1:
             size = inner.results_reached[0][1]
         results = [held for _, _, held in inner.results_reached] + ([None] if not left else [])
-        return Called(inner.facts, size, one_of(results), left == "exit")
+        model = bool(returned) and returned[-1] is not None and inner.is_model(returned[-1])
+        return Called(inner.facts, size, one_of(results), left == "exit", model)
 
 
 def _command_line(node: ast.Call) -> str | None:

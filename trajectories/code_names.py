@@ -88,6 +88,8 @@ class Names(Values):
         """The same of attributes, whatever object they are of."""
         self.namespaces: set[str] = set(shared.namespaces) if shared else {"args", "opt", "opts", "a"}
         self.returns: dict[int, int | None] = shared.returns if shared else {}
+        self.model_makers: set[int] = shared.model_makers if shared else set()
+        """Functions of the run's own that return a loaded model."""
         self.printers: dict[int, bool] = shared.printers if shared else {}
         """Functions of the run's own, by whether they print what they are given."""
         self.measured: dict[str, frozenset[str]] = dict(shared.measured) if shared else {}
@@ -173,8 +175,23 @@ class Names(Values):
                 return True
             if name in ("eval", "to", "cuda", "cpu", "half", "float") and isinstance(node.func, ast.Attribute):
                 return self.is_model(node.func.value) or name == "eval"
+            known = self.own_functions.get(name) or self.library_functions.get(name, (None, None))[0]
+            if (
+                known is not None
+                and id(known) in self.model_makers
+                and first_name(node.func) not in ("torch", "np", "nib")
+            ):
+                return True
             return name == "load" and first_name(node.func) in ("joblib", "jit", "pickle")
-        return isinstance(node, ast.Name) and node.id in self.models
+        if isinstance(node, ast.Dict | ast.DictComp | ast.ListComp):
+            parts = (
+                node.values
+                if isinstance(node, ast.Dict)
+                else [node.value if isinstance(node, ast.DictComp) else node.elt]
+            )
+            return bool(parts) and all(map(self.is_model, parts))
+        held = node.value if isinstance(node, ast.Subscript) else node  # models kept in a table
+        return isinstance(held, ast.Name) and held.id in self.models
 
     def size_of(self, node: ast.AST | None, depth: int = 0) -> int | None:
         """How many cases an iterable stands for: n, ALL, 1 for what is no set of cases, None when it cannot be read."""

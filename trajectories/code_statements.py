@@ -161,6 +161,12 @@ class Statements(Calls):
             self.numbers.pop(name, None)
         self.of_case |= names
         self.measured.update(dict.fromkeys(names, self.measures(iterable)))
+        if (
+            isinstance(iterable, ast.Call)
+            and last_name(iterable) in ("items", "values")
+            and first_name(iterable) in self.models
+        ):
+            self.models |= {n.id for n in descendants(target) if isinstance(n, ast.Name)}
         if isinstance(target, ast.Name) and isinstance(iterable, ast.Tuple | ast.List):
             held = [e.value for e in iterable.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
             if held:
@@ -233,6 +239,8 @@ class Statements(Calls):
                 if maker is not None:
                     held[last_name(target)] = maker
         self.measured_by(targets, value)
+        if model:
+            self.models |= {first_name(t) for t in targets if isinstance(t, ast.Subscript)} - {""}
         result = self.is_result(value)
         # In `DATA, OUT = ...` each name has its own value.
         single_outputs = {

@@ -211,6 +211,9 @@ class LibraryCalls:
         return changed(first, "spacing", name, ()) if first.native else first
 
     def resized(self, node: ast.Call, name: str, first: Value, others: Sequence[Value]) -> Value:
+        if first.what in ("size", "dim"):  # the array is out of sight, what is known is the size that it is brought to
+            self.seen.native_size_used |= first.native and not first.pending
+            return UNKNOWN
         flat = [p for v in others for p in (v.parts if v.parts is not None else (v,))]
         if any(v.native and not v.pending and v.what in ("size", "dim") for v in flat):
             self.seen.native_size_used = True

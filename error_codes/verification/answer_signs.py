@@ -117,7 +117,8 @@ def class_left_empty(ctx: CodeContext) -> Iterable[Finding]:
         )  # a check may single a case out in the turn that lists them all
         lacking = {label: [c for c, found in held.items() if label not in found] for label in allowed - {0}}
         for label, cases in lacking.items():
-            if len(cases) == len(held) or (0 < len(cases) <= 0.3 * len(held) and not looked_into(ctx, cases, since)):
+            few = 0 < len(cases) <= 0.3 * len(held) and not _of_disease(ctx, label)
+            if len(cases) == len(held) or (few and not looked_into(ctx, cases, since)):
                 which = "any case" if len(cases) == len(held) else joined(cases)
                 yield Finding(
                     tuple(sorted({turn, ctx.last})),
@@ -125,6 +126,17 @@ def class_left_empty(ctx: CodeContext) -> Iterable[Finding]:
                     0.7,
                 )
                 return
+
+
+_DISEASE = r"fluid|cysts?|lesions?|tumou?rs?|o?edema|h(?:a)?emorrhages?|nodules?|metastas\w{2}|calcifications?|drusen|plaques?|necrosis|stones?"
+
+
+def _of_disease(ctx: CodeContext, label: int) -> bool:
+    """Whether the brief gives a label to what a healthy case does not have."""
+    named = re.compile(
+        rf"(?<![\w.-]){label}\s{{0,2}}[=:]?\s{{0,2}}(?:[a-z-]{{3,20}} ){{0,2}}(?:{_DISEASE})\b", re.IGNORECASE
+    )
+    return named.search(ctx.run.brief[:200_000]) is not None
 
 
 def labels_held(row: str, allowed: frozenset[int]) -> frozenset[int]:

@@ -65,7 +65,7 @@ _STATED = (
     (
         "the logarithm of the input",
         re.compile(
-            r"\b(?:log1p|log-?transformed|log-?compressed|logarithm of)\b[^|\n]{0,40}\b(?:input|intensit|count|signal)|\binput\b[^|;\n]{0,40}\blog(?:1p|10|2)?\b",
+            r"\b(?:log1p|log-?transformed|log-?compressed|logarithm of)\b[^|\n]{0,40}\b(?:input|intensit|count|signal)|\binput\b[^|;\n]{0,40}\blog(?:1p|10|2)?\b(?![^|;\n]{0,30}\bdB\b)",
             re.I,
         ),
         re.compile(r"\blog|20 ?\*", re.I),

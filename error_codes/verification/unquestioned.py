@@ -2,7 +2,7 @@
 
 A defect that goes unnoticed is often one that was explained away. No rule knows the explanations, but the way in which runs
 speak tells the two kinds apart: runs that noticed what was wrong ask, compare and object; runs that did not, assert. The
-weights are those of a logistic regression of E3 on two measures of 264 labelled runs; `benchmarks/unquestioned.py` fits
+weights are those of a logistic regression of E3 on two measures of 294 labelled runs; `benchmarks/unquestioned.py` fits
 them again and shows what they are worth on sets of runs that they were not fitted on.
 """
 
@@ -38,7 +38,7 @@ QUESTIONS = re.compile(
 )
 """Words that ask, object, compare or look."""
 
-WEIGHTS = (6.831, 2.876, -0.804)
+WEIGHTS = (7.213, 3.072, -0.856)
 """Intercept, weight of the balance, weight of the printed amount (`benchmarks/unquestioned.py`)."""
 MIN_SAID = 3
 """Assertions about results below which there is nothing to read."""

@@ -64,7 +64,10 @@ def sections(brief: str, name: str = "report.txt") -> tuple[str, ...]:
     place = brief.find(name)
     text = brief[place : place + 400].split("\n\n", 1)[0] if place >= 0 else ""
     match = _SECTIONS.search(text)
-    return () if match is None or _ONLY.search(text[: match.end() + 40]) else ("findings", "impression")
+    if match is None or _ONLY.search(text[: match.end() + 40]):
+        return ()
+    # "findings (stones, wall) and an impression" says what to write about, not how to head it
+    return () if "(" in match[0] and match[0] == match[0].lower() else ("findings", "impression")
 
 
 _MEASURED = re.compile(

@@ -122,6 +122,7 @@ _VOLUMES = [
     ("zoomed-and-zoomed-back", volumes(f"im = nib.load({IN}); a = im.get_fdata()\nz = np.array(im.header.get_zooms())\ny = net(zoom(a, z / 1.0))\ny = zoom(y, 1.0 / z, order=0)\n" + save("im.affine"), SPACED), N, 0, 0, VOLUMES),
     ("zoomed-only", volumes(f"im = nib.load({IN}); a = im.get_fdata()\nz = np.array(im.header.get_zooms())\ny = net(zoom(a, z / 1.0))\n" + save("im.affine"), SPACED), N, 1, 1, VOLUMES),
     ("brought-to-the-shape", volumes(f"im = nib.load({IN}); a = im.get_fdata()\nx = resize(a, (64, 64, 32))\ny = resize(net(x), im.shape, order=0)\n" + save("im.affine"), SPACED), N, 0, 0, VOLUMES),
+    ("brought-back-out-of-sight", volumes(f"im = nib.load({IN}); a = im.get_fdata()\nx = resize(a, (64, 64, 32))\ny = table[net(x)]\ny = resize(y, a.shape, order=0)\n" + save("im.affine"), SPACED), N, 0, 0, VOLUMES),
     ("one-input-on-the-other", volumes(f"im = nib.load({IN}); t2 = nib.load(f'/data/public/{{c}}/t2.nii.gz')\nr = nib.processing.resample_from_to(t2, im)\ny = net(np.stack([im.get_fdata(), r.get_fdata()]))\n" + save("im.affine"), SPACED), N, 0, 0, VOLUMES),
     ("a-prior-of-the-models", volumes(f"im = nib.load({IN})\nq = zoom(np.load('/data/public/models/prior.npy'), 2)\ny = q > .5\n" + save("im.affine"), SPACED), N, 0, 0, VOLUMES),
     ("transform-ends-at-the-input", volumes(f"im = nib.load({IN}); v, r = given(c)\nt = nib.orientations.ornt_transform(nib.io_orientation(r.affine), nib.io_orientation(im.affine))\ny = nib.orientations.apply_orientation(net(v), t)\n" + save("im.affine")), N, 0, 0, VOLUMES),

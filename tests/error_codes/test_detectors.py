@@ -731,6 +731,7 @@ TABLE = {
     "class_left_empty": [
         ("in-no-case", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} [9{i}311 4{i}0 7{i} 0]" for i in range(1, 7))), SUBMIT], "S4 S5", 1, TISSUES),
         ("list-of-labels", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 3]" for i in range(1, 7))), SUBMIT], "S4 S5", 1, TISSUES),
+        ("what-a-healthy-case-lacks", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [{'0 1 3' if i == 4 else '0 1 2 3'}]" for i in range(1, 7))), submit("Done.")], "S4 S5", 0, TISSUES | {"extra": TISSUES["extra"] + " Labels 1 retina, 2 cyst fluid, 3 choroid."}),
         ("singled-out-where-all-are-listed", [say("Run.", BATCH, "ok"), say("Patient 4, and all files.", "import nibabel as nib\nx = load('patient_0004')\nprint(x.min())\nfor p in out.glob('*'):\n    print(p, np.unique(nib.load(p).dataobj))", "\n".join(f"patient_{i:04d} labels [{'0 1 3' if i == 4 else '0 1 2 3'}]" for i in range(1, 7))), submit("Done.")], "S4 S5 S5", 0, TISSUES),
         ("in-one-case", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [{'0 1 3' if i == 4 else '0 1 2 3'}]" for i in range(1, 7))), submit("patient 4 has no grey matter.")], "S4 S5", 1, TISSUES),
         ("all-there", [say("Run.", BATCH, "\n".join(f"patient_{i:04d} labels [0 1 2 3] ({i}8, 48, 8)" for i in range(1, 7))), SUBMIT], "S4 S5", 0, TISSUES),
@@ -842,6 +843,8 @@ TABLE = {
         ("a-card-in-wrapped-lines", [say("Docs.", "cat zoo.md", "## net.pt\n`Net()` of nets.py, trained with an L1 loss on pairs of slices. Input: the slice divided\nby its own 99th percentile."), say("Run.", BATCH.replace("load(p)", "load(p) / load(p).max()"), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
         ("a-percentile-that-is-only-printed", [say("Docs.", "cat zoo.md", "net.pt: input divided by its 99th percentile"), say("Run.", "print(np.percentile(x, 99))\n" + BATCH.replace("load(p)", "load(p) / load(p).max()"), GOOD_LOG), SUBMIT], "S1 S4 S5", 1, {}),
         ("a-percentile-that-divides", [say("Docs.", "cat zoo.md", "net.pt: input divided by its 99th percentile"), say("Run.", BATCH.replace("load(p)", "load(p) / np.percentile(load(p), 99)"), GOOD_LOG), SUBMIT], "S1 S4 S5", 0, {}),
+        ("a-logarithm-never-taken", [say("Docs.", "cat zoo.md", "net.pt: input log intensity, zero mean"), GOOD, SUBMIT], "S1 S4 S5", 1, {}),
+        ("stored-as-decibels", [say("Docs.", "cat zoo.md", "net.pt: residual net; input log reflectivity divided by 60 dB"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
         ("another-spacing", [say("Docs.", "cat zoo.md; head meta.csv", "net.pt: trained at 1.5 mm, float32\npatient_0001 spacing (0.78, 0.78, 5.0)", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 1, {}),
         ("spacing-kept", [say("Docs.", "cat zoo.md", "net.pt: trained at 1.5 mm, float32\npatient_0001 spacing (1.50, 1.50, 1.5)", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),
         ("section-of-the-other-model", [say("Docs.", "cat README.md", "## net.pt\n3D U-Net.\n## other.pt\n* input: BGR, z-scored per volume", language="bash"), GOOD, SUBMIT], "S1 S4 S5", 0, {}),

@@ -25,6 +25,8 @@ BOXES = (
     [
         ("with FINDINGS and IMPRESSION.", 2),
         ("findings and impression", 2),
+        ("findings (stones, sludge, wall) and an impression, from all views.", 0),
+        ("FINDINGS (stones, sludge, wall) and IMPRESSION.", 2),
         ("findings text only.", 0),
         ("one paragraph", 0),
     ],
