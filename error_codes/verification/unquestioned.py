@@ -40,6 +40,8 @@ QUESTIONS = re.compile(
 
 WEIGHTS = (7.213, 3.072, -0.856)
 """Intercept, weight of the balance, weight of the printed amount (`benchmarks/unquestioned.py`)."""
+MIN_LIKELY = 0.6
+"""Probability from which it fires: on runs that it was not fitted on, one in three was right between 0.5 and 0.6."""
 MIN_SAID = 3
 """Assertions about results below which there is nothing to read."""
 
@@ -93,7 +95,7 @@ def asserted_not_questioned(ctx: CodeContext) -> Iterable[Finding]:
     if not ctx.write_turns or not ctx.handed_over:
         return
     found = manner(ctx)
-    if sum(map(len, found.said.values())) < MIN_SAID:
+    if sum(map(len, found.said.values())) < MIN_SAID or found.probability < MIN_LIKELY:
         return
     turns = sorted(found.said, key=lambda turn: (-len(found.said[turn]), turn))[:3]
     words = list(dict.fromkeys(word.lower() for turn in sorted(turns) for word in found.said[turn]))
