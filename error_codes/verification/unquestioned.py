@@ -41,7 +41,7 @@ QUESTIONS = re.compile(
 WEIGHTS = (7.213, 3.072, -0.856)
 """Intercept, weight of the balance, weight of the printed amount (`benchmarks/unquestioned.py`)."""
 MIN_LIKELY = 0.6
-"""Probability from which it fires: on runs that it was not fitted on, one in three was right between 0.5 and 0.6."""
+"""Probability from which it fires: on the latest sets one in three was right between 0.5 and 0.6."""
 MIN_SAID = 3
 """Assertions about results below which there is nothing to read."""
 
