@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 from ambjudge.error_codes.fired import context
-from ambjudge.error_codes.verification.unquestioned import WEIGHTS, manner
+from ambjudge.error_codes.manner import manner
+from ambjudge.error_codes.verification.unquestioned import WEIGHTS
 from ambjudge.trajectories.load import iter_runs
 from ambjudge.trajectories.segment import segment
 from sklearn.linear_model import LogisticRegression

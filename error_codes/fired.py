@@ -10,6 +10,7 @@ from ..trajectories.features import features
 from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
 from .context import CodeContext
 from .episodes import episodes
+from .manner import manner
 from .output_facts import OutputFacts
 from .registry import Detector, detectors
 
@@ -59,6 +60,9 @@ def fired_in(ctx: CodeContext) -> tuple[Fired, ...]:
         return ()
     known = detectors(ctx.taxonomy)
     found = [code for detector in known if not detector.likelihood for code in _run(detector, ctx)]
+    signs = {f"detector:{detector.name}" for detector in known if detector.sign}
+    if any(code.by in signs for code in found) and manner(ctx).asks:
+        found = [code for code in found if code.by not in signs]
     facts = {code.code for code in found if code.independence != "from_score"}
     found += [
         code for detector in known if detector.likelihood and detector.code not in facts for code in _run(detector, ctx)

@@ -47,6 +47,8 @@ class Detector:
     taxonomy: Literal["paper", "harness"] = "paper"
     likelihood: bool = False
     """It weighs how a run looks as a whole and names no defect; it stands only where no fact of its code does."""
+    sign: bool = False
+    """It reads a defect off how results look, which nature may explain: it stands only where the run does not mostly ask."""
 
     @property
     def doc(self) -> str:
@@ -104,13 +106,14 @@ def detector(
     independence: Independence,
     taxonomy: Literal["paper", "harness"] = "paper",
     likelihood: bool = False,
+    sign: bool = False,
 ) -> Callable[[Function], Function]:
     """List a function as a detector; the function itself stays as it is. A name stands once."""
 
     def register(function: Function) -> Function:
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
-        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood)
+        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, sign)
         return function
 
     return register

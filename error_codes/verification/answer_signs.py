@@ -81,7 +81,7 @@ def gibberish_accepted(ctx: CodeContext) -> Iterable[Finding]:
             return
 
 
-@detector("labels_at_chance", code="E3", stage="S4", independence="from_trace")
+@detector("labels_at_chance", code="E3", stage="S4", independence="from_trace", sign=True)
 def labels_at_chance(ctx: CodeContext) -> Iterable[Finding]:
     """The probabilities printed with the labels are hardly above those of guessing in most cases."""
     names = classes(ctx.run.brief) if ctx.run.track == "classification" else ()
@@ -102,7 +102,7 @@ def labels_at_chance(ctx: CodeContext) -> Iterable[Finding]:
                 return
 
 
-@detector("class_left_empty", code="E3", stage="S4", independence="from_trace")
+@detector("class_left_empty", code="E3", stage="S4", independence="from_trace", sign=True)
 def class_left_empty(ctx: CodeContext) -> Iterable[Finding]:
     """Multi-class masks: a label that the brief asks for has no voxel in any case, or none in a few."""
     allowed = mask_labels(ctx)

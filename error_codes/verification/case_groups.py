@@ -15,7 +15,7 @@ from .case_tables import Row, columns, cross_counts, joined, rows_of
 from .class_signs import classes
 
 
-@detector("subgroup_one_answer", code="E3", stage="S4", independence="from_trace")
+@detector("subgroup_one_answer", code="E3", stage="S4", independence="from_trace", sign=True)
 def subgroup_one_answer(ctx: CodeContext) -> Iterable[Finding]:
     """One group of cases (camera, scanner, site, shape) got one and the same label, the other cases several."""
     final = ctx.final_write
@@ -131,7 +131,7 @@ def _labels_given(table: Sequence[Row], labels: Sequence[str]) -> dict[str, str]
     return given
 
 
-@detector("subgroup_nothing_found", code="E3", stage="S4", independence="from_trace")
+@detector("subgroup_nothing_found", code="E3", stage="S4", independence="from_trace", sign=True)
 def subgroup_nothing_found(ctx: CodeContext) -> Iterable[Finding]:
     """Nothing was found in any case of one group (orientation, scanner, size, polarity), in most others something was."""
     if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or owns_up(ctx):
@@ -183,7 +183,7 @@ _OF_INPUTS = re.compile(
 )
 
 
-@detector("two_kinds_treated_alike", code="E3", stage="S4", independence="from_trace")
+@detector("two_kinds_treated_alike", code="E3", stage="S4", independence="from_trace", sign=True)
 def two_kinds_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
     """The inputs are of two kinds by a printed number, the outputs fall apart into the very same two groups, and nothing was done.
 

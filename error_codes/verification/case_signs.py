@@ -93,7 +93,7 @@ def late_tables(ctx: CodeContext) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-@detector("empty_cases_accepted", code="E3", stage="S4", independence="from_trace")
+@detector("empty_cases_accepted", code="E3", stage="S4", independence="from_trace", sign=True)
 def empty_cases_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """Cases came out without anything found, the brief gives no such cases, and no execution looked into one."""
     if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or owns_up(ctx):
@@ -155,7 +155,7 @@ def _empty_cases(ctx: CodeContext, turn: int) -> tuple[str, ...]:
     return ()
 
 
-@detector("lost_after_change", code="E3", stage="S4", independence="from_trace")
+@detector("lost_after_change", code="E3", stage="S4", independence="from_trace", sign=True)
 def lost_after_change(ctx: CodeContext) -> Iterable[Finding]:
     """A second run with other settings lost everything in cases that had detections before; nobody looked at these."""
     if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or ctx.final_write is None:
@@ -196,7 +196,7 @@ def _counts(table: Sequence[Row]) -> dict[str, float]:
     return counts
 
 
-@detector("odd_cases_treated_alike", code="E3", stage="S4", independence="from_trace")
+@detector("odd_cases_treated_alike", code="E3", stage="S4", independence="from_trace", sign=True)
 def odd_cases_treated_alike(ctx: CodeContext) -> Iterable[Finding]:
     """Cases whose inputs lie far off the others gave outputs far off the others, and nothing was run again."""
     final = ctx.final_write
@@ -253,7 +253,7 @@ def same_quantity(left: Mapping[str, float], right: Mapping[str, float]) -> bool
     return bool(ratios) and max(ratios) - min(ratios) <= 0.05 * abs(sum(ratios) / len(ratios))
 
 
-@detector("odd_outputs_accepted", code="E3", stage="S4", independence="from_trace")
+@detector("odd_outputs_accepted", code="E3", stage="S4", independence="from_trace", sign=True)
 def odd_outputs_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """A case lies far off two named, otherwise tight columns of the outputs' table, and no execution looked into it.
 

@@ -52,7 +52,7 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
             return
 
 
-@detector("empty_files_accepted", code="E3", stage="S4", independence="from_files")
+@detector("empty_files_accepted", code="E3", stage="S4", independence="from_files", sign=True)
 def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """Masks or lists of boxes are empty in cases that the brief gives no leave to be, and no execution went into one.
 
@@ -86,7 +86,7 @@ def _gone_into(ctx: CodeContext, empty: tuple[str, ...]) -> bool:
     )
 
 
-@detector("level_without_input", code="E3", stage="S4", independence="from_files")
+@detector("level_without_input", code="E3", stage="S4", independence="from_files", sign=True)
 def level_without_input(ctx: CodeContext) -> Iterable[Finding]:
     """Every delivered image has the same mean to within a fraction of its own contrast: the level does not come from the input.
 
@@ -105,7 +105,7 @@ def level_without_input(ctx: CodeContext) -> Iterable[Finding]:
         )
 
 
-@detector("unlike_boxes_accepted", code="E3", stage="S4", independence="from_files")
+@detector("unlike_boxes_accepted", code="E3", stage="S4", independence="from_files", sign=True)
 def unlike_boxes_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """Boxes fall into two kinds of cases, by score and by size alike with nothing in between, and nobody went into the fewer."""
     columns = _columns(ctx)

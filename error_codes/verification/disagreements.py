@@ -60,7 +60,7 @@ class Dispute(NamedTuple):
     cases: tuple[str, ...] = ()
 
 
-@detector("disagreement_ignored", code="E3", stage="S5", independence="from_trace")
+@detector("disagreement_ignored", code="E3", stage="S5", independence="from_trace", sign=True)
 def disagreement_ignored(ctx: CodeContext) -> Iterable[Finding]:
     """A second method or pass, held against the outputs, disagrees on many cases, and nobody found out which is right.
 

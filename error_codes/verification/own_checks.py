@@ -166,7 +166,7 @@ def _thresholds(code: str) -> Iterator[float]:
                 yield from map(float, group.split() if group else ())
 
 
-@detector("scores_near_zero", code="E3", stage="S4", independence="from_trace")
+@detector("scores_near_zero", code="E3", stage="S4", independence="from_trace", sign=True)
 def scores_near_zero(ctx: CodeContext) -> Iterable[Finding]:
     """Detection: the best score shown is next to nothing in every case; the detector sees none of what it was made for."""
     if ctx.run.track != "detection" or ctx.final_write is None or not ctx.handed_over or owns_up(ctx):

@@ -118,7 +118,7 @@ def breaks(limit: Limit, line: str) -> float | None:
     return None
 
 
-@detector("level_moved", code="E3", stage="S4", independence="from_trace")
+@detector("level_moved", code="E3", stage="S4", independence="from_trace", sign=True)
 def level_moved(ctx: CodeContext) -> Iterable[Finding]:
     """Denoising: the mean of the images moved the same way in every case by more than noise explains, as printed, and no execution asked why."""
     final = ctx.final_write

@@ -26,7 +26,7 @@ _MAY_VANISH = re.compile(
 )
 
 
-@detector("degenerate_case_accepted", code="E3", stage="S4", independence="from_trace")
+@detector("degenerate_case_accepted", code="E3", stage="S4", independence="from_trace", sign=True)
 def degenerate_case_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """One output holds nothing but one kind of value (shares of 0 or 1, a maximum far below all others), and no execution looked into it."""
     if ctx.run.track not in ("enhancement", "synthesis", "segmentation") or ctx.final_write is None:
@@ -107,7 +107,7 @@ _COMPARES = re.compile(
 )
 
 
-@detector("one_level_for_all", code="E3", stage="S4", independence="from_trace")
+@detector("one_level_for_all", code="E3", stage="S4", independence="from_trace", sign=True)
 def one_level_for_all(ctx: CodeContext) -> Iterable[Finding]:
     """The mean of the outputs is the same in every case although the inputs differ, or were never compared, and it was accepted."""
     final, brief = ctx.final_write, ctx.run.brief[:200_000]

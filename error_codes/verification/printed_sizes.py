@@ -82,7 +82,7 @@ def size_columns(table: Iterable[Row]) -> dict[str, tuple[str, dict[str, float]]
     return found
 
 
-@detector("odd_organ_accepted", code="E3", stage="S4", independence="from_trace")
+@detector("odd_organ_accepted", code="E3", stage="S4", independence="from_trace", sign=True)
 def odd_organ_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """An organ came out far larger or smaller than in all other cases, and without a pilot, or with checks of the form only, nobody looked."""
     final, brief = ctx.final_write, ctx.run.brief[:200_000]
@@ -207,7 +207,7 @@ _MEANT = re.compile(
 )
 
 
-@detector("mostly_cleaned_away", code="E3", stage="S4", independence="from_trace")
+@detector("mostly_cleaned_away", code="E3", stage="S4", independence="from_trace", sign=True)
 def mostly_cleaned_away(ctx: CodeContext) -> Iterable[Finding]:
     """The clean-up deletes more than a third of the organ's mask in most cases, as printed, and nobody looked at what is lost.
 

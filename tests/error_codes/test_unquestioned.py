@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.error_codes.fired import context, fired_in
+from ambjudge.error_codes.manner import ASSERTS, QUESTIONS, Manner, manner
 from ambjudge.error_codes.registry import detectors
-from ambjudge.error_codes.verification.unquestioned import ASSERTS, QUESTIONS, Manner, manner
+from ambjudge.error_codes.verification.unquestioned import probability
 from ambjudge.trajectories.models import Segmentation
 from hypothesis import given
 from hypothesis import strategies as st
-from third_cases import spoken
-from tiny_runs import say, write_run
+from third_cases import COUNT, MASKS, spoken
+from tiny_runs import say, submit, write_run
 
 NAME = "detector:asserted_not_questioned"
 SURE = ("Exactly as expected everywhere.", "Everything is verified and complete.")
@@ -58,6 +59,29 @@ def test_a_fact_of_the_same_code_takes_its_place(of):
     assert NAME not in found
 
 
+ODD = [
+    say("All.", MASKS, "\n".join(f"case_{i} lesion {40 + i if i < 8 else 0} voxels" for i in range(1, 10))),
+    COUNT | {"text": "Count."},
+    submit("Submitting."),
+]
+ASKED = "Why is one empty? I look at whether it was cut, and compare it against the others before I trust it. "
+
+
+def test_a_sign_stands_where_the_run_says_little_and_falls_where_it_asks(of):
+    signs = {f"detector:{d.name}" for d in detectors("paper") if d.sign}
+    assert signs & {code.by for code in fired_in(of(ODD))}
+    asking = [ODD[0], ODD[1] | {"text": ASKED * 2}, ODD[2]]
+    assert manner(of(asking)).asks
+    assert not signs & {code.by for code in fired_in(of(asking))}
+
+
+def test_a_fact_stands_however_much_is_asked(of):
+    refused = submit("Submitting.", complete=False, missing_files=["case_9/mask.nii.gz"])
+    ctx = of([ODD[0], ODD[1] | {"text": ASKED * 2}, refused])
+    assert manner(ctx).asks
+    assert "E5" in {code.code for code in fired_in(ctx)}
+
+
 def test_codes_come_in_order_with_the_likelihood_among_them(of):
     codes = [code.code for code in fired_in(of([*spoken(*SURE)[:2], say("Everything is verified, all complete.")]))]
     assert codes == sorted(codes)
@@ -70,21 +94,21 @@ def test_the_reason_quotes_the_turns_it_names(of):
     quoted = code.why.split("(")[1].split(")")[0].split(", ")
     assert quoted
     assert all(word in text for word in quoted)
-    assert code.confidence == round(manner(ctx).probability, 2)
+    assert code.confidence == round(probability(manner(ctx)), 2)
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.floats(2.3, 25))
 def test_more_assertions_raise_and_more_questions_or_prints_lower_it(asserts, questions, printed):
     from math import log
 
-    def probability(a, q, amount):
-        return Manner(log((a + 5) / (q + 5)), amount, a, q, {}).probability
+    def at(a, q, amount):
+        return probability(Manner(log((a + 5) / (q + 5)), amount, a, q, {}))
 
-    here = probability(asserts, questions, printed)
+    here = at(asserts, questions, printed)
     assert 0 < here < 1
-    assert probability(asserts + 5, questions, printed) > here
-    assert probability(asserts, questions + 5, printed) < here
-    assert probability(asserts, questions, printed + 0.5) < here
+    assert at(asserts + 5, questions, printed) > here
+    assert at(asserts, questions + 5, printed) < here
+    assert at(asserts, questions, printed + 0.5) < here
 
 
 def test_one_detector_is_a_likelihood():
