@@ -28,6 +28,7 @@ from ..scoring import (
 )
 from . import classification, detection, enhancement, report_generation, segmentation, synthesis, vqa
 from .demands import files as demanded_files
+from .demands import other_format
 from .expected import Expected, expected_cases, missing_cases
 from .facts import CaseCheck, Fact, OutputCheck, TrackCheck
 from .metrics import accuracy, scored_above_zero
@@ -51,8 +52,9 @@ _VALID_IS_RESULT: frozenset[Track] = frozenset({"vqa", "report_generation"})
 _DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
 _TRACK_FILES = frozenset({
     "organ.nii.gz", "lesion.nii.gz", "dseg.nii.gz", "agents_decision.csv", detection.NAME, enhancement.NAME, vqa.NAME,
-    report_generation.NAME, synthesis.NAME, classification.NAME, "plan.md", "plan.png",
+    report_generation.NAME, synthesis.NAME, classification.NAME,
 })  # fmt: skip
+_PLAN_FILES = ("plan.md", "plan.png")
 _MAX_PROBLEMS = 40
 
 
@@ -88,7 +90,10 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     warnings = (
         [f"no public inputs for {run.task or 'the task'} in the given folder"] if public and inputs is None else []
     )
-    found = _from_files(run, run.track, inputs)
+    others = other_format(run.brief, _TRACK_FILES)
+    if others:
+        warnings.append(f"the brief asks for {', '.join(others)}, no files of {run.track}: they were not opened")
+    found = None if others else _from_files(run, run.track, inputs)
     if found is None:
         found = _from_report(run, run.track, policy)
     else:
@@ -154,7 +159,7 @@ def _also_demanded(run: Run) -> tuple[Fact, ...]:
     return tuple(
         Fact("demand", f"{name} is missing", None, name, fatal=False)
         for _, name in demanded_files(run.brief)
-        if name not in have and name not in _TRACK_FILES
+        if name not in have and name not in _TRACK_FILES and name not in _PLAN_FILES
     )
 
 

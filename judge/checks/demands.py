@@ -44,6 +44,9 @@ _SIZE = re.compile(
 _OUTPUT_FILE = re.compile(
     r"agents?_outputs/((?:[<{\[][^>}\]\n/]{1,40}[>}\]]/|case_?id/|\*/)?)([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv|yaml))\b"
 )
+_CASE_FILE = re.compile(
+    r"agents?_outputs/(?:[<{\[][^>}\]\n/]{1,40}[>}\]]|case_?id|\*)/([\w-]{1,60}\.\w{1,8}(?:\.gz)?)\b"
+)
 _SIMILAR = re.compile(
     r"(?:,|\band\b|\bplus\b|\bwith\b) (?:a |an |also )?([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv))\b"
 )
@@ -146,6 +149,12 @@ def files(brief: str) -> tuple[tuple[bool, str], ...]:
             for other in _SIMILAR.finditer(sentence):
                 found[bool(match[1]), other[1]] = None
     return tuple(found)
+
+
+def other_format(brief: str, known: frozenset[str]) -> tuple[str, ...]:
+    """Names of a case's files where the brief asks for others than a track knows, and nowhere speaks of one that it knows."""
+    names = dict.fromkeys(_CASE_FILE.findall(brief))
+    return () if any(name in brief for name in known) else tuple(names)
 
 
 def class_names(brief: str) -> tuple[str, ...]:

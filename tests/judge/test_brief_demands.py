@@ -8,6 +8,7 @@ from ambjudge.judge.checks.demands import (
     files,
     foreign_label,
     image_size,
+    other_format,
     sections,
     wants_pixels,
     wants_score,
@@ -104,3 +105,18 @@ def test_units(name, sentence, low, high, wrong):
 )
 def test_files_that_the_brief_names(brief, names):
     assert [name for _, name in files(brief)] == names
+
+
+@pytest.mark.parametrize(
+    ("brief", "names"),
+    [
+        ("Write /workspace/agents_outputs/<eye_id>/dseg.png, 8 bit.", ("dseg.png",)),
+        ("Write /workspace/agents_outputs/{id}/mask.nrrd and agents_outputs/{id}/notes.json.", ("mask.nrrd", "notes.json")),
+        ("Write agents_outputs/<id>/lesion.nii.gz and agents_outputs/<id>/preview.png.", ()),
+        ("Write lesion.nii.gz for every case. Previews: agents_outputs/<id>/preview.png.", ()),
+        ("Write /workspace/agents_outputs/summary.csv.", ()),
+    ],
+    ids=["one", "two", "beside-the-track's", "the-track's-elsewhere", "none-a-case"],
+)  # fmt: skip
+def test_files_of_a_format_that_the_track_does_not_know(brief, names):
+    assert other_format(brief, frozenset({"lesion.nii.gz", "organ.nii.gz"})) == names

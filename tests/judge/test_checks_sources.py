@@ -92,6 +92,18 @@ def test_unknown_cases_leave_s4_unscored_but_known_faults_bound_it(tmp_path):
     assert found.s5_checks.format_valid is False
 
 
+@pytest.mark.parametrize(
+    ("report", "s4"), [({"format": {"completion_rate": 1.0, "output_format_valid": True}}, 1.0), (None, None)]
+)
+def test_files_of_another_format_than_the_track_knows_are_left_to_the_report(tmp_path, report, s4):
+    task = "Detect cells. Write /workspace/agents_outputs/<id>/cells.geojson."
+    messages = [{"role": "system", "content": task}, {"role": "assistant", "content": "Done."}]
+    files = {f"image_{i:03d}/cells.geojson": "{}" for i in (1, 2, 3)}
+    found = check_outputs(write_run(tmp_path, [], files=files, report=report, messages=messages))
+    assert (found.s4, found.facts) == (s4, ())
+    assert any("cells.geojson" in warning for warning in found.warnings)
+
+
 def test_unknown_track_is_unscored(tmp_path):
     run = write_run(tmp_path, [], files=THREE).model_copy(update={"track": None})
     found = check_outputs(run)
