@@ -181,12 +181,6 @@ class Calls(Functions):
             self.printers[id(function)] = prints_parameters(function)
         return self.printers[id(function)]
 
-    def own(self, node: ast.Call) -> Function | None:
-        """The function of the run's own that a call enters, None for any other."""
-        name = last_name(node.func)
-        found = self.module.functions.get(name)
-        return found if found is not None else self.library.functions.get(name, (None, None))[0]
-
     def applied(self, name: str, node: ast.Call, output: bool, size: int) -> None:
         """A function of the run's own handed to a map, a pool or a table: it runs once for each element."""
         function = node.args[0].id if isinstance(node.args[0], ast.Name) else ""

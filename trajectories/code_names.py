@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
 
 from .code_evaluation import Scope, Values
 from .code_modules import Library, Module
@@ -64,8 +63,6 @@ class Names(Values):
     ) -> None:
         super().__init__(module, library, scope)
         self.outputs, self.arguments = outputs, arguments
-        self.own_functions: Mapping[str, object] = module.functions
-        self.library_functions: Mapping[str, tuple[object, object]] = library.functions
         self.sizes: dict[str, int | None] = dict(shared.sizes) if shared else {}
         self.tainted: set[str] = set(shared.tainted) if shared else set()
         self.models: set[str] = set(shared.models) if shared else set()
@@ -168,6 +165,12 @@ class Names(Values):
             owner = self.library.modules.get(self.module.aliases["*"])
         return (owner, name) if owner is not None and name in owner.callables else None
 
+    def own(self, node: ast.Call) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function of the run's own that a call enters, None for any other."""
+        name = last_name(node.func)
+        found = self.module.functions.get(name)
+        return found if found is not None else self.library.functions.get(name, (None, None))[0]
+
     def is_model(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
             name = last_name(node.func)
@@ -175,12 +178,7 @@ class Names(Values):
                 return True
             if name in ("eval", "to", "cuda", "cpu", "half", "float") and isinstance(node.func, ast.Attribute):
                 return self.is_model(node.func.value) or name == "eval"
-            known = self.own_functions.get(name) or self.library_functions.get(name, (None, None))[0]
-            if (
-                known is not None
-                and id(known) in self.model_makers
-                and first_name(node.func) not in ("torch", "np", "nib")
-            ):
+            if id(self.own(node)) in self.model_makers and first_name(node.func) not in ("torch", "np", "nib"):
                 return True
             return name == "load" and first_name(node.func) in ("joblib", "jit", "pickle")
         if isinstance(node, ast.Dict | ast.DictComp | ast.ListComp):
@@ -314,8 +312,7 @@ class Names(Values):
             and node.args
         ):
             return self.size_of(node.args[0], depth + 1)
-        known = self.own_functions.get(name) or self.library_functions.get(name, (None, None))[0]
-        if known is not None and id(known) in self.returns:
+        if id(known := self.own(node)) in self.returns:
             return self.returns[id(known)]
         if name[:1].isupper() and isinstance(node.func, ast.Name):
             # Dataset(files) stands for its files.

@@ -21,7 +21,8 @@ MAX_CHARS = 200_000
 MAX_LINE = 4_000
 """Longer lines are embedded data; only their beginning can be code."""
 
-_HEREDOC = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
+HEREDOC = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
+"""Where a here-document begins: its quote, its tag."""
 _TARGET = re.compile(r"(?:>{1,2}|\btee\s(?:-a\s)?)\s{0,8}([^\s<>|;&]{1,300})")
 _PYTHON = re.compile(r"\b(?:python[\d.]{0,5}|ipython|uv run)\b")
 _INLINE = re.compile(r"\bpython[\d.]{0,5}\s+(?:-[a-zA-Z]\s+){0,3}-c\s*(['\"])")
@@ -124,7 +125,7 @@ def _shell_parts(code: str) -> Iterator[Part]:
         line = lines[position]
         shell.append(line)
         position += 1
-        for match in _HEREDOC.finditer(line):
+        for match in HEREDOC.finditer(line):
             tag, body = match.group(2), []
             while position < len(lines) and lines[position].strip() != tag:
                 body.append(lines[position])

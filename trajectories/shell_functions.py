@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from .code_parts import HEREDOC
+
 MAX_CALLS = 30
 MAX_CHARS = 100_000
 """Calls written out in one action, and characters that it may grow to."""
@@ -13,7 +15,6 @@ _DEFINED = re.compile(
     r"[ \t]{0,20}(?:function[ \t]{1,4}([A-Za-z_][\w-]{0,60})[ \t]{0,4}(?:\(\))?|([A-Za-z_][\w-]{0,60})[ \t]{0,4}\(\))[ \t]{0,4}\{(.*)"
 )
 _SOURCED = re.compile(r"(?m)(?:^|[;&|])[ \t]{0,8}(?:\.|source)[ \t]{1,4}([^\s;&|]{1,300})")
-_HEREDOC = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
 _ARGUMENT = re.compile(r"\$(?:\{([1-9])\}|([1-9])|([@*]))")
 
 
@@ -60,7 +61,7 @@ def _defined(code: str) -> tuple[dict[str, str], str]:
             functions[name], body = "\n".join(body), None
         else:
             held.append(line)
-        opened = _HEREDOC.search(line)
+        opened = HEREDOC.search(line)
         tag = opened[2] if opened is not None else ""
     return functions, "\n".join([*rest, *(body or [])])
 
@@ -81,7 +82,7 @@ def _called(code: str, functions: Mapping[str, str]) -> str:
 
     for line in code.split("\n"):
         found.append(line if tag else call.sub(body, line))
-        opened = None if tag else _HEREDOC.search(line)
+        opened = None if tag else HEREDOC.search(line)
         tag = opened[2] if opened is not None else "" if line.strip() == tag else tag
     return "\n".join(found)
 

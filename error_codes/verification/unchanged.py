@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from ...trajectories.code_names import last_name
 from ...trajectories.code_parts import parse, split
 from ..context import CodeContext
 from ..registry import Finding, detector
@@ -84,23 +85,23 @@ def saved_input(code: str) -> str | None:
             words = _calls(node.value)
             if words and words <= {"load", "get_fdata", *_CONVERTS} and "load" in words and not _delivered(node.value):
                 loaded.add(node.targets[0].id)
-        if isinstance(node, ast.Call) and _called(node) in ("save", "Nifti1Image"):
+        if isinstance(node, ast.Call) and last_name(node.func) in ("save", "Nifti1Image"):
             where, what = (
                 (node.args[-1], node.args[0])
-                if _called(node) != "save"
+                if last_name(node.func) != "save"
                 else (node.args[0], node.args[-1])
                 if node.args
                 else (None, None)
             )
             name = _plain(what)
             if name is not None and (
-                _called(node) == "Nifti1Image" or _delivered(where) or isinstance(where, ast.Name)
+                last_name(node.func) == "Nifti1Image" or _delivered(where) or isinstance(where, ast.Name)
             ):
                 saved.setdefault(name, name)
         if (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Call)
-            and _called(node.value) not in ("print", "save")
+            and last_name(node.value) not in ("print", "save")
         ):
             bound.update(arg.id for arg in node.value.args if isinstance(arg, ast.Name))  # may work in place
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -114,19 +115,9 @@ def saved_input(code: str) -> str | None:
     return next((name for name in saved if name in loaded and bound[name] == 1), None)
 
 
-def _called(node: ast.Call) -> str:
-    return (
-        node.func.attr
-        if isinstance(node.func, ast.Attribute)
-        else node.func.id
-        if isinstance(node.func, ast.Name)
-        else ""
-    )
-
-
 def _calls(node: ast.expr) -> set[str]:
     """Names of all calls in an expression; a calculation counts as a call of its own."""
-    return {_called(n) for n in ast.walk(node) if isinstance(n, ast.Call)} | {
+    return {last_name(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)} | {
         "calculation" for n in ast.walk(node) if isinstance(n, (ast.BinOp, ast.UnaryOp)) and not _path(n)
     }
 
@@ -151,7 +142,7 @@ def _plain(node: ast.expr | None) -> str | None:
     for _ in range(5):
         if isinstance(node, ast.Name):
             return node.id
-        if not isinstance(node, ast.Call) or _called(node) not in _CONVERTS:
+        if not isinstance(node, ast.Call) or last_name(node.func) not in _CONVERTS:
             return None
         inner = node.func.value if isinstance(node.func, ast.Attribute) else None
         module = isinstance(inner, ast.Name) and inner.id in ("np", "numpy")

@@ -61,8 +61,8 @@ def check(submission: Submission) -> TrackCheck:
             sizes = {path.name.partition(".")[0]: stats.nonzero}
         work.measure(case, **{name: n * voxel_ml(head) for name, n in sizes.items()})
         facts += _values(stats, case, path, head, labels)
-        known = reference.shape if reference is not None else (0,) * (2 if planar(work.run.brief) else 3)
-        if len(head.shape) not in (3, len(known)):
+        axes = len(reference.shape) if reference is not None else 2 if planar(work.run.brief) else 3
+        if len(head.shape) not in (3, axes):
             facts.append(Fact("demand", f"{path.name} has {len(head.shape)} axes", case, path.name, fatal=False))
         return facts
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from ...trajectories.code_names import last_name
 from ...trajectories.code_parts import parse
 from ...trajectories.syntax_tree import COMPREHENSIONS, FUNCTIONS, LOOPS, descendants, source
 
@@ -95,7 +96,7 @@ class _Program:
                 break
         for body in everywhere:
             for node in body.nodes:
-                printed = isinstance(node, ast.Call) and _called(node) in _PRINTS
+                printed = isinstance(node, ast.Call) and last_name(node.func) in _PRINTS
                 parts = (
                     [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) and printed else []
                 )
@@ -118,11 +119,11 @@ class _Program:
                 self._bind(node.target, element, body)
         elif isinstance(node, ast.Call):
             held = node.func.value if isinstance(node.func, ast.Attribute) else None
-            if isinstance(held, ast.Name) and _called(node) in ("append", "extend") and node.args:
+            if isinstance(held, ast.Name) and last_name(node.func) in ("append", "extend") and node.args:
                 body.made.setdefault(held.id, []).append(node.args[0])
-            function = self.functions.get(_called(node))
+            function = self.functions.get(last_name(node.func))
             if function is not None:
-                inner = self.bodies[_called(node)]
+                inner = self.bodies[last_name(node.func)]
                 names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
                 pairs = [*zip(names, node.args, strict=False), *((k.arg, k.value) for k in node.keywords if k.arg)]
                 inner.inputs.update(name for name, value in pairs if name in names and self.is_input(value, body))
@@ -150,7 +151,7 @@ class _Program:
             return [node.elt]
         if not isinstance(node, ast.Call):
             return []
-        name = _called(node)
+        name = last_name(node.func)
         if name in ("items", "values") and isinstance(node.func, ast.Attribute):
             tables = [
                 node.func.value,
@@ -187,7 +188,7 @@ class _Program:
             return node.attr in ("T", "pixel_array", "dataobj", "values") and self.is_input(node.value, body, depth + 1)
         if not isinstance(node, ast.Call):
             return False
-        name = _called(node)
+        name = last_name(node.func)
         if name in self.functions:
             return any(self.is_input(value, self.bodies[name], depth + 1) for value in self._returned(name))
         if _READS.search(source(node.func)[-80:]):
@@ -210,7 +211,7 @@ class _Program:
             if isinstance(part, ast.Attribute) and self.is_input(part.value, body):
                 found |= {"size"} if part.attr in _SIZE else {"form"} if part.attr in _FORM else set()
             elif isinstance(part, ast.Call):
-                name = _called(part)
+                name = last_name(part.func)
                 if name in self.functions:
                     for value in self._returned(name):
                         found |= self._seen(value, self.bodies[name], depth + 1)
@@ -228,13 +229,3 @@ class _Program:
 def _inside(function: ast.AST) -> list[ast.AST]:
     """Nodes of a function without its own head."""
     return [node for node in descendants(function) if node is not function]
-
-
-def _called(node: ast.Call) -> str:
-    return (
-        node.func.attr
-        if isinstance(node.func, ast.Attribute)
-        else node.func.id
-        if isinstance(node.func, ast.Name)
-        else ""
-    )
