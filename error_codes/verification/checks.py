@@ -271,6 +271,7 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
     if ctx.facts is None or not ctx.last or ctx.run.status.ended == "breach":
         return
     where = _hand_over(ctx)
+    first = ctx.final_write or 1
     rate, total = ctx.facts.placeholder_rate, ctx.facts.expected_cases or len(ctx.run.outputs.cases)
     if rate is not None and rate > 0.05 and not disowns(ctx):
         yield Finding(where, f"{rate:.0%} of the delivered answers are placeholders.", 0.9)
@@ -283,8 +284,10 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
         found = ctx.facts.of(kind)
         cases = len({f.case for f in found})
         allowed = kind == "empty" and cases < (total or 0) and MAY_BE_EMPTY.search(ctx.run.brief[:200_000])
-        if allowed and speaks_of("zero", ctx.text_from(ctx.final_write or 1)):
+        if allowed and speaks_of("zero", ctx.text_from(first)):
             continue  # some may be empty, and the run speaks of them
+        if kind == "empty" and speaks_of("zero", ctx.text_from(1, first - 1)) and speaks_of("zero", ctx.closing):
+            continue  # seen before the batch, and handed over as what it is
         few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
