@@ -115,7 +115,7 @@ def design(
 ) -> Design:
     """Arrays of the runs that have `outcome`.
 
-    `source`: any, or a code source of the frame (judge, detector, score, human); `independent` is judge or detector,
+    `source`: any, or a code source of the frame (judge, detector, fact, score, human); `independent` is judge or detector,
     leaving out codes read off the score. `need_codes`: leave out runs whose codes are unknown. Raises ConfigError for an unknown outcome or source.
     """
     if outcome not in table.columns or not table.schema[outcome].is_numeric():
@@ -152,7 +152,9 @@ def code_columns(table: pl.DataFrame, source: str) -> dict[str, pl.Expr]:
         return {code: pl.col(f"{code}_judge") | pl.col(f"{code}_detector") for code in CODES}
     missing = [f"{code}_{source}" for code in CODES if f"{code}_{source}" not in table.columns]
     if missing:
-        raise ConfigError(f"no column {missing[0]}", "code sources are any, independent, judge, detector, score, human")
+        raise ConfigError(
+            f"no column {missing[0]}", "code sources are any, independent, judge, detector, fact, score, human"
+        )
     return {code: pl.col(f"{code}_{source}") for code in CODES}
 
 

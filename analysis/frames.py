@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CODES = ("E1", "E2", "E3", "E4", "E5")
-CODE_SOURCES = ("judge", "detector", "score")
-"""judge: a judge's tag; detector: read from trace or files; score: read off the score itself (circular)."""
+CODE_SOURCES = ("judge", "detector", "fact", "score")
+"""judge: a judge's tag; detector: read from trace or files; fact: the same without likelihoods; score: read off the score itself
+(circular)."""
 WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
 BATCH = 4096
@@ -94,12 +96,22 @@ class _Builder:
         return pl.concat(self.chunks, rechunk=True) if self.chunks else pl.DataFrame(schema=self.schema)
 
 
+@cache
+def _likelihoods() -> frozenset[str]:
+    from ..error_codes.registry import detectors
+
+    return frozenset(f"detector:{detector.name}" for detector in detectors() if detector.likelihood)
+
+
 def _run_row(card: ScoreCard) -> tuple[Any, ...]:
     run, stages, status, use = card.run, card.stages, card.status, card.resources
     paper = [code for code in card.codes if code.taxonomy == "paper"]
     fired = {code.code for code in paper}
     source = {"from_judge": "judge", "from_trace": "detector", "from_files": "detector", "from_score": "score"}
     by_source = {(code.code, source[code.independence]) for code in paper}
+    by_source |= {
+        (c.code, "fact") for c in paper if source[c.independence] == "detector" and c.by not in _likelihoods()
+    }
     checks = [stages[s].checks if s in stages else None for s in ("S4", "S5")]
 
     def check(name: str) -> Any:

@@ -373,7 +373,8 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
         data |= {"S1_free": s1[:, :credited].mean(1), "S2_free": s2.mean(1), "S3_free": s3}
     data["disqualified"] = np.zeros(n, dtype=bool)
     for k, code in enumerate(CODES):
-        data |= {code: fired[:, k], f"{code}_judge": judged[:, k], f"{code}_detector": np.zeros(n, dtype=bool)}
+        data |= {code: fired[:, k], f"{code}_judge": judged[:, k]}
+        data |= {f"{code}_{source}": np.zeros(n, dtype=bool) for source in ("detector", "fact")}
         data |= {f"{code}_score": rule[:, k], f"{code}_human": sim.codes[:, k]}
     data["n_codes"] = fired.sum(1)
     assert set(data) <= {*RUN_SCHEMA, "S1_free", "S2_free", "S3_free", *(f"{c}_human" for c in CODES)}

@@ -34,10 +34,10 @@ JUDGE = click.option("--judge", metavar="NAME", help="Only its scorecards.  [the
 @JUDGE
 @click.option(
     "--codes-from",
-    type=click.Choice(["any", "independent", "judge", "detector", "score"]),
+    type=click.Choice(["any", "independent", "judge", "detector", "fact", "score"]),
     default="any",
     metavar="SOURCE",
-    help="any, judge, detector, score or independent: which tags count (independent: all but those read off the score).  [any]",
+    help="any, judge, detector, fact, score or independent: which tags count (fact: detectors without likelihoods; independent: all but those read off the score).  [any]",
 )
 @click.option("--title", default="Analysis of runs", help="Title of the report.")
 @run_options

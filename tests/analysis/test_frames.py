@@ -14,7 +14,7 @@ from ambjudge import analysis
 from ambjudge.analysis import cohort, frame, read_frame, simulate, validate_scores, write_frame
 from ambjudge.analysis.frames import FREE, RUN_SCHEMA, conform
 from ambjudge.errors import InputError
-from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.scorecard import FiredCode, ScoreCard
 from polars.testing import assert_frame_equal
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
@@ -92,6 +92,24 @@ def test_criteria_and_codes_stand_beside_the_runs(sim):
     assert whole.criteria.height == sim.n * 12
     assert set(whole.criteria["status"].cast(pl.String).unique()) == {"scored", "credited"}
     assert whole.codes.filter(pl.col("independence") == "from_score").height == int(sim.tags[1].sum())
+
+
+@pytest.mark.parametrize(
+    ("by", "independence", "columns"),
+    [
+        ("detector:wrong_files_unnoticed", "from_files", ["E3_detector", "E3_fact"]),
+        ("detector:asserted_not_questioned", "from_trace", ["E3_detector"]),
+        ("judge:heuristic", "from_judge", ["E3_judge"]),
+        ("detector:near_zero_metric", "from_score", ["E3_score"]),
+    ],
+    ids=["fact", "likelihood", "judge", "score"],
+)
+def test_columns_say_what_a_code_was_read_from(sim, by, independence, columns):
+    code = FiredCode(
+        code="E3", taxonomy="paper", stage="S5", turns=(1,), why="x", by=by, confidence=0.8, independence=independence
+    )
+    row = frame([next(iter(sim.cards())).model_copy(update={"codes": (code,)})]).row(0, named=True)
+    assert [name for name in row if name.startswith("E3_") and row[name]] == columns
 
 
 def test_credited_items_leave_the_free_mean_in_every_tier(sim):
