@@ -31,6 +31,9 @@ _AFTER_HEAD = re.compile(
 _NOISE = re.compile(
     r"^(?:\w*noise\w*|sigma|sd|bg_?std|background_?std|roughness|residual|rmse|mse|mae)$", re.IGNORECASE
 )
+_SPREAD = re.compile(r"^(?:std|stdev|variance|var)$", re.IGNORECASE)
+UNTOUCHED = 0.001
+"""Relative change of an image's spread below which nothing was taken out: noise of a fiftieth of it already shows."""
 _QUALITY = re.compile(r"^(?:ssim|psnr|snr|cnr)$", re.IGNORECASE)
 _SCALE = re.compile(r"^(?:mean|median|p50|average|avg)$", re.IGNORECASE)
 _SILENCED = re.compile(
@@ -49,7 +52,7 @@ _NEGATED = re.compile(r"\b(?:no|not|without|absent|negative|clear|never)\b", re.
 
 @detector("worse_than_input", code="E3", stage="S4", independence="from_trace", sign=True)
 def worse_than_input(ctx: CodeContext) -> Iterable[Finding]:
-    """The run's own figures say that most outputs are noisier than their inputs, or on another intensity scale."""
+    """The run's own figures say that most outputs are noisier than their inputs, as good as unchanged, or on another scale."""
     if ctx.run.track != "enhancement" or not ctx.handed_over or owns_up(ctx):
         return
     for turn in ctx.after_write:
@@ -94,6 +97,8 @@ def _under_heads(ctx: CodeContext, turn: int) -> Iterator[tuple[str, float, floa
 def _is_worse(name: str, before: float, after: float) -> bool:
     if _NOISE.match(name):
         return before > 0 and after >= before
+    if _SPREAD.match(name):
+        return before > 0 and abs(after - before) < UNTOUCHED * before
     if _QUALITY.match(name):
         return after < before
     return bool(_SCALE.match(name)) and abs(before) > 1e-6 and not 0.4 < after / before < 2.5

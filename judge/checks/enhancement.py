@@ -6,6 +6,8 @@ one that equals its input are facts without effect on the format flag.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from .demands import demanded, wrong_unit
@@ -14,6 +16,12 @@ from .files import Refused, npy_array
 from .submission import Submission
 
 NAME = "enhanced.npy"
+UNITS, NORMALISED = 50.0, 2.0
+"""Images in a scanner's units go beyond the first; one that stays below the second was left divided by its own range."""
+_KEPT_UNITS = re.compile(
+    r"\b(?:scanner|same|inputs?(?:'s)?|original|native|raw)\b[^.\n]{0,30}\b(?:units?|scale|intensit\w{1,4})\b",
+    re.IGNORECASE,
+)
 _RESCALING = ("super-resolution", "superres", "-sr-", "_sr_", "upsampl")
 
 
@@ -22,6 +30,7 @@ def check(submission: Submission) -> TrackCheck:
     import numpy as np
 
     task = f"-{(submission.run.task or '').lower()}-"
+    inputs: dict[str, float] = {}
     rescaled = any(word in task for word in _RESCALING)
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
@@ -59,10 +68,24 @@ def check(submission: Submission) -> TrackCheck:
             facts.append(Fact("demand", wrong, case, NAME, fatal=False))
         elif source is not None and array.shape == expected and array.dtype.kind == "f":
             try:
-                if bool(np.array_equal(array, npy_array(source, source.parent))):
+                given = npy_array(source, source.parent)
+                inputs[case] = float(given.max())
+                if bool(np.array_equal(array, given)):
                     facts.append(Fact("unchanged", f"{NAME} equals its input", case, NAME, fatal=False))
             except Refused:
                 pass  # the reference is the user's own file: nothing to say about the run
         return facts
 
-    return submission.per_case((NAME,), inspect)
+    checked = submission.per_case((NAME,), inspect)
+    return replace(checked, facts=(*checked.facts, *_normalised(submission, inputs)))
+
+
+def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
+    """Up to half of the images stay in 0..1 where the others, and their own inputs, are in the units that the brief keeps."""
+    peaks = {case: values["max"] for case, values in submission.measures.items() if "max" in values}
+    top = max(peaks.values(), default=0.0)
+    low = {c: peak for c, peak in peaks.items() if 0 < peak <= NORMALISED and inputs.get(c, UNITS) >= UNITS}
+    if top < UNITS or len(low) * 2 > len(peaks) or not _KEPT_UNITS.search(submission.run.brief):
+        return []
+    text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"
+    return [Fact("demand", text.format(peak), case, NAME, fatal=False) for case, peak in low.items()]

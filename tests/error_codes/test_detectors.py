@@ -569,6 +569,8 @@ TABLE = {
         ("few-and-small", [say("Run.", BATCH, "\n".join(f"mr_{i} boxes {1 if i == 3 else 4} scores {1 if i == 3 else 4}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, DETECTION),
     ],
     "worse_than_input": [
+        ("spread-untouched", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p_{i} float32 std {500 + i}.93 -> {500 + i}.89" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR),
+        ("spread-a-little-lower", [say("Run.", NOISY.format("y = net(x)", "y"), "\n".join(f"p_{i} float32 std {500 + i}.93 -> {498 + i}.89" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR),
         ("signal-to-noise-in-a-csv", [say("QC.", NOISY.format("y = net(x)", "y"), "scan,psnr_input,psnr_output\n" + "\n".join(f"s{i},31.{i},24.{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR),
         ("under-a-header", [say("Run.", NOISY.format("y = net(x)", "y"), "scan noise_in noise_out\n" + "\n".join(f"scan_{i} 0.1{i} 0.3{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 1, MR),
         ("better-under-a-header", [say("Run.", NOISY.format("y = net(x)", "y"), "scan noise_in noise_out\n" + "\n".join(f"scan_{i} 0.3{i} 0.1{i}" for i in range(1, 9))), SUBMIT], "S4 S5", 0, MR),

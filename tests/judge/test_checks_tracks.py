@@ -452,6 +452,31 @@ def test_enhancement(ldct, spoil, kind, valid):
     assert not Path("/tmp/ambjudge-must-not-exist").exists()
 
 
+@pytest.mark.parametrize(
+    ("brief", "peaks", "given", "told"),
+    [
+        ("in scanner units", (1400.0, 1.1), (1500.0, 1300.0), True),
+        ("on the same intensity scale as the input", (1400.0, 1.1), None, True),
+        ("in scanner units", (1400.0, 1.1), (1500.0, 1.2), False),
+        ("in scanner units", (1400.0, 300.0), None, False),
+        ("in scanner units", (1.2, 1.1), None, False),
+        ("as float32", (1400.0, 1.1), None, False),
+    ],
+    ids=["one left in 0..1", "without inputs", "as its input", "a darker one", "all alike", "nothing asked"],
+)
+def test_an_image_left_in_other_units_than_the_others(tmp_path, brief, peaks, given, told):
+    made = Case(tmp_path, "enhancement", "mr-denoising-task")
+    made.brief = f"Write /workspace/agents_outputs/<id>/enhanced.npy, {brief}."
+    for i, case in enumerate(made.ids):
+        np.save(made.out(case, "enhanced.npy"), np.linspace(0, peaks[i], 30, dtype=np.float32).reshape(5, 6))
+        if given is not None:
+            data = np.linspace(0, given[i], 30, dtype=np.float32).reshape(5, 6)
+            np.save(made.public / made.task / case / "noisy.npy", data)
+    found = made.check({"diagnostic_metrics": {"mean_ssim": 0.5}}, public=given is not None)
+    assert [fact.case for fact in found.facts if "others to" in fact.text] == ([made.ids[1]] if told else [])
+    assert not fatal(found)
+
+
 def test_super_resolution_changes_the_shape(tmp_path):
     made = Case(tmp_path, "enhancement", "ct-super-resolution-task")
     for case in made.ids:
