@@ -81,10 +81,13 @@ def check(submission: Submission) -> TrackCheck:
 
 
 def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
-    """Up to half of the images stay in 0..1 where the others, and their own inputs, are in the units that the brief keeps."""
+    """Up to half of the images stay in 0..1 where the others, and their own inputs, are in the units that the brief keeps.
+
+    Without the inputs nothing is said: one of them may be stored in 0..1 itself.
+    """
     peaks = {case: values["max"] for case, values in submission.measures.items() if "max" in values}
     top = max(peaks.values(), default=0.0)
-    low = {c: peak for c, peak in peaks.items() if 0 < peak <= NORMALISED and inputs.get(c, UNITS) >= UNITS}
+    low = {c: peak for c, peak in peaks.items() if 0 < peak <= NORMALISED and inputs.get(c, 0.0) >= UNITS}
     if top < UNITS or len(low) * 2 > len(peaks) or not _KEPT_UNITS.search(submission.run.brief):
         return []
     text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"

@@ -456,13 +456,22 @@ def test_enhancement(ldct, spoil, kind, valid):
     ("brief", "peaks", "given", "told"),
     [
         ("in scanner units", (1400.0, 1.1), (1500.0, 1300.0), True),
-        ("on the same intensity scale as the input", (1400.0, 1.1), None, True),
+        ("on the same intensity scale as the input", (1400.0, 1.1), (1500.0, 1300.0), True),
         ("in scanner units", (1400.0, 1.1), (1500.0, 1.2), False),
-        ("in scanner units", (1400.0, 300.0), None, False),
-        ("in scanner units", (1.2, 1.1), None, False),
-        ("as float32", (1400.0, 1.1), None, False),
+        ("in scanner units", (1400.0, 1.1), None, False),
+        ("in scanner units", (1400.0, 300.0), (1500.0, 320.0), False),
+        ("in scanner units", (1.2, 1.1), (1500.0, 1300.0), False),
+        ("as float32", (1400.0, 1.1), (1500.0, 1300.0), False),
     ],
-    ids=["one left in 0..1", "without inputs", "as its input", "a darker one", "all alike", "nothing asked"],
+    ids=[
+        "one left in 0..1",
+        "in other words",
+        "as its input",
+        "without inputs",
+        "a darker one",
+        "all alike",
+        "nothing asked",
+    ],
 )
 def test_an_image_left_in_other_units_than_the_others(tmp_path, brief, peaks, given, told):
     made = Case(tmp_path, "enhancement", "mr-denoising-task")
