@@ -38,7 +38,7 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
         if blocked is not None and set(episode.turns) <= set(blocked.turns):
             continue  # errors on the way around a lack are the lack's
         partly = _partly(ctx, episode) if not environment else None
-        attempts = episode.attempts + (partly is not None)
+        attempts = episode.attempts + (partly is not None) - _went_through(ctx, episode)
         if attempts >= REPEATED and episode.environment == environment:
             end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and is not seen to work later"
             if partly is not None:
@@ -47,6 +47,14 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
             why = f"The same step failed {attempts} times ({many}{short(episode.cause)}) {end}."
             turns = episode.turns if partly is None else (*episode.turns, partly)
             yield Finding(turns, why, 0.9 if attempts > REPEATED else 0.8, episode.stage)
+
+
+def _went_through(ctx: CodeContext, episode: Episode) -> bool:
+    """Whether the last of the failures printed a line for every delivered case before: the step's work was done by then."""
+    last = episode.turns[-1]
+    cases = ctx.run.outputs.cases
+    shown = ctx.turn(last).output[-60_000:]
+    return last in ctx.write_turns and len(cases) > 1 and not lost_outputs(ctx) and all(case in shown for case in cases)
 
 
 _ERROR_LINE = re.compile(r"\b(?:ERROR|FAIL(?:ED|URE)?|[Ff]ailed|[Ee]rror)\b")

@@ -261,6 +261,8 @@ TABLE = {
     "repeated_code_failure": [
         ("no-model-to-be-had-is-not-code", [fail(ARCHITECTURE, FROM_HUB.format("/m/medqa")), fail(HUB, FROM_HUB.format("t5-small")), fail(ARCHITECTURE, FROM_HUB.format("/m/medqa")), ANSWER], "S2 S2 S2 S4", 0, VQA),
         ("three-failures", [fail(), fail(), fail(), GOOD, LOOK, SUBMIT], "S4 S4 S4 S4 S5 S5", 1, {}),
+        ("failed-after-the-last-case", [fail(), fail(), fail(out=GOOD_LOG), LOOK, SUBMIT], "S4 S4 S4 S5 S5", 0, {"cases": [f"patient_{i:04d}" for i in range(1, 9)]}),
+        ("failed-before-the-last-case", [fail(), fail(), fail(out=GOOD_LOG[:-30]), LOOK, SUBMIT], "S4 S4 S4 S5 S5", 1, {"cases": [f"patient_{i:04d}" for i in range(1, 9)]}),
         ("hidden-by-a-pipe", [fail(), say("Tail.", BATCH, SHAPE), fail(), GOOD, SUBMIT], "S4 S4 S4 S4 S5", 1, {}),
         ("two-failures-fixed", [fail(), fail(), GOOD, LOOK, SUBMIT], "S4 S4 S4 S5 S5", 0, {}),
         ("worked-in-between", [fail(), GOOD, fail(), GOOD, fail(), GOOD], "S4 S4 S4 S4 S4 S4", 0, {}),
