@@ -50,11 +50,11 @@ def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
 
 
 def _went_through(ctx: CodeContext, episode: Episode) -> bool:
-    """Whether the last of the failures printed a line for every delivered case before: the step's work was done by then."""
+    """Whether the last of the failures named every delivered case before, and nothing was written after it: the work was done."""
     last = episode.turns[-1]
     cases = ctx.run.outputs.cases
     shown = ctx.turn(last).output[-60_000:]
-    return last in ctx.write_turns and len(cases) > 1 and not lost_outputs(ctx) and all(case in shown for case in cases)
+    return last == ctx.final_write and len(cases) > 1 and not lost_outputs(ctx) and all(case in shown for case in cases)
 
 
 _ERROR_LINE = re.compile(r"\b(?:ERROR|FAIL(?:ED|URE)?|[Ff]ailed|[Ee]rror)\b")
