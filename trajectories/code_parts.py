@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _PYTHON = re.compile(r"\b(?:python[\d.]{0,5}|ipython|uv run)\b")
 _INLINE = re.compile(r"\bpython[\d.]{0,5}\s+(?:-[a-zA-Z]\s+){0,3}-c\s*(['\"])")
 _ECHO = re.compile(r"\b(?:echo|printf)\s+(?:-[ne]{1,2}\s+)?(['\"])")
 _SENT = re.compile(r"['\"]\s{0,4}(>{1,2})\s{0,4}([^\s<>|;&]{1,300})")
+_KEEPS_TEXT = frozenset({"strip", "lstrip", "rstrip", "format", "replace", "encode"})
 _WRITES = re.compile(r"\bwrite(?:_text)?\b")
 _NO_HELP = r"(?![^\n;|&]{0,300}\s(?:--help\b|--version\b|-h(?:[ \t]*$|[ \t]*[\n;|&])))"
 RUN = re.compile(
@@ -146,7 +148,7 @@ def _shell_parts(code: str) -> Iterator[Part]:
 
 
 def _echoed(shell: str) -> tuple[list[Part], str]:
-    """Texts of several lines that echo or printf sends to a file, and the shell text without them."""
+    """Texts of several lines, or a plan of one, that echo or printf sends to a file, and the shell text without them."""
     found: list[Part] = []
     rest: list[str] = []
     position = 0
@@ -155,7 +157,7 @@ def _echoed(shell: str) -> tuple[list[Part], str]:
             continue
         end = _closing(shell, match.end(), match.group(1))
         target = _SENT.match(shell, end)
-        if target is None or "\n" not in shell[match.end() : end]:
+        if target is None or ("\n" not in shell[match.end() : end] and "plan.md" not in target.group(2)):
             continue
         found.append(Part("file", shell[match.end() : end], target.group(2).strip("'\""), target.group(1) == ">>"))
         rest.append(f"{shell[position : match.end()]}…")
@@ -248,11 +250,12 @@ def _literal(node: ast.AST, names: dict[str, ast.expr], depth: int = 0) -> str |
     if isinstance(node, ast.BinOp):
         sides = [_literal(side, names, depth + 1) for side in (node.left, node.right)]
         return None if sides == [None, None] else "".join(side or "" for side in sides)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in ("strip", "lstrip", "rstrip", "format", "replace", "encode"):
+    if isinstance(node, ast.Call):
+        if node.args and _name(node.func) == "dedent":
+            text = _literal(node.args[0], names, depth + 1)
+            return text if text is None else textwrap.dedent(text)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS_TEXT:
             return _literal(node.func.value, names, depth + 1)
-        if node.func.attr == "dedent" and node.args:
-            return _literal(node.args[0], names, depth + 1)
     return None
 
 

@@ -75,6 +75,8 @@ class Scene:
     """Whether the last full run before this turn failed and none follows."""
     full_run: bool
     """Whether the turn itself runs over everything, or tries to."""
+    owed: bool
+    """Whether the turn writes the run's first plan, and the last full run is over."""
     benchmark: bool
     """Whether the track's deliverables are known; else the main run is recognised by scripts and training."""
 
@@ -97,6 +99,7 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     ran: set[str] = set()
     for i, (turn, fact) in enumerate(zip(run.turns, facts, strict=True)):
         place: Place = "before" if i < first else "during" if i <= last else "after"
+        owed = place == "after" and fact.writes_plan and not any(f.writes_plan for f in facts[:i])
         planned = planned or fact.writes_plan or (fact.message_only and bool(_PLAN_TEXT.search(turn.text[:4_000])))
         stranded = place == "after" and facts[last].failed
         repairs = any(PurePosixPath(p).name in ran for p in fact.written_paths)
@@ -112,6 +115,7 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
                 repairs,
                 stranded,
                 full[i],
+                owed,
                 benchmark,
             )
         )
@@ -234,7 +238,9 @@ def _planning(scene: Scene) -> Iterator[Reason]:
     if fact.writes_plan:
         # In a mixed turn the part that takes most of the code decides.
         share = _plan_share(fact)
-        if _keeps_books(scene):
+        if scene.owed and not fact.has("forward_pass", "loads_model", "loads_inputs", "writes_module", "checks_outputs"):
+            yield "writes_plan", {"S1": 9.5}
+        elif _keeps_books(scene):
             yield "writes_plan", {"S1": 4.5}
         elif place == "after":
             yield "writes_plan", {"S1": 1.5, "S5": 1.5 if fact.reads_outputs or scene.position > 0.75 else 0.0}

@@ -314,6 +314,19 @@ def test_text_of_several_lines_echoed_to_a_file_is_that_file(tmp_path: Path) -> 
     assert facts.plan_lines == 2, "a heading is no line of text"
 
 
+@pytest.mark.parametrize(
+    "head",
+    ["import textwrap\nopen('/workspace/run.py', 'w').write(textwrap.dedent({}))", "from textwrap import dedent\nPath('/workspace/run.py').write_text(dedent({}).strip())"],
+    ids=["open", "path"],
+)  # fmt: skip
+def test_a_module_written_with_its_indentation_taken_away(tmp_path: Path, head: str) -> None:
+    body = "    import glob, nibabel as nib\n    for p in glob.glob('/data/public/*/ct.nii.gz'):\n        m = nib.load(p).get_fdata() > 100\n        nib.save(nib.Nifti1Image(m, None), f'/workspace/agents_outputs/{p.split(chr(47))[3]}/lesion.nii.gz')\n"
+    text = f"'''\\\n{body}    '''"
+    facts = facts_of(tmp_path, "bash", "python /workspace/run.py", "", ("python", head.format(text), ""))
+    assert facts.writes_outputs
+    assert facts.cases_scope == "all"
+
+
 def test_making_an_object_runs_what_makes_it(tmp_path: Path) -> None:
     module = "import nibabel as nib\nclass Case:\n    def __init__(self, c):\n        self.ct = nib.load(f'/data/public/{c}/ct.nii.gz').get_fdata()\n    def segment(self):\n        return self.ct > 100\n"
     write = ("bash", f"cat > thy.py <<'P'\n{module}P", "")

@@ -160,6 +160,8 @@ LATE = [
     pytest.param(("python", OWED + FIGURE, ""), 1, id="plan and figure"),
     pytest.param(("python", FIGURE + OWED + "print(os.listdir('/workspace/plan'))", ""), 1, id="and the plan's folder listed"),
     pytest.param(("python", FIGURE, ""), 1, id="the figure alone"),
+    pytest.param(("bash", "echo 'net.pt on all, boxes into 20 prediction.json' > /workspace/plan/plan.md; wc -c /workspace/plan/plan.md", ""), 1, id="one line, echoed"),
+    pytest.param(("bash", "printf '# Plan\\nnet.pt, then submit.\\n' > /workspace/plan/plan.md\nls /workspace/agents_outputs", ""), 1, id="printed, and the outputs listed"),
     pytest.param(("python", OWED + FIGURE + "import json\nfor c in os.listdir('/workspace/agents_outputs'):\n    b = json.load(open(f'/workspace/agents_outputs/{c}/prediction.json'))\n    assert isinstance(b, list)\n    assert len(b) < 99, c\n    print(c, len(b))\n", ""), 5, id="look-alike: beside a check of the files"),
 ]  # fmt: skip
 
