@@ -24,6 +24,8 @@ _INDEX = re.compile(
     r"|/public/[^/\s]{1,80}\.(?:csv|tsv|jsonl?|xlsx|parquet)$", re.I)  # fmt: skip
 """Files that list cases; a table that lies beside the cases' folders, not in one of them, is such a list."""
 _CASE_ID = re.compile(r"[A-Za-z]{0,20}(?:[_-][A-Za-z]{0,2})?\d{1,10}")
+_NUMBERED = re.compile(r"\d{2}")
+"""A case's number: a name with one digit may be a column's (t1, v2)."""
 _NOT_CASES = re.compile(r"models?\b|zoo|weights|checkpoint|\.(?:pth?|md|py|ckpt|safetensors|onnx|bin|log|ya?ml)$", re.I)
 LISTING = {"glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"}
 _SHAPES = {"shape", "dtype", "size", "ndim", "affine", "header", "T", "spacing", "columns"}
@@ -245,7 +247,8 @@ class Names(Values):
         ):
             return whole
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            return whole
+            # A column or a list by its name stands for all; what an id is looked up by stands for its case.
+            return 1 if is_case(node.slice.value) and _NUMBERED.search(node.slice.value) else whole
         if not isinstance(node.slice, ast.Slice):
             return 1
         if node.slice.upper is not None and self.is_argument(node.slice.upper):

@@ -238,7 +238,9 @@ def _planning(scene: Scene) -> Iterator[Reason]:
     if fact.writes_plan:
         # In a mixed turn the part that takes most of the code decides.
         share = _plan_share(fact)
-        if scene.owed and not fact.has("forward_pass", "loads_model", "loads_inputs", "writes_module", "checks_outputs"):
+        if scene.owed and not fact.has(
+            "forward_pass", "loads_model", "loads_inputs", "writes_module", "checks_outputs"
+        ):
             yield "writes_plan", {"S1": 9.5}
         elif _keeps_books(scene):
             yield "writes_plan", {"S1": 4.5}

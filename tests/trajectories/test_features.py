@@ -248,6 +248,20 @@ STARTED = [
 ]
 
 
+LOOKED_UP = [
+    pytest.param("d['case_0001']", "one", id="by its id"),
+    pytest.param("d[ids[0]]", "one", id="by its place"),
+    pytest.param("d['images']", "all", id="look-alike: a list by its name"),
+    pytest.param("d['t1']", "all", id="look-alike: a column"),
+]
+
+
+@pytest.mark.parametrize(("found", "scope"), LOOKED_UP)
+def test_what_is_looked_up_in_all_cases(tmp_path: Path, found: str, scope: str) -> None:
+    code = f"import json\nfrom lib import predict\nd = json.load(open('/data/public/manifest.json'))\nids = list(d)\nfor v in {found}:\n    print(predict(v))\n"
+    assert facts_of(tmp_path, "python", code, "", ("bash", WRITE.replace("{}", "lib.py", 1), "")).cases_scope == scope
+
+
 @pytest.mark.parametrize(("path", "language", "code", "scope"), STARTED)
 def test_files_started_in_other_ways(tmp_path: Path, path: str, language: str, code: str, scope: str) -> None:
     facts = facts_of(tmp_path, language, code, "", ("bash", WRITE.replace("{}", path, 1), ""))
