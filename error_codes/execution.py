@@ -22,6 +22,8 @@ REPEATED = 3
 """Failed executions of one step from which they count, even if the step worked in the end."""
 
 
+_OWN_OUTPUT = re.compile(r"No such file[^\n]{0,60}agents?_outputs/")
+"""A look for an output that is lacking: what it meets is no cause."""
 _CAUGHT = re.compile(r"\bexcept\b|\|\| |\btryCatch\b")
 """Code in which the error of one case does not end the batch."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,9})?(?![\w.])")
@@ -102,7 +104,8 @@ def _dropped(ctx: CodeContext, environment: bool) -> dict[int, str]:
     found: dict[int, str] = {}
     for turn in ctx.write_turns if lacking else ():
         for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:]:
-            errors = find_errors(line[:600]) if any(case in line for case in lacking) else ()
+            named = any(case in line for case in lacking) and not _OWN_OUTPUT.search(line[:600])
+            errors = find_errors(line[:600]) if named else ()
             if errors and (errors[-1].family in ENVIRONMENT) == environment:
                 found.setdefault(turn, errors[-1].message)
     return found

@@ -148,7 +148,7 @@ _BARE_FINAL = re.compile(
     r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Expired))(?:: ?(.*))?$"
 )
 _CAUGHT = re.compile(
-    r"(?:^|.{0,200}?[\s:=(\[|>!-])((?:[A-Za-z_]\w{0,60}\.){0,4}[A-Z]\w{0,60}(?:Error|Exception))(?=[:(,] ?\S| [^\s\d=(]|\)?$)"
+    r"(?:^|.{0,200}?[\s:=(\[|>!-])((?:[A-Za-z_]\w{0,60}\.){0,4}(?:[A-Z]\w{0,60}(?:Error|Exception)|StopIteration(?=\()))(?=[:(,] ?\S| [^\s\d=(]|\)?$)"
 )
 _CODE_LINE = re.compile(r"\s*(?:raise|except|import|from|class|def|return|if|assert|with|#|>>>|\w{1,40} = )")
 _CATCHES = re.compile(r"\bexcept\b|\|\||2>&1|\.py\b|tryCatch")

@@ -23,7 +23,7 @@ _SUCCESS = re.compile(
 )
 _ADMITTED = re.compile(
     r"\b(?:only|just) \d+ (?:of|out of|/)|\bincomplete\b|\bnot (?:all|complete|finished|every)\b|\b(?:could|did|was|were) ?n[o']t\b"
-    r"[^.\n]{0,40}\b(?:finish|complet|processed|written|produced|saved)|\bmissing\b|\bfailed for\b|\bpartial\b|\bI stop here\b|\bthe rest (?:would|is|was|could|remains|needs)\b|\bneed more steps",
+    r"[^.\n]{0,40}\b(?:finish|complet|processed|written|produced|saved)|\bmissing\b|\bfailed for\b|\bpartial\b|\b(?:have|has|got|with) (?:still )?no (?:answer|output|prediction|report|mask|file|result|box)(?:e?s)?\b|\b(?:leave|left) (?:it|them|those|these) out\b|\bI stop here\b|\bthe rest (?:would|is|was|could|remains|needs)\b|\bneed more steps",
     re.IGNORECASE,
 )
 _FAILURE_SAID = re.compile(

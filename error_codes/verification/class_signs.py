@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from ...trajectories.briefs import allowed_labels
 from ..context import CodeContext
@@ -13,6 +14,30 @@ _AS = re.compile(
     rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either) \(?({_NAME}(?:(?:, (?:or |and )?| or | and ){_NAME}){{2,14}})"
 )
 _SPLIT = re.compile(r", (?:or |and )?| or | and |\s?[/|]\s?")
+_GOES_ON = frozenset(
+    [
+        "on",
+        "in",
+        "at",
+        "for",
+        "with",
+        "from",
+        "of",
+        "per",
+        "by",
+        "to",
+        "the",
+        "a",
+        "an",
+        "each",
+        "one",
+        "then",
+        "write",
+        "use",
+        "using",
+    ]
+)
+"""Words with which the sentence goes on after the last class ("solid and ground_glass, on 9 slices")."""
 _SLASHED = re.compile(
     rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either|pattern,?) \(?({_NAME}(?:\s?[/|]\s?{_NAME}){{2,14}})(?=[\s).,;]|$)"
 )
@@ -37,7 +62,8 @@ def classes(brief: str) -> tuple[str, ...]:
     for form in (text, _GLOSS.sub("", text)):
         match = _AS.search(form) or _SLASHED.search(form)
         if match:
-            return tuple(dict.fromkeys(_SPLIT.split(match[1])))
+            names = tuple(dict.fromkeys(takewhile(lambda name: name not in _GOES_ON, _SPLIT.split(match[1]))))
+            return names if len(names) >= 3 else ()
     lines = (tuple(dict.fromkeys(_SHORT.findall(line[:2_000]))) for line in text.splitlines())
     return next((names for names in lines if len(names) >= 3), ())
 

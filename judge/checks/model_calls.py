@@ -23,6 +23,8 @@ _GENERATES = {
     "forward", "run", "completion", "create_chat_completion", "chat_completion", "text_generation", "visual_question_answering",
 }  # fmt: skip
 _REMOTE = re.compile(r"\b(?:completions|messages|responses)\.create$|^litellm\.(?:a?completion)$")
+_STARTS = {"exec", "runpy.run_path", "os.system", "os.popen"}
+"""Calls that run a file which they name."""
 _NOT_MODELS = {"subprocess", "asyncio", "loop", "np", "numpy", "plt", "app", "unittest", "pytest", "random"}
 _LOADING = re.compile(r"load|open|from_|restore|read_model|build|get_model|(?:^|\.)[A-Z]\w+$")
 _WEIGHTS = re.compile(r"\.(?:pth?|ckpt|bin|safetensors|onnx|gguf|h5|keras|tflite|joblib|pkl|npz|ts|weights)$")
@@ -79,8 +81,11 @@ def _imports(tree: ast.Module) -> Iterable[str]:
             yield from (alias.name.split(".")[-1] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.split(".")[-1]
-        elif isinstance(node, ast.Call) and _dotted(node.func) in ("exec", "runpy.run_path"):
-            yield from (text.rsplit("/", 1)[-1].removesuffix(".py") for text in _texts(node) if text.endswith(".py"))
+        elif isinstance(node, ast.Call) and (
+            _dotted(node.func) in _STARTS or _dotted(node.func).startswith("subprocess.")
+        ):
+            words = (word for text in _texts(node) for word in text.split())
+            yield from (word.rsplit("/", 1)[-1].removesuffix(".py") for word in words if word.endswith(".py"))
 
 
 def _model_use(tree: ast.Module) -> tuple[bool, bool]:

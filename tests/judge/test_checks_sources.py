@@ -143,6 +143,9 @@ LOAD = "from tiny import VLM\nm = VLM.from_pretrained('/w')\n"
         ([("python", LOAD + "m.generate(x", 0, "")], False),
         ([("python", "import dermtalk\nm = dermtalk.load('/data/public/models/mini.pt')\nprint(m.generate(x, q))", 0, "")], True),
         ([("python", "from zoo import Talker\nm = Talker('/data/public/models/' + 'mini.safetensors')\nprint(m.answer(x, q))", 0, "")], True),
+        ([("bash", f"cat > dq.py <<'E'\n{LOAD}print(m.generate(x))\nE\n", 0, ""), ("python", "import subprocess, sys\nsubprocess.run([sys.executable, '/workspace/dq.py'])", 0, "")], True),
+        ([("bash", f"cat > dq.py <<'E'\n{LOAD}print(m.generate(x))\nE\n", 0, ""), ("python", "import os\nos.system('python dq.py --all')", 0, "")], True),
+        ([("bash", f"cat > dq.py <<'E'\n{LOAD}print(m.generate(x))\nE\n", 0, ""), ("python", "print(open('/workspace/dq.py').read())", 0, "")], False),
         ([("bash", f"cat > dq.py <<'E'\n{LOAD}def ask(x): return m.generate(x)\nE\n", 0, ""), ("python", "exec(open('/workspace/dq.py').read())\nask(1)", 0, "")], True),
         ([("python", "print(open('/data/public/models/mini.pt', 'rb').read(4))\nanswers = predict(q)", 0, "")], False),
         ([("python", "d = table.load('questions.json')\nprint(d.answer(1))", 0, "")], False),
@@ -150,7 +153,8 @@ LOAD = "from tiny import VLM\nm = VLM.from_pretrained('/w')\n"
     ],
     ids=["load and generate", "failed", "loaded only", "comment", "plan", "string", "script never run", "script run at once",
          "script run later", "script failed", "module imported", "here-document", "pipeline", "weights", "json.load", "own function",
-         "command", "not parsable", "a loader of the zoo", "a class given weights", "a script executed in place",
+         "command", "not parsable", "a loader of the zoo", "a class given weights", "a script started as a process",
+         "a script started by the system", "a script only read", "a script executed in place",
          "weights only looked at", "a table loaded", "no execution"],
 )  # fmt: skip
 def test_model_calls(tmp_path, calls, found):
