@@ -317,8 +317,22 @@ def _is_main_guard(node: ast.AST) -> bool:
     )
 
 
+def _texts_with(body: Sequence[ast.AST], names: set[str]) -> set[str]:
+    """Names of texts that are put together with one of these (c = f"pt_{k}")."""
+    found = set()
+    for node in (n for statement in body for n in descendants(statement)):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            parts = descendants(node.value) if isinstance(node.value, ast.JoinedStr | ast.BinOp) else ()
+            if any(isinstance(p, ast.Name) and p.id in names for p in parts) and any(
+                isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts
+            ):
+                found.add(node.targets[0].id)
+    return found
+
+
 def _formats_a_path(body: Sequence[ast.AST], names: set[str]) -> bool:
-    """Whether a loop variable becomes part of a file name or case id (f"/data/patient_{i:04d}")."""
+    """Whether a loop variable becomes part of a file name or case id (f"/data/patient_{i:04d}"), at once or under a name."""
+    names = names | _texts_with(body, names)
     for statement in body:
         for node in descendants(statement):
             if isinstance(node, ast.JoinedStr):

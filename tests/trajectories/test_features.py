@@ -248,6 +248,28 @@ STARTED = [
 ]
 
 
+COUNTED = [
+    pytest.param("    predict(f'case_{k:04d}')\n", "all", id="an id at once"),
+    pytest.param(
+        "    c = f'case_{k}'\n    save(predict(c), f'/workspace/agents_outputs/{c}/x.npy')\n",
+        "all",
+        id="an id under a name",
+    ),
+    pytest.param(
+        "    c = 'case_%d' % k\n    save(predict(c), f'/workspace/agents_outputs/{c}/x.npy')\n",
+        "all",
+        id="an id by a format",
+    ),
+    pytest.param("    word = f'round {k}'\n    print(word, predict('case_0001'))\n", "one", id="look-alike: rounds"),
+]
+
+
+@pytest.mark.parametrize(("body", "scope"), COUNTED)
+def test_cases_that_are_counted(tmp_path: Path, body: str, scope: str) -> None:
+    code = f"from lib import predict, save\nfor k in range(1, 9):\n{body}"
+    assert facts_of(tmp_path, "python", code, "", ("bash", WRITE.replace("{}", "lib.py", 1), "")).cases_scope == scope
+
+
 LOOKED_UP = [
     pytest.param("d['case_0001']", "one", id="by its id"),
     pytest.param("d[ids[0]]", "one", id="by its place"),
