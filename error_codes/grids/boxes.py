@@ -23,6 +23,11 @@ _UNPADS = re.compile(
     r"un_?pad|post_process|target_sizes|orig_sizes|unletterbox|uncrop|scale_(?:boxes|coords)|map_back|to_original|inverse",
     re.I,
 )
+_EQUAL_SIDES = re.compile(r"[(\[](\w{1,12}), \1[)\]]")
+_PADS = re.compile(
+    r"\bpad|letterbox|\bpaste\(|thumbnail|\bmax\((?:[WHwh]\b|width|height|[\w.]{1,20}(?:size|shape))", re.I
+)
+"""What keeps the proportions of an image that is brought to a square."""
 _FIGURE = re.compile(r"\bplt\b|savefig|ImageDraw|putText|rectangle\(|overlay|montage|contact", re.I)
 _DECODED = re.compile(r"\b(decode\w{0,20}|post_?process\w{0,20}|to_(?:boxes|corners|xyxy)|\w{0,20}_boxes)\(", re.I)
 """Given code that turns raw outputs into boxes: its result is not what the card says of the model's."""
@@ -78,6 +83,11 @@ def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module], wanted: str)
     exchanged = seen.boxes and all(x.scaled == {"height"} and y.scaled == {"width"} for x, y in seen.boxes)
     if exchanged and differ(ctx, "size", (), oblong=True):
         yield "x is scaled by the height of the image and y by its width"
+    one = seen.boxes and all(x.scaled == y.scaled and len(x.scaled) == 1 for x, y in seen.boxes)
+    square = any(len(set(image.target)) == 1 < len(image.target) for image in seen.applied)
+    if one and square and _EQUAL_SIDES.search(text) and not _PADS.search(text) and differ(ctx, "size", (), oblong=True):
+        side = "".join(seen.boxes[0][0].scaled)
+        yield f"{SQUEEZED}, and x and y are both scaled back by the {side} alone"
     for image in seen.applied[:1] if seen.boxes and not seen.native_size_used else ():
         by_it = rf"/ (?:{'|'.join(map(str, image.target))})\b"
         if (
@@ -93,7 +103,8 @@ def boxes_of(ctx: CodeContext, seen: Seen, trees: list[ast.Module], wanted: str)
 
 
 TWICE = "Boxes reach their whole width and height"
-"""A wrong size, not another convention of coordinates."""
+SQUEEZED = "Images are squeezed to a square"
+"""Wrong sizes, not other conventions of coordinates."""
 _SIZE = re.compile(r"(?:b|box_?|obj_?|det_?)?(w|h|width|height)\d?$", re.I)
 _HALVES = re.compile(r"/ 2\b|// 2\b|\* 0?\.5\b|\b0\.5 \*|>> 1|half|radi", re.I)
 _HALF_SIZES = re.compile(

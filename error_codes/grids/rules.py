@@ -17,7 +17,7 @@ from ..context import CodeContext
 from ..registry import Finding, detector
 from ..serving import run_modules, written_modules
 from ..verification.case_signs import owns_up
-from .boxes import TWICE, boxes_of
+from .boxes import SQUEEZED, TWICE, boxes_of
 from .flow import Flow
 from .inputs import differ
 from .values import Seen
@@ -145,4 +145,4 @@ def _output(brief: str) -> str:
 def _boxes(ctx: CodeContext, seen: Seen, trees: list[ast.Module]) -> Iterator[Broken]:
     wanted = _output(ctx.run.brief)
     for why in boxes_of(ctx, seen, trees, wanted):
-        yield Broken(why, _PIXELS.search(wanted) is not None and not why.startswith(TWICE))
+        yield Broken(why, _PIXELS.search(wanted) is not None and not why.startswith((TWICE, SQUEEZED)))
