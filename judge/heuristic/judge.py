@@ -17,7 +17,7 @@ from .placeholders import count_placeholders
 from .rules import rules_for
 from .view import Finding, View
 
-VERSION = "6"
+VERSION = "7"
 """Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old rules go stale."""
 
 
