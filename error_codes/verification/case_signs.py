@@ -23,10 +23,18 @@ _EMPTY_LIST = re.compile(
     r"[^\[(\n]{0,30}[\[(]([^\])\n]{1,400})[\])]", re.IGNORECASE)  # fmt: skip
 MAY_BE_EMPTY = re.compile(
     r"\b(?:may|can|could|might) (?:be (?:left )?empty|have (?:no|none|zero)|hold (?:no|none)|contain (?:no|none|zero)|not (?:have|contain|show))"
-    r"|\bis then empty\b|\bempty (?:list|masks?|boxes|files?) (?:is|are|means?|for|where|when|if|count)|\b(?:some|not (?:all|every)|several) [^.\n]{0,40}\b(?:no|none|without|contain|have|empty|healthy|normal)\b"
+    r"|\bis then empty\b|\bempty (?:list|masks?|boxes|files?) (?:is|are|means?|for|where|when|if|count)|\b(?:some|not (?:all|every)|several) [^.\n]{0,40}\b(?:no|none|without|contain|ha(?:ve|s)|empty|healthy|normal)\b"
     r"|\ball[- ]?zeros? (?:where|if|when|for)\b|\b(?:where|if|when) there (?:is|are) none\b|\bif (?:any|present|there (?:is|are) (?:any|one))\b|\bwithout (?:a |any )?(?:lesion|tumou?r|nodule|finding|object|polyp)|\bzero or more\b|\b(?:no|0)(?: \w+)? (?:to|or) (?:many|more|several)\b|\"boxes\": ?\[\]",
     re.IGNORECASE,
 )
+
+
+def may_be_empty(ctx: CodeContext) -> bool:
+    """Whether the brief, or a card that the run read, says that cases without content occur."""
+    read = (ctx.turn(f.turn).output[:200_000] for f in ctx.features if f.reads_docs)
+    return any(MAY_BE_EMPTY.search(text) for text in (ctx.run.brief[:200_000], *read))
+
+
 _SETTING = re.compile(
     r"scale|factor|gain|norm|zoom|spacing|shift|flip|divis|offset|slope|intercept|threshold|thr$|clip"
 )
@@ -98,7 +106,7 @@ def empty_cases_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """Cases came out without anything found, the brief gives no such cases, and no execution looked into one."""
     if ctx.run.track not in ("detection", "segmentation") or not ctx.handed_over or owns_up(ctx):
         return
-    if MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
+    if may_be_empty(ctx):
         return
     for turn in late_tables(ctx):
         empty = _empty_cases(ctx, turn)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ..context import CodeContext
 from ..output_facts import OutputFact
 from ..registry import Finding, detector
-from .case_signs import MAY_BE_EMPTY, owns_up
+from .case_signs import may_be_empty, owns_up
 from .case_tables import rows_of
 from .reactions import answered, speaks_of
 from .signs import Sign, signs
@@ -139,7 +139,7 @@ def bad_output_unseen(ctx: CodeContext) -> Iterable[Finding]:
     if pilot or len(cases) < 4 or len(seen & cases or seen) > len(cases) / 4:
         return
     bad = [f for f in ctx.facts.facts if f.kind in _CONTENT and f.case is not None and f.case not in seen]
-    if bad and not (bad[0].kind == "empty" and MAY_BE_EMPTY.search(ctx.run.brief[:200_000])):
+    if bad and not (bad[0].kind == "empty" and may_be_empty(ctx)):
         why = f"Without a pilot, results of {len(seen)} of {len(cases)} cases were ever shown; unseen, {str(bad[0]).rstrip('.')}."
         yield Finding(_hand_over(ctx), why, 0.8)
 
@@ -254,7 +254,7 @@ def sign_ignored(ctx: CodeContext) -> Iterable[Finding]:
     for sign in signs(ctx):
         if answered(ctx, sign) or (sign.kind == "fallback" and disowns(ctx)):
             continue
-        if sign.kind == "zero" and sign.subject and MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
+        if sign.kind == "zero" and sign.subject and may_be_empty(ctx):
             continue  # of single cases, in which the brief foresees it
         turns.setdefault(sign.kind, []).append(sign.turn)
         if sign.kind not in best or sign.confidence > best[sign.kind].confidence:
@@ -283,10 +283,11 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
     ):
         found = ctx.facts.of(kind)
         cases = len({f.case for f in found})
-        allowed = kind == "empty" and cases < (total or 0) and MAY_BE_EMPTY.search(ctx.run.brief[:200_000])
+        allowed = kind == "empty" and cases < (total or 0) and may_be_empty(ctx)
         if allowed and speaks_of("zero", ctx.text_from(first)):
             continue  # some may be empty, and the run speaks of them
-        if kind == "empty" and speaks_of("zero", ctx.text_from(1, first - 1)) and speaks_of("zero", ctx.closing):
+        all_empty = kind == "empty" and cases >= (total or 1)
+        if all_empty and speaks_of("zero", ctx.text_from(1, first - 1)) and speaks_of("zero", ctx.closing):
             continue  # seen before the batch, and handed over as what it is
         few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):

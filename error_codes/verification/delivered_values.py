@@ -13,7 +13,7 @@ from ...trajectories.briefs import absolute_scale
 from ..context import CodeContext
 from ..registry import Finding, detector
 from .case_groups import same_split, two_clusters
-from .case_signs import MAY_BE_EMPTY, looked_into, owns_up
+from .case_signs import looked_into, may_be_empty, owns_up
 from .case_tables import joined, outliers, rows_of
 
 TIGHT = 1.6
@@ -61,7 +61,7 @@ def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     final = ctx.final_write
     if ctx.facts is None or final is None or not ctx.handed_over or owns_up(ctx):
         return
-    if ctx.run.track not in ("segmentation", "detection") or MAY_BE_EMPTY.search(ctx.run.brief[:200_000]):
+    if ctx.run.track not in ("segmentation", "detection") or may_be_empty(ctx):
         return
     empty = tuple(dict.fromkeys(fact.case for fact in ctx.facts.of("empty") if fact.case is not None))
     if empty and len(ctx.run.outputs.cases) >= 3 and not looked_into(ctx, empty, final) and not _gone_into(ctx, empty):

@@ -12,7 +12,7 @@ _MENTION = {
     "never": re.compile(r"\b(?:no|zero|never|none of|not (?:found|detected)|without any|only)\b", re.IGNORECASE),
     "zero": re.compile(
         r"\b(?:zero|empty|absent|tumou?r-free|free of|without (?:a |any )?(?:tumou?r|lesion|nodule|mask)"
-        r"|no (?:\w+ ){0,2}(?:tumou?r|lesion|voxels?|mask|box(?:es)?|detections?|findings?|positives?|nodules?|objects?)"
+        r"|no (?:\w+ ){0,2}(?:tumou?r|lesion|injur(?:y|ies)|ha?emorrhages?|voxels?|mask|box(?:es)?|detections?|findings?|positives?|nodules?|objects?)"
         r"|very (?:small|few)|tiny|outlier|only \d+ (?:voxels|pixels|boxes))\b", re.IGNORECASE),
     "nan": re.compile(r"\bnan|not a number|infinit|empty|undefined", re.IGNORECASE),
     "constant": re.compile(r"\b(?:constant|identical|same (?:value|number)|every(?:thing| \w+) (?:is|has|gets)|suspicious|cannot be right)\b", re.I),

@@ -86,11 +86,15 @@ INSPECT = say(
     "for c in cases:\n    v = nib.load(f'/data/public/{c}/ct.nii.gz').get_fdata(); print(c[-1], np.percentile(v, [1, 50, 99]), v.mean())",
     "1 [0 5 90] 8.1",
 )
+CARD = say(
+    "Card.", "cat /data/public/models/MODEL_CARDS.md", "# net.pt\nNot every patient has a lesion.", language="bash"
+)
 EMPTY = [
     ("an-empty-mask", RUN, S, 1, SEG | {"cases": IDS, "known": VOID}),
     ("no-box-in-one", RUN, S, 1, DET | {"cases": IDS, "known": VOID}),
     ("run-again-as-before", [*SIZED, *SIZED, SUBMIT], "S4 S4 S5", 1, SEG | {"cases": IDS, "known": VOID}),
     ("the-brief-allows-it", RUN, S, 0, MAY | {"cases": IDS, "known": VOID}),
+    ("a-card-that-was-read-allows-it", [CARD, *RUN], "S1 S4 S5 S5", 0, SEG | {"cases": IDS, "known": VOID}),
     ("looked-into", [RUN[0], LOOK, SUBMIT], S, 0, SEG | {"cases": IDS, "known": VOID}),
     ("inputs-inspected-then-run-again", [*SIZED, INSPECT, *SIZED, SUBMIT], "S4 S4 S4 S5", 0, SEG | {"cases": IDS, "known": VOID}),
     ("images-are-never-empty", RUN, S, 0, PET | {"cases": IDS, "known": VOID}),
