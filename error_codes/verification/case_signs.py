@@ -27,11 +27,13 @@ MAY_BE_EMPTY = re.compile(
     r"|\ball[- ]?zeros? (?:where|if|when|for)\b|\b(?:where|if|when) there (?:is|are) none\b|\bif (?:any|present|there (?:is|are) (?:any|one))\b|\bwithout (?:a |any )?(?:lesion|tumou?r|nodule|finding|object|polyp)|\bzero or more\b|\b(?:no|0)(?: \w+)? (?:to|or) (?:many|more|several)\b|\"boxes\": ?\[\]",
     re.IGNORECASE,
 )
+MAX_CARD = 20_000
+"""Characters of a card that are read."""
 
 
 def may_be_empty(ctx: CodeContext) -> bool:
     """Whether the brief, or a card that the run read, says that cases without content occur."""
-    read = (ctx.turn(f.turn).output[:200_000] for f in ctx.features if f.reads_docs)
+    read = (ctx.turn(f.turn).output[:MAX_CARD] for f in ctx.features if f.reads_docs)
     return any(MAY_BE_EMPTY.search(text) for text in (ctx.run.brief[:200_000], *read))
 
 

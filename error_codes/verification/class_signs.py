@@ -14,29 +14,9 @@ _AS = re.compile(
     rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either) \(?({_NAME}(?:(?:, (?:or |and )?| or | and ){_NAME}){{2,14}})"
 )
 _SPLIT = re.compile(r", (?:or |and )?| or | and |\s?[/|]\s?")
-_GOES_ON = frozenset(
-    [
-        "on",
-        "in",
-        "at",
-        "for",
-        "with",
-        "from",
-        "of",
-        "per",
-        "by",
-        "to",
-        "the",
-        "a",
-        "an",
-        "each",
-        "one",
-        "then",
-        "write",
-        "use",
-        "using",
-    ]
-)
+_GOES_ON = frozenset({
+    "on", "in", "at", "for", "with", "from", "of", "per", "by", "to", "the", "a", "an", "each", "one", "then", "write", "use", "using",
+})  # fmt: skip
 """Words with which the sentence goes on after the last class ("solid and ground_glass, on 9 slices")."""
 _SLASHED = re.compile(
     rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either|pattern,?) \(?({_NAME}(?:\s?[/|]\s?{_NAME}){{2,14}})(?=[\s).,;]|$)"
