@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run, Segmentation, Stage
@@ -35,23 +35,30 @@ class Usage:
 
     calls: int = 0
     input_tokens: int | None = 0
+    """All input, cached or not."""
     output_tokens: int | None = 0
     cost_usd: float | None = 0.0
+    cached_tokens: int | None = 0
+    """Of the input, what a provider read from its cache."""
+    cache_write_tokens: int | None = 0
+    """Of the input, what it wrote into its cache."""
 
     def __add__(self, other: Usage) -> Usage:
-        def plus(a: float | None, b: float | None) -> float | None:
-            return None if a is None or b is None else a + b
-
-        tokens_in, tokens_out = (
-            plus(self.input_tokens, other.input_tokens),
-            plus(self.output_tokens, other.output_tokens),
-        )
         return Usage(
             calls=self.calls + other.calls,
-            input_tokens=None if tokens_in is None else int(tokens_in),
-            output_tokens=None if tokens_out is None else int(tokens_out),
-            cost_usd=plus(self.cost_usd, other.cost_usd),
+            input_tokens=_plus(self.input_tokens, other.input_tokens),
+            output_tokens=_plus(self.output_tokens, other.output_tokens),
+            cost_usd=_plus(self.cost_usd, other.cost_usd),
+            cached_tokens=_plus(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens=_plus(self.cache_write_tokens, other.cache_write_tokens),
         )
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _plus(a: _Number | None, b: _Number | None) -> _Number | None:
+    return None if a is None or b is None else a + b
 
 
 @dataclass(frozen=True)

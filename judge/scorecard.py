@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
 from ..trajectories.models import Segment, Stage, Tier, Track
 from ..trajectories.reading import MAX_COUNT
@@ -30,6 +30,8 @@ Amount = Annotated[float, Field(ge=-1e30, le=1e30)]
 
 CriterionStatus = Literal["scored", "credited", "not_applicable", "unscored"]
 UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence"]
+CodeReading = Literal["present", "absent", "cannot_tell", "not_read"]
+"""What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run for it."""
 CodeTaxonomy = Literal["paper", "harness"]
 
 
@@ -70,6 +72,9 @@ class CriterionResult(Part):
     rationale: str = ""
     evidence: tuple[Evidence, ...] = ()
     votes: tuple[Vote, ...] = ()
+    answer: JsonValue = None
+    """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the stages of all turns,
+    the answer to an ad-hoc question."""
 
 
 class StageChecks(Part):
@@ -120,6 +125,10 @@ class FiredCode(Part):
     confidence: Unit
     independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
     """Where the code was read from; from_score ones are circular when related to the score."""
+    facts: tuple[str, ...] = ()
+    """Numbers of the record's facts that a reading rests on (`F3`)."""
+    quote: Evidence | None = None
+    """The words that a reading rests on, checked against the run."""
 
 
 class RunInfo(Part):
@@ -149,6 +158,10 @@ class JudgeInfo(Part):
     calls: Whole = 0
     input_tokens: Whole | None = 0
     output_tokens: Whole | None = 0
+    cached_tokens: Whole | None = 0
+    """Of the input tokens, those that a provider read from its cache; None where it did not say."""
+    cache_write_tokens: Whole | None = 0
+    """Of the input tokens, those that it wrote into its cache."""
     cost_usd: Annotated[Amount, _round(6)] | None = 0.0
     """None when a price is unknown."""
 
@@ -211,6 +224,15 @@ class EpisodeInfo(Part):
     resolved_at: Whole | None = None
 
 
+class PlanItem(Part):
+    """One commitment of plan.md and its fate, with the words that show it."""
+
+    commitment: str
+    state: Literal["kept", "broken", "dropped"]
+    turns: tuple[Whole, ...] = ()
+    quote: Evidence | None = None
+
+
 class ScoreCard(Part):
     """Everything that judging one run yields; see interface.md for the JSON contract."""
 
@@ -229,6 +251,14 @@ class ScoreCard(Part):
     overall: Percent | None
     overall_bounds: tuple[Percent, Percent]
     codes: tuple[FiredCode, ...] = ()
+    codes_read: dict[str, CodeReading] = Field(default_factory=dict)
+    """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read. Empty on cards of older versions."""
+    unproven: tuple[FiredCode, ...] = ()
+    """Readings whose quote stands nowhere in the run: listed, not fired."""
+    plan: tuple[PlanItem, ...] = ()
+    """What the plan promised and what became of it, as read; empty where nobody read the run or there is no plan."""
+    stages_from: Literal["rules", "judge", "mixed"] = "rules"
+    """Who labelled the turns."""
     primary_failure: str | None = None
     episodes: tuple[EpisodeInfo, ...] = ()
     """Failed steps of the run, in order of their first turn."""
