@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from .codes_read import CODES, sampled
 from .design import UNKNOWN
-from .frames import CODES, Cohort
+from .frames import Cohort
 from .raters import AGREEMENT_SCHEMA, agreement_of
 
 PAIR_SCHEMA: dict[str, Any] = {"first": pl.String, "second": pl.String, **AGREEMENT_SCHEMA}
@@ -18,7 +19,8 @@ PAIR_SCHEMA: dict[str, Any] = {"first": pl.String, "second": pl.String, **AGREEM
 def judge_pairs(cards: Cohort) -> pl.DataFrame:
     """Agreement of every pair of judges that scored the same runs (PAIR_SCHEMA, one row a coefficient).
 
-    Runs are matched by id, criteria by rubric and name; only criteria that both judges scored count. `sensitivity` and
+    Runs are matched by id, criteria by rubric and name; only criteria that both judges scored count, and runs that both read
+    for a code. `sensitivity` and
     `specificity` read the first judge as the truth.
     """
     task = pl.concat_str(pl.col("track").fill_null(UNKNOWN), pl.col("task").fill_null(UNKNOWN), separator="/")
@@ -38,7 +40,8 @@ def judge_pairs(cards: Cohort) -> pl.DataFrame:
             tasks = part["task_key"].to_list()
             found = agreement_of(part["value"].to_numpy(), part["value_second"].to_numpy(), tasks)
             rows += [{"first": first, "second": second, "item": str(item), "kind": "criterion", **row} for row in found]
-        codes = a.select("run_id", "task_key", *CODES).join(b.select("run_id", *CODES), on="run_id", suffix="_second")
+        read = [sampled(code) for code in CODES]
+        codes = a.select("run_id", "task_key", *read).join(b.select("run_id", *read), on="run_id", suffix="_second")
         for code in CODES:
             part = codes.drop_nulls([code, f"{code}_second"])
             values = [part[name].cast(pl.Float64).to_numpy() for name in (code, f"{code}_second")]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from .design import Design, design, numbers, prepared, task_key
+from .codes_read import CODES
+from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
 from .estimate import Bools, Estimate, Floats, Ints, estimate, finite, t_two_sided, tidy, wilson
-from .frames import CODES
 from .jackknife import Jackknifed, codes_of, demean, of_sums
 from .ranking import failed
 
@@ -134,54 +134,108 @@ def code_prevalence(
 ) -> pl.DataFrame:
     """For each code its rate per run and its share of fired codes (0-1), and the ratio of E2-E5 to E1.
 
-    A code fired in two stages of a run counts once. Shares are compositional: one falls when another rises, so read
-    rates too. Ratio: jackknife on its logarithm; with fewer than 20 E1, exact (binomial given the total).
+    `read` of the group's `runs` were read for the code; rates and shares are of these. Shares need codes that were read together
+    (see `design`); the ratio needs all five. A code fired in two stages of a run counts once. Shares are compositional: one
+    falls when another rises, so read rates too. Ratio: jackknife on its logarithm; with fewer than 20 E1, exact (binomial
+    given the total).
     """
     scored = table.with_columns(pl.lit(1.0).alias("_one"))
-    d = design(scored, "_one", source=source, keep_breach=True, prepare=prepare)
+    each = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, need_codes=False)
+    joint = design(scored, "_one", source=source, keep_breach=True, prepare=prepare)
     keys: dict[str, Any] = {
-        **dict.fromkeys(by, pl.String), "code": pl.String, "measure": pl.String, "fired": pl.Int64, "runs": pl.Int64,
+        **dict.fromkeys(by, pl.String), "code": pl.String, "measure": pl.String, "fired": pl.Int64, "read": pl.Int64,
+        "runs": pl.Int64,
     }  # fmt: skip
     rows: list[tuple[dict[str, Any], Estimate]] = []
+    fired_at_all = each.table.select(
+        expression.fill_null(False).alias(code) for code, expression in code_columns(each.table, source).items()
+    )
+    joint_groups = {tuple(group.values()): mask for group, mask in groups_of(joint.table, by)}
+    for group, mask in groups_of(each.table, by):
+        runs = int(mask.sum())
+        for k, code in enumerate(CODES):
+            use = mask & each.read[:, k]
+            fired = int(each.codes[use, k].sum())
+            key = {
+                **group,
+                "code": code,
+                "measure": "rate per run",
+                "fired": fired if use.any() else None,
+                "read": int(use.sum()),
+                "runs": runs,
+            }
+            seen = int(fired_at_all.filter(pl.Series(mask))[code].sum()) if runs else 0
+            rows += [(key, est) for est in _rate(each, use, k, fired, runs, seen)]
+        there = joint_groups.get(tuple(group.values()), np.zeros(joint.n, dtype=bool))
+        rows += _shares(joint, there, runs, group)
+        key = {**group, "code": "E2-E5 : E1", "measure": "ratio", "fired": int(joint.codes[there].sum())}
+        rows.append(({**key, "read": int(there.sum()), "runs": runs}, _ratio_estimate(joint, there)))
+    return tidy(rows, keys)
 
-    def statistics(s: Floats) -> Floats:
-        fired = s[..., :5]
-        return np.concatenate([fired / s[..., 5:], fired / fired.sum(-1, keepdims=True)], -1)
+
+def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> list[Estimate]:
+    """The share of the read runs (`use`, of `runs`) that fired a code; without any, what its firings say."""
+    label, n, notes = f"rate per run of {CODES[k]}", int(use.sum()), d.notes
+    reason = "no runs" if not runs else too_few_read(CODES[k], n, runs)
+    if reason:
+        if seen > fired:
+            reason += f"; it shows in {seen} of all, so its rate is {100 * seen / runs:.1f} % or more"
+        return [Estimate(label, "new", None, n=n, reason=reason, warnings=notes)]
+    if n < runs:
+        notes = (*notes, f"{CODES[k]}: read in {n} of {runs} runs; the rate is of these")
+    j = of_sums(np.column_stack([d.codes[use, k].astype(float), np.ones(n)]), _ratio, d.task[use], d.cell[use])
+    out = []
+    for est in both(label, j, 0, n=n, notes=notes, limits=(0.0, 1.0)):
+        if not est.se and est.population == "new":
+            lo, hi = wilson(float(fired), n) or (None, None)
+            est = Estimate(
+                label, "new", est.value, None, lo, hi, n=n, n_clusters=est.n_clusters,
+                method="Wilson interval: runs as independent", warnings=notes,
+            )  # fmt: skip
+        out.append(est)
+    return out
+
+
+def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> list[tuple[dict[str, Any], Estimate]]:
+    n = int(mask.sum())
+    fired = d.codes[mask].sum(0)
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+
+    def shares(s: Floats) -> Floats:
+        return np.asarray(s / s.sum(-1, keepdims=True))
+
+    j = of_sums(d.codes[mask].astype(float), shares, d.task[mask], d.cell[mask]) if n else None
+    for code in CODES:
+        label = f"share of fired codes{d.among()} of {code}"
+        key: dict[str, Any] = {**group, "code": code, "measure": "share of fired codes", "read": n, "runs": runs}
+        if code not in d.code_names:
+            reason = f"{d.not_read(code)}: it has no place in shares of {', '.join(d.code_names)}"
+            rows.append(({**key, "read": None}, Estimate(label, "new", None, n=0, reason=reason)))
+            continue
+        k = d.code_names.index(code)
+        key["fired"] = int(fired[k])
+        if j is None or not fired.sum():
+            reason = "no runs" if not runs else f"none of {runs} runs was read for codes" if not n else "no code fired"
+            rows.append((key, Estimate(label, "new", None, n=n, reason=reason, warnings=d.notes)))
+            continue
+        rows += [(key, est) for est in both(label, j, k, n=n, notes=d.notes, limits=(0.0, 1.0))]
+    return rows
+
+
+def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
+    label, n = "engineering codes (E2-E5) per knowledge code (E1)", int(mask.sum())
+    missing = [code for code in CODES if code not in d.code_names]
+    if missing:
+        return Estimate(label, "new", None, reason="; ".join(d.not_read(code) for code in missing))
+    fired = d.codes[mask].sum(0)
 
     def log_ratio(s: Floats) -> Floats:
         return np.asarray(np.log(s[..., 1:5].sum(-1, keepdims=True) / s[..., :1]))
 
-    for group, mask in groups_of(d.table, by):
-        n = int(mask.sum())
-        fired = d.codes[mask].sum(0)
-        if n:
-            x = np.column_stack([d.codes[mask].astype(float), np.ones(n)])
-            j = of_sums(x, statistics, d.task[mask], d.cell[mask])
-        for at, (measure, k) in enumerate((m, k) for m in ("rate per run", "share of fired codes") for k in range(5)):
-            key = {**group, "code": CODES[k], "measure": measure, "fired": int(fired[k]), "runs": n}
-            label = f"{measure} of {CODES[k]}"
-            if not n or (at >= 5 and not fired.sum()):
-                reason = "no runs" if not n else "no code fired"
-                rows.append((key, Estimate(label, "new", None, n=n, reason=reason)))
-                continue
-            for est in both(label, j, at, n=n, notes=d.notes, limits=(0.0, 1.0)):
-                if not est.se and est.population == "new" and at < 5:
-                    lo, hi = wilson(float(fired[k]), n) or (None, None)
-                    est = Estimate(
-                        label, "new", est.value, None, lo, hi, n=n, n_clusters=est.n_clusters,
-                        method="Wilson interval: runs as independent", warnings=d.notes,
-                    )  # fmt: skip
-                rows.append((key, est))
-        rows.append(({**group, "code": "E2-E5 : E1", "measure": "ratio", "fired": int(fired.sum()), "runs": n},
-                     _ratio_estimate(d, mask, fired, log_ratio)))  # fmt: skip
-    return tidy(rows, keys)
-
-
-def _ratio_estimate(d: Design, mask: Bools, fired: Ints, log_ratio: Callable[[Floats], Floats]) -> Estimate:
-    label, n = "engineering codes (E2-E5) per knowledge code (E1)", int(mask.sum())
     rest, knowledge = int(fired[1:].sum()), int(fired[0])
     if knowledge + rest == 0:
-        return Estimate(label, "new", None, n=n, reason="no code fired")
+        reason = "no code fired" if n or not d.n_scored else f"none of {d.n_scored} runs was read for codes"
+        return Estimate(label, "new", None, n=n, reason=reason)
     if knowledge >= 20:
         j = of_sums(d.codes[mask].astype(float), log_ratio, d.task[mask], d.cell[mask])
         est = estimate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from ..errors import ConfigError
+from .codes_read import CODES, sampled
 from .estimate import Bools, Floats, Ints
-from .frames import CODES, WEIGHTS
+from .frames import WEIGHTS
 from .jackknife import codes_of
 
 UNKNOWN = "(unknown)"
@@ -71,7 +73,13 @@ class Design:
     outcome: str
     y: Floats
     codes: Bools
+    """Runs x `code_names`."""
+    read: Bools
+    """Like `codes`: whether the run was read for the code. All are, unless codes were not needed."""
     code_names: tuple[str, ...]
+    n_read: Mapping[str, int]
+    """Runs that were read for each of E1..E5, of all `n_scored` with the outcome."""
+    n_scored: int
     agent: Ints
     task: Ints
     track: Ints
@@ -98,10 +106,25 @@ class Design:
     def n_tasks(self) -> int:
         return len(self.tasks)
 
+    def among(self) -> str:
+        """` among E2, E4, E5` where a number of codes is of some codes only, else nothing."""
+        return "" if len(self.code_names) == len(CODES) else f" among {', '.join(self.code_names)}"
+
+    def not_read(self, code: str) -> str:
+        """Says how many runs were read for a code."""
+        return f"{code} was read in {self.n_read[code]} of {self.n_scored} runs"
+
 
 def task_key() -> pl.Expr:
     """Tasks are told apart within their track."""
     return pl.concat_str([pl.col("track"), pl.col("task")], separator="/")
+
+
+MIN_READ = 10
+"""Runs that must have been read for a code where others were not: below, there is no rate and no effect."""
+KEEP = 0.5
+"""Codes stand together, in a count or beside the one whose effect is meant, while this share of runs was read for all of them:
+an effect that is not adjusted for the codes it comes with is biased by several points, which costs more than half the runs."""
 
 
 def design(
@@ -116,8 +139,67 @@ def design(
     """Arrays of the runs that have `outcome`.
 
     `source`: any, or a code source of the frame (judge, detector, fact, score, human); `independent` is judge or detector,
-    leaving out codes read off the score. `need_codes`: leave out runs whose codes are unknown. Raises ConfigError for an unknown outcome or source.
+    leaving out codes read off the score. `need_codes`: the codes that at least half of the runs were read for together, and
+    these runs; notes say which. Without it all runs stay, and codes that are not known are False. Raises ConfigError for an
+    unknown outcome or source.
     """
+    base = _base(table, outcome, source, keep_breach, prepare)
+    if need_codes:
+        return _built(base, *together(base.read, None))
+    return _built(base, tuple(range(len(CODES))), np.ones(base.runs.height, dtype=bool), whole=True)
+
+
+def designs(
+    table: pl.DataFrame, outcome: str = "overall", *, source: str = "any", prepare: bool = True
+) -> list[tuple[Design, tuple[str, ...]]]:
+    """For the effect of each code, runs that were read for it, with the other codes that at least half of these were read for.
+
+    Codes with the same runs share a design; a cohort that was read throughout has one. A code that nobody read the runs for
+    has a design without runs. Disqualified runs are left out. Raises ConfigError as `design` does.
+    """
+    base = _base(table, outcome, source, False, prepare)
+    shared: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
+    chosen: dict[tuple[tuple[int, ...], bytes], Bools] = {}
+    for k in range(len(CODES)):
+        columns, mask = together(base.read, k)
+        key = columns, mask.tobytes()
+        shared.setdefault(key, []).append(k)
+        chosen[key] = mask
+    return [
+        (_built(base, key[0], chosen[key], lead=ks), tuple(CODES[k] for k in ks))
+        for key, ks in shared.items()
+    ]  # fmt: skip
+
+
+def together(read: Bools, lead: int | None) -> tuple[tuple[int, ...], Bools]:
+    """Columns of `read` (runs x codes) that can stand together, and the runs that were read for all of them.
+
+    Columns enter by how often they were read, while KEEP of the runs read for `lead` stay (without one: of those read for any
+    code). When nothing was read at all: every column (or `lead` alone), and no run.
+    """
+    mask: Bools = np.asarray(read.any(axis=1)) if lead is None else read[:, lead]
+    least = KEEP * int(mask.sum())
+    taken = [] if lead is None else [lead]
+    for k in sorted(range(read.shape[1]), key=lambda k: -int(read[mask, k].sum())):
+        left = mask & read[:, k]
+        if k != lead and left.any() and (left.sum() >= least or not taken):
+            taken.append(k)
+            mask = left
+    return tuple(sorted(taken or range(read.shape[1]))), mask
+
+
+@dataclass(frozen=True)
+class _Base:
+    """Runs with an outcome, which codes they have, and for which they were read."""
+
+    runs: pl.DataFrame
+    outcome: str
+    codes: Bools
+    read: Bools
+    notes: tuple[str, ...]
+
+
+def _base(table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, prepare: bool) -> _Base:
     if outcome not in table.columns or not table.schema[outcome].is_numeric():
         raise ConfigError(f"no numeric column {outcome!r} to explain", "overall, agentic, task_score or S1..S5")
     notes: list[str] = []
@@ -126,36 +208,73 @@ def design(
     scored = table.filter(pl.col(outcome).is_not_null() & pl.col(outcome).is_finite())
     if scored.height < table.height:
         notes.append(f"{table.height - scored.height} runs without {outcome} are left out")
-    columns = code_columns(scored, source)
-    codes = scored.select(**columns)
-    unknown = int(codes.select(pl.any_horizontal(pl.all().is_null()).sum()).item()) if scored.height else 0
-    if not need_codes:
-        codes = codes.fill_null(False)
-    elif unknown:
-        keep = ~codes.select(pl.any_horizontal(pl.all().is_null())).to_series()
-        scored, codes = scored.filter(keep), codes.filter(keep)
-        notes.append(f"{unknown} runs whose codes are unknown are left out")
-    axes = {name: numbers(scored[name]) for name in ("agent", "track", "tier")}
-    task, tasks = numbers(scored.select(task_key()).to_series() if scored.height else scored["task"])
-    return Design(
-        scored, outcome, scored[outcome].to_numpy().astype(np.float64), codes.to_numpy().astype(bool).reshape(-1, len(CODES)),
-        CODES, axes["agent"][0], task, axes["track"][0], axes["tier"][0], tuple(axes["agent"][1]), tuple(tasks),
-        tuple(axes["track"][1]), tuple(axes["tier"][1]), tuple(notes),
+    codes = scored.select(**code_columns(scored, source))
+    if source != "human" and "diagnosed" in scored.columns:
+        codes = scored.with_columns(codes.get_columns()).select(sampled(code) for code in CODES)
+    shape = (scored.height, len(CODES))
+    known = codes.select(pl.all().is_not_null()).to_numpy().astype(bool).reshape(shape)
+    return _Base(
+        scored, outcome, codes.fill_null(False).to_numpy().astype(bool).reshape(shape), known, tuple(notes)
     )  # fmt: skip
 
 
+def _built(
+    base: _Base, columns: tuple[int, ...], mask: Bools, *, lead: Sequence[int] = (), whole: bool = False
+) -> Design:
+    runs = base.runs.filter(pl.Series(mask, dtype=pl.Boolean))
+    axes = {name: numbers(runs[name]) for name in ("agent", "track", "tier")}
+    task, tasks = numbers(runs.select(task_key()).to_series() if runs.height else runs["task"])
+    names, kept = tuple(CODES[k] for k in columns), np.ix_(mask, np.array(columns))
+    n_read = dict(zip(CODES, base.read.sum(0).tolist(), strict=True))
+    notes = (
+        base.notes if whole else (*base.notes, *_reading_notes(n_read, len(mask), names, int(mask.sum()), bool(lead)))
+    )
+    return Design(
+        runs, base.outcome, runs[base.outcome].to_numpy().astype(np.float64), base.codes[kept], base.read[kept], names,
+        n_read, len(mask), axes["agent"][0], task, axes["track"][0], axes["tier"][0], tuple(axes["agent"][1]), tuple(tasks),
+        tuple(axes["track"][1]), tuple(axes["tier"][1]), notes,
+    )  # fmt: skip
+
+
+def _reading_notes(n_read: Mapping[str, int], total: int, names: tuple[str, ...], n: int, beside: bool) -> list[str]:
+    """What was left out because nobody read it; nothing when all runs were read for all codes."""
+    if n == total and len(names) == len(CODES):
+        return []
+    notes = [
+        f"codes {', '.join(names)}: read in {n} of {total} runs" + ("; the others are left out" if n < total else "")
+    ]
+    missing = [f"{code} (read in {n_read[code]} of {total})" for code in CODES if code not in names]
+    if missing:
+        what = "not adjusted for, so their part may be in the number" if beside else "not counted"
+        notes.append(f"{what}: {', '.join(missing)}")
+    return notes
+
+
 def code_columns(table: pl.DataFrame, source: str) -> dict[str, pl.Expr]:
-    """Expressions of E1..E5 from one source of tags."""
+    """Expressions of E1..E5 from one source of tags; null where a code is not known."""
     if source == "any":
         return {code: pl.col(code) for code in CODES}
     if source == "independent":
-        return {code: pl.col(f"{code}_judge") | pl.col(f"{code}_detector") for code in CODES}
-    missing = [f"{code}_{source}" for code in CODES if f"{code}_{source}" not in table.columns]
+        # Either may not have looked: what one of them says counts.
+        return {
+            code: pl.when(pl.col(f"{code}_judge").is_not_null() | pl.col(f"{code}_detector").is_not_null()).then(
+                pl.col(f"{code}_judge").fill_null(False) | pl.col(f"{code}_detector").fill_null(False)
+            )
+            for code in CODES
+        }
+    missing = [f"{code}_{source}" for code in CODES if table.schema.get(f"{code}_{source}") != pl.Boolean]
     if missing:
         raise ConfigError(
             f"no column {missing[0]}", "code sources are any, independent, judge, detector, fact, score, human"
         )
     return {code: pl.col(f"{code}_{source}") for code in CODES}
+
+
+def too_few_read(code: str, read: int, runs: int) -> str | None:
+    """The sentence that refuses a code that too few of the runs were read for, or None."""
+    if read >= min(MIN_READ, runs):
+        return None
+    return f"{code} was read in {read or 'none'} of {runs} runs, at least {min(MIN_READ, runs)} are needed"
 
 
 PARTS = ("S1", "S2", "S3", "S4", "S5", "task", "other")

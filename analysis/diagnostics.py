@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from .design import Design, design
-from .effects import cells_varying, circular_codes, marginal_effects, refusal
+from .codes_read import CODES
+from .design import Design, design, designs
+from .effects import average_effects, cells_varying, circular_codes, marginal_effects, refusal
 from .estimate import Estimate, estimate, holm, tidy
-from .frames import CODES
 
 UPSTREAM: dict[str, tuple[str, ...]] = {"E3": ("S1", "S2"), "E4": ("S1",), "E5": ("S1", "S2")}
 """Stages finished before the code can arise: its effect on them should be 0."""
@@ -26,25 +25,10 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
     keys: dict[str, Any] = {"code": pl.String, "stage": pl.String, "p_holm": pl.Float64, "verdict": pl.String}
     rows: list[tuple[dict[str, Any], Estimate]] = []
     for stage in ("S1", "S2"):
-        d = design(table, stage, source=source, prepare=prepare)
-        varying = cells_varying(d.codes, d.cell)
-        reasons = {code: refusal(d, CODES.index(code), varying, ()) for code in UPSTREAM}
-        fit = None
-        if any(reason is None for reason in reasons.values()):
-            fit = marginal_effects(d.codes.astype(float), 100 * d.y[:, None], d.cell, d.task, pairs=False)
-        for code, stages in UPSTREAM.items():
-            if stage not in stages:
-                continue
-            k, label = CODES.index(code), f"placebo: effect of {code} on the earlier {stage}, points of 100"
-            if reasons[code] or fit is None or not fit.identified[k]:
-                reason = reasons[code] or "never varies apart from other codes"
-                rows.append(({"code": code, "stage": stage}, Estimate(label, "new", None, n=d.n, reason=reason)))
-                continue
-            est = estimate(
-                label, "new", fit.ame[k, 0], fit.se[k, 0], fit.n_clusters - 1, n=d.n, n_clusters=fit.n_clusters,
-                method="cell fixed effects, jackknife over tasks", warnings=d.notes,
-            )  # fmt: skip
-            rows.append(({"code": code, "stage": stage}, est))
+        block: list[tuple[dict[str, Any], Estimate]] = []
+        for d, codes in designs(table, stage, source=source, prepare=prepare):
+            block += _placebo(d, [code for code in codes if stage in UPSTREAM.get(code, ())], stage)
+        rows += sorted(block, key=lambda row: str(row[0]["code"]))
     for (key, est), p in zip(rows, holm([est.p for _, est in rows]), strict=True):
         key["p_holm"] = p
         if p is not None:
@@ -54,6 +38,27 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
     return tidy(rows, keys)
 
 
+def _placebo(d: Design, codes: list[str], stage: str) -> list[tuple[dict[str, Any], Estimate]]:
+    varying = cells_varying(d.codes, d.cell)
+    reasons = {code: refusal(d, d.code_names.index(code), varying, ()) for code in codes}
+    fit = None
+    if any(reason is None for reason in reasons.values()):
+        fit = marginal_effects(d.codes.astype(float), 100 * d.y[:, None], d.cell, d.task, pairs=False)
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+    for code in codes:
+        k, label = d.code_names.index(code), f"placebo: effect of {code} on the earlier {stage}, points of 100"
+        if reasons[code] or fit is None or not fit.identified[k]:
+            reason = reasons[code] or "never varies apart from other codes"
+            rows.append(({"code": code, "stage": stage}, Estimate(label, "new", None, n=d.n, reason=reason)))
+            continue
+        est = estimate(
+            label, "new", fit.ame[k, 0], fit.se[k, 0], fit.n_clusters - 1, n=d.n, n_clusters=fit.n_clusters,
+            method="cell fixed effects, jackknife over tasks", warnings=d.notes,
+        )  # fmt: skip
+        rows.append(({"code": code, "stage": stage}, est))
+    return rows
+
+
 def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = True) -> pl.DataFrame:
     """Which codes are defined by the score, by their recorded source and by how they follow Task.
 
@@ -61,16 +66,17 @@ def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = 
     near 1 and near 0 together mean that the code restates the outcome. `verdict`: defined by outcome (recorded source),
     looks defined by outcome (pattern), or no sign.
     """
-    d = design(table, "task_score", prepare=prepare)
+    d = design(table, "task_score", prepare=prepare, need_codes=False)
     recorded = circular_codes(d)
     valid = d.table["format_valid"].fill_null(True).to_numpy()
     low = d.y < threshold
     rows = []
     for k, code in enumerate(CODES):
-        fired = d.codes[:, k]
-        n, high = int(fired.sum()), int((~low & valid).sum())
+        read = d.read[:, k]
+        fired = d.codes[:, k] & read
+        n, high = int(fired.sum()), int((~low & valid & read).sum())
         after = float(low[fired].mean()) if n else None
-        before = float(fired[~low & valid].mean()) if high else None
+        before = float(fired[~low & valid & read].mean()) if high else None
         by_score = int(d.table[f"{code}_score"].fill_null(False).sum()) if f"{code}_score" in d.table.columns else 0
         alike = (
             after is not None and before is not None and n >= 10 and after >= OUTCOME_SHARE and before <= OUTCOME_LEAK
@@ -84,13 +90,17 @@ def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = 
             verdict = "looks defined by outcome"
         elif n == 0:
             verdict = "not testable"
+        reason = None if high else "no run with Task above the threshold"
+        if n == 0:
+            reason = f"{code} never fired" if read.all() else d.not_read(code)
+            reason += ", and fired in none of these" if 0 < read.sum() < d.n else ""
         rows.append({
-            "code": code, "fired": n, "from_score": by_score, "threshold": threshold, "p_low_given_code": after,
+            "code": code, "fired": n if read.any() else None, "read": int(read.sum()), "runs": d.n, "from_score": by_score, "threshold": threshold, "p_low_given_code": after,
             "p_code_given_high": before, "verdict": verdict,
-            "reason": f"{code} never fired" if n == 0 else (None if high else "no run with Task above the threshold"),
+            "reason": reason,
         })  # fmt: skip
     schema: dict[str, Any] = {
-        "code": pl.String, "fired": pl.Int64, "from_score": pl.Int64, "threshold": pl.Float64,
+        "code": pl.String, "fired": pl.Int64, "read": pl.Int64, "runs": pl.Int64, "from_score": pl.Int64, "threshold": pl.Float64,
         "p_low_given_code": pl.Float64, "p_code_given_high": pl.Float64, "verdict": pl.String, "reason": pl.String,
     }  # fmt: skip
     return pl.DataFrame(rows, schema=schema)
@@ -100,10 +110,11 @@ def leave_one_out(
     table: pl.DataFrame, outcome: str = "overall", *, axis: str = "agent", source: str = "any", prepare: bool = True
 ) -> pl.DataFrame:
     """Each code's AME without one agent (or `axis` task, track, tier) after the other; rows where it cannot be had say why."""
-    d = design(table, outcome, source=source, prepare=prepare)
+    d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
     keys: dict[str, Any] = {"axis": pl.String, "without": pl.String, "code": pl.String, "shift": pl.Float64}
     rows: list[tuple[dict[str, Any], Estimate]] = []
-    full = _ames(d)
+    label = f"AME of {{code}} on {outcome}"
+    full = average_effects(d.table, outcome, source, label)
     numbers_, names = {
         "agent": (d.agent, d.agents),
         "task": (d.task, d.tasks),
@@ -111,30 +122,9 @@ def leave_one_out(
         "tier": (d.tier, d.tiers),
     }[axis]
     for at, name in enumerate(names):
-        part = design(d.table.filter(pl.Series(numbers_ != at)), outcome, source=source, prepare=False)
-        for k, est in enumerate(_ames(part)):
+        part = d.table.filter(pl.Series(numbers_ != at))
+        for k, est in enumerate(average_effects(part, outcome, source, label)):
             whole = full[k].value
             shift = est.value - whole if est.value is not None and whole is not None else None
             rows.append(({"axis": axis, "without": name, "code": CODES[k], "shift": shift}, est))
     return tidy(rows, keys)
-
-
-def _ames(d: Design) -> list[Estimate]:
-    varying = cells_varying(d.codes, d.cell)
-    circular = circular_codes(d)
-    reasons = [refusal(d, k, varying, circular) for k in range(len(CODES))]
-    fit = None
-    if any(reason is None for reason in reasons):
-        fit = marginal_effects(d.codes.astype(float), d.y[:, None], d.cell, d.task)
-    out = []
-    for k, code in enumerate(CODES):
-        label = f"AME of {code} on {d.outcome}"
-        if fit is None or reasons[k] or not fit.identified[k]:
-            out.append(Estimate(label, "new", None, n=d.n, reason=reasons[k] or "never varies apart from other codes"))
-            continue
-        se = float(fit.se[k, 0])
-        out.append(estimate(
-            label, "new", float(fit.ame[k, 0]), se if np.isfinite(se) else None, fit.n_clusters - 1, n=d.n,
-            n_clusters=fit.n_clusters, method="cell fixed effects + pairs, jackknife over tasks",
-        ))  # fmt: skip
-    return out

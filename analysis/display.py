@@ -25,7 +25,9 @@ HEADINGS = {
     "halo_note": "caution", "p_low_given_code": "P(low | code)", "p_code_given_high": "P(code | high)",
     "rank_set": "ranks", "mean_baseline": "baseline mean", "example_runs": "example runs", "s2_repeat": "variance: repeats",
     "s2_agent_task": "variance: agent × task", "s2_task": "variance: tasks", "prevalence_human": "human mean",
-    "prevalence_judge": "judge mean", "notes": "notes",
+    "prevalence_judge": "judge mean", "notes": "notes", "read_of": "runs read", "cannot_tell": "cannot tell",
+    "fired_unread": "fired unread", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
+    "cache_write_tokens": "written to cache",
 }  # fmt: skip
 HIDDEN = frozenset(
     [
@@ -47,7 +49,7 @@ HIDDEN = frozenset(
     ]
 )
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""
-_CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what")
+_CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what", "codes")
 """Columns that say nothing while they hold one value."""
 ORDER = {
     "leaderboard": (
@@ -55,7 +57,7 @@ ORDER = {
         "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens", "cost_usd", "failed", "value_missing_zero",
         "notes",
     ),
-    "code_effects": ("code", *ESTIMATE, "p", "p_holm", "status", "fired"),
+    "code_effects": ("code", *ESTIMATE, "p", "p_holm", "status", "fired", "read_of"),
     "clusters": ("kind", "label", "runs", "share", "where", "example", "example_runs", "agents", "mentions", "patterns"),
     "pairwise": ("agent", "other", *ESTIMATE, "p", "p_holm", "mde80"),
 }  # fmt: skip
@@ -132,7 +134,7 @@ def display(
     rows = data.head(shown).to_dicts()
     for row in rows:
         _derive(row)
-    have = list(rows[0]) if rows else [c for c in data.columns if c not in HIDDEN]
+    have = _placed(list(rows[0])) if rows else [c for c in data.columns if c not in HIDDEN]
     columns = [c for c in (only or _columns(name, have)) if c in have and c not in HIDDEN and c not in hide]
     constant = {c for c in _CONSTANT if c in data.columns and data[c].n_unique() < 2}
     columns = [c for c in columns if c not in constant]
@@ -172,14 +174,25 @@ def paired(table: pl.DataFrame) -> pl.DataFrame:
     return other.join(twins, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
+def _placed(have: list[str]) -> list[str]:
+    """`read` and `runs` are shown as one column, in the place of the first."""
+    if "read_of" not in have:
+        return have
+    return ["read_of" if c == "read" else c for c in have if c not in ("runs", "read_of")]
+
+
 def _derive(row: dict[str, Any]) -> None:
-    """Intervals and rank sets as columns of their own; they sort by their lower end."""
+    """Intervals and rank sets as columns of their own, which sort by their lower end; "N of M" runs read where codes fired."""
     if "lo" in row:
         row["interval"] = None if row["lo"] is None and row["hi"] is None else (row["lo"], row["hi"])
         if row.get("population") == "same":
             row["same_interval"], row["interval"] = row["interval"], None
         elif "same_lo" in row:
             row["same_interval"] = None if row["same_lo"] is None else (row["same_lo"], row["same_hi"])
+    if "fired" in row and "read" in row:
+        row["read_of"] = (
+            None if row["read"] is None else f"{number(row['read'], whole=True)} of {number(row['runs'], whole=True)}"
+        )
     if "rank_lo" in row:
         lo, hi = row["rank_lo"], row["rank_hi"]
         row["rank_set"] = None if lo is None else str(lo) if lo == hi else f"{lo}–{hi}"

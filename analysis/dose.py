@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .codes_read import CODES
 from .design import Design, design
 from .effects import circular_codes
 from .estimate import Estimate, Floats, estimate, tidy, wilson
-from .frames import CODES
 from .jackknife import (
     Jackknifed,
     cross_products,
@@ -63,20 +63,29 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
 
     `kind`: mean (outcome's units), drop_raw and drop_within_cell (%, against 0 codes; the latter compares repeats of the
     same agent, task and tier), step (points from one group to the next: cliff or slope), single_raw and
-    single_within_cell (%, runs with exactly that one code). `share` is the group's share of runs.
+    single_within_cell (%, runs with exactly that one code). `share` is the group's share of runs. `codes` are those that were
+    counted: all five on the runs that were read for all, where these are at least half of the runs read for any; else those
+    that were.
     """
     d = design(table, outcome, source=source, prepare=prepare)
     fired = d.codes.sum(1)
     groups = np.column_stack([fired == 0, fired == 1, fired == 2, fired >= 3]).astype(float)
     several = (fired >= 2).astype(float)
     single = d.codes & (fired == 1)[:, None]
-    keys: dict[str, Any] = {"kind": pl.String, "group": pl.String, "runs": pl.Int64, "share": pl.Float64}
+    keys: dict[str, Any] = {
+        "kind": pl.String, "group": pl.String, "codes": pl.String, "runs": pl.Int64, "share": pl.Float64,
+    }  # fmt: skip
+    counted, among = ", ".join(d.code_names), d.among()
+    unread = None if d.n or not d.n_scored else f"no run was read for codes ({d.n_scored} runs)"
     rows: list[tuple[dict[str, Any], Estimate]] = []
     circular = circular_codes(d)
     notes = (*d.notes, *(f"{code} is read off the score: its part of the cliff is circular" for code in circular))
 
-    def add(kind: str, group: str, runs: int, label: str, j: Jackknifed | None, at: int, missing: str | None) -> None:
-        key = {"kind": kind, "group": group, "runs": runs, "share": runs / d.n if d.n else None}
+    def add(
+        kind: str, group: str, runs: int | None, label: str, j: Jackknifed | None, at: int, missing: str | None
+    ) -> None:
+        key = {"kind": kind, "group": group, "codes": counted, "runs": runs, "share": _share(runs, d.n)}
+        missing = unread or missing
         method = "jackknife over tasks" + ("; cell fixed effects" if kind.endswith("cell") else "")
         test = kind != "mean"
         if j is None or missing:
@@ -114,22 +123,28 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
     mean, drop, step = ((of_sums(x, f, d.task, d.cell) if d.n else None) for f in (means, drops, steps))
     enough = [None if c else "no such runs" for c in counts]
     for at, group in enumerate(GROUPS):
-        add("mean", group, int(counts[at]), f"mean {outcome} of runs with {group} codes", mean, at, enough[at])
+        add("mean", group, int(counts[at]), f"mean {outcome} of runs with {group} codes{among}", mean, at, enough[at])
     more = int(several.sum())
     adjusted = _adjusted(d, np.column_stack([groups[:, 1], several]))
     for at, (group, runs) in enumerate((("1", int(counts[1])), ("2+", more))):
         missing = _too_few(int(counts[0]), runs)
-        label = f"drop of {outcome} at {group} codes against none, %"
+        label = f"drop of {outcome} at {group} codes against none{among}, %"
         add("drop_raw", group, runs, label, drop, at, missing)
         add("drop_within_cell", group, runs, label, adjusted, at, missing)
     for at in range(3):
         pair = f"{GROUPS[at]} to {GROUPS[at + 1]}"
-        label = f"step of mean {outcome} from {GROUPS[at]} to {GROUPS[at + 1]} codes, points"
+        label = f"step of mean {outcome} from {GROUPS[at]} to {GROUPS[at + 1]} codes{among}, points"
         add("step", pair, int(counts[at + 1]), label, step, at, enough[at] or enough[at + 1])
     alone = single.sum(0)
     dummies = np.column_stack([single.astype(float), several])
     within = _adjusted(d, dummies)
-    for k, code in enumerate(CODES):
+    for code in CODES:
+        label = f"drop of {outcome} with {code} alone against no code{among}, %"
+        if code not in d.code_names:
+            for kind in ("single_raw", "single_within_cell"):
+                add(kind, code, None, label, None, 0, f"{d.not_read(code)}: not counted")
+            continue
+        k = d.code_names.index(code)
         missing = _too_few(int(counts[0]), int(alone[k]))
 
         def one(s: Floats) -> Floats:
@@ -137,10 +152,13 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
 
         columns = np.column_stack([groups[:, 0] * d.y, groups[:, 0], single[:, k] * d.y, single[:, k]])
         raw = of_sums(columns, one, d.task, d.cell) if d.n else None
-        label = f"drop of {outcome} with {code} alone against no code, %"
         add("single_raw", code, int(alone[k]), label, raw, 0, missing)
         add("single_within_cell", code, int(alone[k]), label, within, k, missing)
     return tidy(rows, keys)
+
+
+def _share(runs: int | None, n: int) -> float | None:
+    return runs / n if n and runs is not None else None
 
 
 def _too_few(clean: int, fired: int) -> str | None:
@@ -149,17 +167,23 @@ def _too_few(clean: int, fired: int) -> str | None:
     return f"too few runs to compare: {fired} with, {clean} without codes; {MIN_GROUP} of each are needed"
 
 
+def completed(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> Design:
+    """The runs that recovery speaks of, with the codes that were counted; the outcome is completion (0 or 1)."""
+    known = table.with_columns(pl.col("completed").cast(pl.Float64).alias("_completed"))
+    return design(known, "_completed", source=source, keep_breach=True, prepare=prepare)
+
+
 def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
     """Share of runs with two or more codes that still reach a scored submission (0-1), all agents and each one.
 
-    Runs whose completion is unknown are left out. Agents with more codes are seen on harder runs: read with care.
+    Runs whose completion is unknown are left out. Agents with more codes are seen on harder runs: read with care. `codes` are
+    those that were counted, as in `cliff`.
     """
-    known = table.with_columns(pl.col("completed").cast(pl.Float64).alias("_completed"))
-    d = design(known, "_completed", source=source, keep_breach=True, prepare=prepare)
+    d = completed(table, source=source, prepare=prepare)
     fired = d.codes.sum(1)
-    keys: dict[str, Any] = {"agent": pl.String, "runs": pl.Int64, "codes_per_run": pl.Float64}
+    keys: dict[str, Any] = {"agent": pl.String, "codes": pl.String, "runs": pl.Int64, "codes_per_run": pl.Float64}
     rows: list[tuple[dict[str, Any], Estimate]] = []
-    label = "P(scored submission | two or more codes)"
+    label = f"P(scored submission | two or more codes{d.among()})"
 
     def ratio(s: Floats) -> Floats:
         return np.asarray(s[..., :1] / s[..., 1:])
@@ -167,9 +191,13 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
     for name, rows_of in [("(all)", np.ones(d.n, dtype=bool)), *((a, d.agent == i) for i, a in enumerate(d.agents))]:
         hit = rows_of & (fired >= 2)
         runs, success = int(hit.sum()), float(d.y[hit].sum())
-        key = {"agent": name, "runs": runs, "codes_per_run": float(fired[rows_of].mean()) if rows_of.any() else None}
+        each = float(fired[rows_of].mean()) if rows_of.any() else None
+        key = {"agent": name, "codes": ", ".join(d.code_names), "runs": runs, "codes_per_run": each}
         if not runs:
-            rows.append((key, Estimate(label, "new", None, n=0, reason="no run has two codes")))
+            reason = f"no run has two codes{d.among()}"
+            if d.n < d.n_scored:
+                reason += f" ({d.n} of {d.n_scored} runs were read)"
+            rows.append((key, Estimate(label, "new", None, n=0, reason=reason, warnings=d.notes)))
             continue
         x = np.column_stack([d.y[hit], np.ones(runs)])
         j = of_sums(x, ratio, d.task[hit], d.cell[hit])

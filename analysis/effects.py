@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .design import PARTS, Design, design, overall_parts
+from .design import PARTS, Design, designs, overall_parts, too_few_read
 from .estimate import Bools, Estimate, Floats, Ints, Population, estimate, holm, t_quantile, tidy
 from .frames import CODES
 from .jackknife import (
@@ -33,7 +33,8 @@ MIN_JOINT = 10
 """Runs in which both codes of a pair fired, for their product to enter."""
 
 EFFECT_KEYS: dict[str, Any] = {
-    "code": pl.String, "outcome": pl.String, "status": pl.String, "fired": pl.Int64, "cells_varying": pl.Int64,
+    "code": pl.String, "outcome": pl.String, "status": pl.String, "fired": pl.Int64, "read": pl.Int64,
+    "runs": pl.Int64, "cells_varying": pl.Int64,
     "p_holm": pl.Float64, "mde80": pl.Float64, "robustness_value": pl.Float64, "loo_min": pl.Float64,
     "loo_max": pl.Float64, "loo_task": pl.String, "halo_note": pl.String,
 }  # fmt: skip
@@ -145,16 +146,19 @@ def refusal(d: Design, k: int, varying: Ints, circular: Sequence[str]) -> str | 
     """Why no effect of this code can be estimated, or None."""
     fired = int(d.codes[:, k].sum())
     name = d.code_names[k]
-    if d.n == 0:
+    if d.n_scored == 0:
         return "no runs with this score"
+    if unread := too_few_read(name, d.n_read[name], d.n_scored):
+        return unread
+    within = "" if d.n == d.n_scored else f" ({d.n} of {d.n_scored} runs read)"
     if d.n_cells == d.n:
         return "no repeats: every agent, task and tier has a single run to compare with"
     if fired == 0:
-        return f"{name} never fired"
+        return f"{name} never fired{within}"
     if fired == d.n:
-        return f"{name} fired in every run"
+        return f"{name} fired in every run{within}"
     if fired < REFUSE_FIRED:
-        return f"too few firings: {fired} runs with {name}, at least {REFUSE_FIRED} are needed"
+        return f"too few firings: {fired} runs with {name}{within}, at least {REFUSE_FIRED} are needed"
     if varying[k] < REFUSE_CELLS:
         return f"{name} varies within {varying[k]} cells only, at least {REFUSE_CELLS} are needed"
     if name in circular:
@@ -174,10 +178,19 @@ def code_effects(
 
     Units are those of the outcome (overall: points, 0-100). `status`: ok, uninformative (fewer than 50 firings or 20
     varying cells: read `mde80`, the smallest effect found with power .8), refused (with the reason). p_holm adjusts over
-    the codes with status ok. Disqualified runs are left out. Raises ConfigError for an unknown outcome or source.
+    the codes with status ok. `read` of the `runs` are used: read for the code and those beside it (see `designs`). Disqualified
+    runs are left out. Raises ConfigError for an unknown outcome or source.
     """
-    d = design(table, outcome, source=source, prepare=prepare)
-    return effects_of(d, pairs=pairs, circular=circular_codes(d))
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+    for d, codes in designs(table, outcome, source=source, prepare=prepare):
+        rows += [row for row in effects_of(d, pairs=pairs, circular=circular_codes(d)) if row[0]["code"] in codes]
+    populations: tuple[Population, ...] = ("new", "same")
+    out: list[tuple[dict[str, Any], Estimate]] = []
+    for population in populations:
+        block = sorted((row for row in rows if row[1].population == population), key=lambda row: str(row[0]["code"]))
+        adjusted = holm([est.p if key["status"] == "ok" else None for key, est in block])
+        out += [({**key, "p_holm": p}, est) for (key, est), p in zip(block, adjusted, strict=True)]
+    return tidy(out, EFFECT_KEYS)
 
 
 def circular_codes(d: Design) -> list[str]:
@@ -194,8 +207,8 @@ def circular_codes(d: Design) -> list[str]:
     return out
 
 
-def effects_of(d: Design, *, pairs: bool = True, circular: Sequence[str] = ()) -> pl.DataFrame:
-    """`code_effects` of a prepared design; `circular` codes are refused."""
+def effects_of(d: Design, *, pairs: bool = True, circular: Sequence[str] = ()) -> list[tuple[dict[str, Any], Estimate]]:
+    """Rows of `code_effects` from one design, p unadjusted; `circular` codes are refused."""
     varying = cells_varying(d.codes, d.cell)
     refused = [refusal(d, k, varying, circular) for k in range(len(d.code_names))]
     fits: dict[Population, Marginal | None] = {"new": None, "same": None}
@@ -208,15 +221,32 @@ def effects_of(d: Design, *, pairs: bool = True, circular: Sequence[str] = ()) -
     new, same = fits["new"], fits["same"]
     narrow = [bool(new and same and new.se[k, 0] < 0.8 * same.se[k, 0]) for k in range(len(d.code_names))]
     for population, fit in fits.items():
-        block = [
+        rows += [
             _effect_row(d, fit, k, population, refused[k], int(varying[k]), pairs, narrow[k])
             for k in range(len(d.code_names))
         ]
-        adjusted = holm([est.p if key["status"] == "ok" else None for key, est in block])
-        for (key, _), p in zip(block, adjusted, strict=True):
-            key["p_holm"] = p
-        rows += block
-    return tidy(rows, EFFECT_KEYS)
+    return rows
+
+
+def average_effects(table: pl.DataFrame, outcome: str, source: str, label: str) -> list[Estimate]:
+    """The AME of each of E1..E5 on the runs of a prepared table; `label` is a template with {code}."""
+    found: dict[str, Estimate] = {}
+    for d, codes in designs(table, outcome, source=source, prepare=False):
+        varying, circular = cells_varying(d.codes, d.cell), circular_codes(d)
+        reasons = [refusal(d, k, varying, circular) for k in range(len(d.code_names))]
+        fit = None if all(reasons) else marginal_effects(d.codes.astype(float), d.y[:, None], d.cell, d.task)
+        method = "cell fixed effects + pairs, jackknife over tasks"
+        for code in codes:
+            k, title = d.code_names.index(code), label.format(code=code)
+            if fit is None or reasons[k] or not fit.identified[k]:
+                reason = reasons[k] or "never varies apart from other codes"
+                found[code] = Estimate(title, "new", None, n=d.n, n_clusters=d.n_tasks, method=method, reason=reason)
+                continue
+            found[code] = estimate(
+                title, "new", float(fit.ame[k, 0]), float(fit.se[k, 0]), fit.n_clusters - 1, n=d.n,
+                n_clusters=fit.n_clusters, method=method, warnings=d.notes,
+            )  # fmt: skip
+    return [found[code] for code in CODES]
 
 
 def _effect_row(
@@ -234,8 +264,10 @@ def _effect_row(
         "code": name,
         "outcome": d.outcome,
         "status": "refused",
-        "fired": fired,
-        "cells_varying": varying,
+        "fired": fired if d.n else None,
+        "read": d.n,
+        "runs": d.n_scored,
+        "cells_varying": varying if d.n else None,
     }
     method = (
         f"cell fixed effects{' + pairs' if pairs else ''}, jackknife over {'tasks' if population == 'new' else 'cells'}"
@@ -309,18 +341,25 @@ def decompose_effects(
 
     OLS is linear in the outcome, so the parts add up to the total. No mediation is claimed.
     """
-    d = design(table, "overall", source=source, prepare=prepare)
     keys: dict[str, Any] = {"code": pl.String, "part": pl.String, "share": pl.Float64, "note": pl.String}
+    rows: list[tuple[dict[str, Any], Estimate]] = []
+    for d, codes in designs(table, "overall", source=source, prepare=prepare):
+        rows += _parts(d, codes, pairs)
+    return tidy(sorted(rows, key=lambda row: str(row[0]["code"])), keys)
+
+
+def _parts(d: Design, codes: tuple[str, ...], pairs: bool) -> list[tuple[dict[str, Any], Estimate]]:
     varying = cells_varying(d.codes, d.cell)
     circular = circular_codes(d)
-    refused = [refusal(d, k, varying, circular) for k in range(len(CODES))]
+    refused = [refusal(d, k, varying, circular) for k in range(len(d.code_names))]
     rows: list[tuple[dict[str, Any], Estimate]] = []
     fit = None
     if any(reason is None for reason in refused):
         parts = overall_parts(d.table)
         y = np.column_stack([parts[:, [PARTS.index(p) for p in members]].sum(1) for members in PART_GROUPS.values()])
         fit = marginal_effects(d.codes.astype(float), y, d.cell, d.task, pairs=pairs)
-    for k, code in enumerate(d.code_names):
+    for code in codes:
+        k = d.code_names.index(code)
         for at, part in enumerate(PART_GROUPS):
             label = f"AME of {code} on the {part} of overall"
             key: dict[str, Any] = {"code": code, "part": part, "note": PART_NOTES.get(part)}
@@ -336,4 +375,4 @@ def decompose_effects(
                 label, "new", float(fit.ame[k, at]), float(fit.se[k, at]), fit.n_clusters - 1, n=d.n,
                 n_clusters=fit.n_clusters, method="cell fixed effects + pairs, jackknife over tasks", warnings=d.notes,
             )))  # fmt: skip
-    return tidy(rows, keys)
+    return rows

@@ -37,9 +37,10 @@ CRITERIA: dict[str, Any] = {
 """One row a criterion of a scorecard. `value` in [0, 1]; `evidence_turns` as cited, turn 0 being the plan."""
 CODES: dict[str, Any] = {
     "run_id": _TEXT, "path": _TEXT, "judge": _TEXT, "taxonomy": _TEXT, "code": _TEXT, "stage": _TEXT, "turns": _TURNS,
-    "why": _TEXT, "by": _TEXT, "independence": _TEXT, "confidence": _REAL,
+    "why": _TEXT, "by": _TEXT, "independence": _TEXT, "confidence": _REAL, "facts": pl.List(pl.String), "quote": _TEXT,
+    "quote_turn": _WHOLE, "quote_check": _TEXT,
 }  # fmt: skip
-"""One row a fired code."""
+"""One row a fired code. That a code has no row does not say that it is absent: the table of runs has what was read."""
 VERDICTS: dict[str, Any] = {
     "key": _TEXT, "created_at": _TEXT, "run_id": _TEXT, "path": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT,
     "track": _TEXT, "tier": _TEXT, "repeat": _WHOLE, "stage": _TEXT, "criterion": _TEXT, "value": _REAL, "status": _TEXT,
@@ -79,7 +80,8 @@ def code_rows(card: ScoreCard) -> Iterator[Row]:
     head = card.run.id, card.run.path, card.judge.name
     for code in card.codes:
         what = code.taxonomy, code.code, code.stage, list(code.turns), code.why
-        yield (*head, *what, code.by, code.independence, code.confidence)
+        said = (None, None, None) if (quote := code.quote) is None else (quote.quote, quote.turn, quote.check)
+        yield (*head, *what, code.by, code.independence, code.confidence, list(code.facts), *said)
 
 
 def verdict_rows(

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from .codes_read import CODES
+from .design import MIN_READ
 from .display import interval, number
 
 Row = dict[str, Any]
@@ -67,14 +69,46 @@ def _stages(tables: Mapping[str, pl.DataFrame]) -> list[str]:
 
 
 def _codes(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+    out: list[str] = []
     rows = _rows(tables, "codes", measure="share of fired codes")
+    if rows:
+        top = sorted(rows, key=lambda row: -row["value"])[:2]
+        shares = " and ".join(f"{row['code']} ({100 * row['value']:.1f} %)" for row in top)
+        ratio = _rows(tables, "codes", measure="ratio")
+        tail = (
+            f" There are {number(ratio[0]['value'])} engineering codes (E2–E5) per knowledge code (E1)."
+            if ratio
+            else ""
+        )
+        counted = [row["code"] for row in rows]
+        of = "the fired codes" if len(counted) == len(CODES) else f"the fired codes {', '.join(counted)}"
+        out.append(f"Of {of} most are {shares}{_share_read(rows[0])}.{tail}")
+    return out + _unread(tables)
+
+
+def _share_read(row: Row) -> str:
+    return f", in {row['read']} of {row['runs']} runs that were read for them" if row["read"] < row["runs"] else ""
+
+
+def _unread(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+    """Says of every code that was not read in all runs how many were; silence would pass for a clean record."""
+    table = tables.get("codes_read")
+    if table is None or "read" not in table.columns:
+        return []
+    rows = table.filter(pl.col("read") < pl.col("runs")).to_dicts()
     if not rows:
         return []
-    top = sorted(rows, key=lambda row: -row["value"])[:2]
-    shares = " and ".join(f"{row['code']} ({100 * row['value']:.1f} %)" for row in top)
-    ratio = _rows(tables, "codes", measure="ratio")
-    tail = f" There are {number(ratio[0]['value'])} engineering codes (E2–E5) per knowledge code (E1)." if ratio else ""
-    return [f"Of the fired codes most are {shares}.{tail}"]
+    runs = rows[0]["runs"]
+    by_count: dict[int, list[Row]] = {}
+    for row in rows:
+        by_count.setdefault(row["read"], []).append(row)
+    said = []
+    for n, group in sorted(by_count.items()):
+        names = " and ".join(row["code"] for row in group)
+        said.append(f"{names} {'was' if len(group) == 1 else 'were'} read in {n if n else 'none'} of {runs} runs")
+    shown = ", ".join(f"{row['code']} in {row['fired_unread']}" for row in rows if row["fired_unread"])
+    tail = f" Facts show {shown} of the runs that nobody read." if shown else ""
+    return [f"{'; '.join(said)}: nothing is known of how often a code occurs in the others.{tail}"]
 
 
 def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[str]:
@@ -82,7 +116,9 @@ def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     within = _rows(tables, "cliff", kind="drop_within_cell", group="1")
     if not raw:
         return []
-    text = f"Runs with one fired code score {_with(raw[0], ' %')} against runs with none"
+    counted = raw[0].get("codes") or ""
+    among = "" if not counted or counted == ", ".join(CODES) else f" of {counted}"
+    text = f"Runs with one fired code{among} score {_with(raw[0], ' %')} against runs with none{' of these' if among else ''}"
     return [
         text + (f"; among repeats of the same agent, task and tier it is {_with(within[0], ' %')}." if within else ".")
     ]
@@ -99,9 +135,12 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[str]:
         if part
         else ""
     )
+    all_rows = tables["code_effects"].filter(pl.col("population") == "new").to_dicts()
+    unread = [row["code"] for row in all_rows if row["read"] < min(MIN_READ, row["runs"])]
+    but = f" Too few runs were read for {' and '.join(unread)} to say." if unread else ""
     return [
         f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of Overall against repeats of the same "
-        f"cell without it{tail}. This is an association, not a cause."
+        f"cell without it{tail}. This is an association, not a cause.{but}"
     ]
 
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import InputError
-from ..judge.scorecard import ScoreCard
+from ..judge.scorecard import JudgeInfo, ScoreCard
 from ..trajectories.models import STAGES
+from .codes_read import CODE_SOURCES, READ_SCHEMA, with_readings
+from .codes_read import CODES as CODES
 from .spreadsheets import from_csv, to_csv
 
 if TYPE_CHECKING:
@@ -25,10 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CODES = ("E1", "E2", "E3", "E4", "E5")
-CODE_SOURCES = ("judge", "detector", "fact", "score")
-"""judge: a judge's tag; detector: read from trace or files; fact: the same without likelihoods; score: read off the score itself
-(circular)."""
 WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
 BATCH = 4096
@@ -41,8 +39,7 @@ RUN_SCHEMA: dict[str, Any] = {
     **dict.fromkeys(STAGES, _REAL), **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
     "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
     "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL,
-    **dict.fromkeys(CODES, _FLAG), **{f"{c}_{source}": _FLAG for c in CODES for source in CODE_SOURCES},
-    "n_codes": _WHOLE, "code_pairs": _WHOLE, "primary_failure": _TEXT,
+    **READ_SCHEMA, "primary_failure": _TEXT,
     "completion": _REAL, "format_valid": _FLAG, "has_valid_results": _FLAG,
     "turns": _WHOLE, "calls": _WHOLE, "failed_calls": _WHOLE, "wall_time_s": _REAL, "input_tokens": _WHOLE,
     "output_tokens": _WHOLE, "cost_usd": _REAL,
@@ -50,6 +47,8 @@ RUN_SCHEMA: dict[str, Any] = {
     **{f"{s}_turns": _WHOLE for s in STAGES}, **{f"{s}_calls": _WHOLE for s in STAGES},
     **{f"{s}_failed_calls": _WHOLE for s in STAGES}, **{f"{s}_seconds": _REAL for s in STAGES},
     "contradictions": _WHOLE, "n_warnings": _WHOLE,
+    "judge_calls": _WHOLE, "judge_input_tokens": _WHOLE, "judge_cached_tokens": _WHOLE, "judge_cache_write_tokens": _WHOLE,
+    "judge_output_tokens": _WHOLE, "judge_cost_usd": _REAL,
 }  # fmt: skip
 FREE = ("S1_free", "S2_free", "S3_free")
 """Stage means over the criteria that no tier credits, comparable between tiers; criteria weigh the same."""
@@ -132,14 +131,22 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         *per_stage("score"), *per_stage("method"), *per_stage("failure"),
         card.agentic, *card.agentic_bounds, card.task, card.task_from, card.overall, *card.overall_bounds,
         *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
-        sum(c in fired for c in CODES), len({(code.stage, code.code) for code in paper}), card.primary_failure,
+        *(card.codes_read.get(c) for c in CODES), None, None, len({(code.stage, code.code) for code in paper}),
+        card.primary_failure,
         check("completion"), check("format_valid"), check("has_valid_results"),
         use.turns, use.calls, use.failed_calls, use.wall_time_s, use.input_tokens, use.output_tokens, use.cost_usd,
         status.submitted, status.completed, status.disqualified, status.violations, status.ended,
         *turns, *(u.calls if u else None for u in counted), *(u.failed_calls if u else None for u in counted),
         *(u.exec_time_s if u else None for u in counted),
-        len(card.contradictions), len(card.warnings),
+        len(card.contradictions), len(card.warnings), *_judge_use(card.judge),
     )  # fmt: skip
+
+
+def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
+    """Calls, tokens and dollars of the judge. Cards of versions that did not count caches leave these unknown, not 0."""
+    told = not judge.input_tokens or bool({"cached_tokens", "cache_write_tokens"} & judge.model_fields_set)
+    caches = (judge.cached_tokens, judge.cache_write_tokens) if told else (None, None)
+    return judge.calls, judge.input_tokens, *caches, judge.output_tokens, judge.cost_usd
 
 
 def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
@@ -190,7 +197,7 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
             what = code.taxonomy, code.code, code.stage, code.by
             parts[1].add((run, judge, *what, code.independence, code.confidence, number))
     tables = [part.frame() for part in parts]
-    runs = _free_means(rows.frame(), tables[0])
+    runs = _free_means(with_readings(rows.frame()), tables[0])
     if frames:
         runs = pl.concat([runs, *frames], how="vertical") if runs.height else pl.concat(frames)
     for problem in problems[:20]:
@@ -221,19 +228,20 @@ def criteria(source: Any) -> pl.DataFrame:
 def conform(table: pl.DataFrame) -> pl.DataFrame:
     """The frame with the columns and types of a run frame: missing ones null, others (human codes, say) kept.
 
-    Raises InputError when `run_id` is absent or a column has values of another kind.
+    A frame that says nothing of what was read is of an older version and interpreted as such cards are. Raises InputError when `run_id` is absent or a column has values of another kind.
     """
     if "run_id" not in table.columns:
         raise InputError("this table has no column run_id", "give a frame that ambjudge wrote, or scorecards")
     schema = {**RUN_SCHEMA, **dict.fromkeys(FREE, pl.Float64)}
     try:
-        return table.select(
+        out = table.select(
             *(
                 pl.col(name).cast(kind) if name in table.columns else pl.lit(None, dtype=kind).alias(name)
                 for name, kind in schema.items()
             ),
             *(name for name in table.columns if name not in schema),
         )
+        return out if any(f"{c}_read" in table.columns for c in CODES) else with_readings(out)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"a column holds values of another kind: {str(error).splitlines()[0]}", "export it again"

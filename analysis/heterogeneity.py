@@ -7,20 +7,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .design import Design, design
-from .effects import cells_varying, circular_codes, marginal_effects, refusal
-from .estimate import Estimate, benjamini_hochberg, estimate, tidy
-from .frames import CODES
-from .jackknife import demean, jackknife_variance
+from .codes_read import CODES
+from .design import design
+from .effects import average_effects
+from .estimate import Estimate, benjamini_hochberg, tidy
+from .jackknife import demean
 
 SEED = 20260601
 Rows = list[tuple[dict[str, Any], Estimate]]
-
-
-def _none(d: Design, name: str, reason: str | None) -> Estimate:
-    return Estimate(
-        f"effect of a code on {d.outcome}", None, None, n=d.n, n_clusters=d.n_tasks, method=name, reason=reason
-    )
 
 
 def effects_by(
@@ -30,7 +24,7 @@ def effects_by(
 
     `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird); rank by `shrunk` only.
     """
-    d = design(table, outcome, source=source, prepare=prepare)
+    d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
     axis, names = {"agent": (d.agent, d.agents), "track": (d.track, d.tracks), "tier": (d.tier, d.tiers)}[by]
     keys: dict[str, Any] = {
         "by": pl.String,
@@ -42,24 +36,10 @@ def effects_by(
     }
     rows: Rows = []
     for at, name in enumerate(names):
-        part = design(d.table.filter(pl.Series(axis == at)), outcome, source=source, prepare=False)
-        varying = cells_varying(part.codes, part.cell)
-        circular = circular_codes(part)
-        reasons = [refusal(part, k, varying, circular) for k in range(len(CODES))]
-        fit = (
-            None if all(reasons) else marginal_effects(part.codes.astype(float), part.y[:, None], part.cell, part.task)
-        )
-        for k, code in enumerate(CODES):
-            key: dict[str, Any] = {"by": by, "group": name, "code": code}
-            if fit is None or reasons[k] or not fit.identified[k]:
-                rows.append(
-                    (key, _none(part, "cell effects + pairs", reasons[k] or "never varies apart from other codes"))
-                )
-                continue
-            rows.append((key, estimate(
-                f"AME of {code} on {outcome} in {name}", "new", float(fit.ame[k, 0]), float(np.sqrt(jackknife_variance(fit.ame, fit.deleted))[k, 0]),
-                fit.n_clusters - 1, n=part.n, n_clusters=fit.n_clusters, method="cell effects + pairs, jackknife over tasks",
-            )))  # fmt: skip
+        part = d.table.filter(pl.Series(axis == at))
+        label = f"AME of {{code}} on {outcome}"
+        for code, est in zip(CODES, average_effects(part, outcome, source, label), strict=True):
+            rows.append(({"by": by, "group": name, "code": code}, est))
     for code in CODES:
         block = [(key, est) for key, est in rows if key["code"] == code and est.value is not None and est.se]
         if len(block) >= 3:
@@ -105,9 +85,10 @@ def explained_variance(
         ("linear", LinearRegression(fit_intercept=False)),
         ("trees", HistGradientBoostingRegressor(max_iter=60, random_state=seed)),
     ):
-        label = f"R2 of codes for {outcome} within cells, tasks left out"
+        label = f"R2 of codes{d.among()} for {outcome} within cells, tasks left out"
         if d.n_tasks < 3 or spread <= 1e-9 or not d.codes.any():
             reason = "needs three tasks, repeats that differ, and fired codes"
+            reason += "" if d.n == d.n_scored else f" ({d.n} of {d.n_scored} runs were read)"
             rows.append(({"model": name}, Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, reason=reason)))
             continue
         lost = 0.0
@@ -127,6 +108,7 @@ def explained_variance(
                     n_clusters=d.n_tasks,
                     method="grouped 5-fold",
                     reason="a point only",
+                    warnings=d.notes,
                 ),
             )
         )

@@ -276,7 +276,8 @@ def corrected_code_effects(
 
     `human`: run_id and E1..E5 (Boolean), optionally `probability` of having been chosen for labelling. Rows by code:
     `kind` judge (tags as they are), human (labelled runs only) and corrected. `mi` uses cell fixed effects; `simex`
-    assumes that errors do not depend on the outcome and gives no interval: a sensitivity check only.
+    assumes that errors do not depend on the outcome and gives no interval: a sensitivity check only. Codes that the judge
+    read too few runs for have no place in the model, and rows that say so.
     """
     if method not in ("ptd", "mi", "simex"):
         raise ConfigError(f"unknown method {method!r}", "ptd, mi or simex")
@@ -287,7 +288,8 @@ def corrected_code_effects(
         *(["probability"] if "probability" in human.columns else []),
     )
     joined = d.table.select("run_id").join(labels, on="run_id", how="left", maintain_order="left")
-    truth = joined.select(pl.col(f"{c}_h").cast(pl.Float64) for c in CODES).to_numpy().reshape(-1, len(CODES))
+    names = d.code_names
+    truth = joined.select(pl.col(f"{c}_h").cast(pl.Float64) for c in names).to_numpy().reshape(-1, len(names))
     labelled = np.isfinite(truth).all(1)
     positives = np.nan_to_num(truth[labelled]).sum(0).astype(int)
     keys: dict[str, Any] = {
@@ -300,7 +302,7 @@ def corrected_code_effects(
     rows: list[tuple[dict[str, Any], Estimate]] = []
     m, n_tasks = int(labelled.sum()), len(d.tasks)
     judge, fixed = d.codes.astype(float), additive_design(d)
-    enough = m > len(CODES) + 2 and n_tasks >= 2
+    enough = m > len(names) + 2 and n_tasks >= 2
     fit: dict[str, Floats] = {}
     if enough:
         probability = joined["probability"].cast(pl.Float64).to_numpy() if "probability" in joined.columns else None
@@ -308,22 +310,27 @@ def corrected_code_effects(
         if method == "mi":
             fit["theta"], fit["se"] = imputed_effects(d, truth, labelled, seed)
         elif method == "simex":
-            fit["theta"], fit["se"] = simex_effects(d, truth, labelled, fixed, seed), np.full(len(CODES), np.nan)
+            fit["theta"], fit["se"] = simex_effects(d, truth, labelled, fixed, seed), np.full(len(names), np.nan)
     words = {
         "ptd": "predict-then-debias, influence by task",
         "mi": "multiple imputation with the outcome, cell fixed effects",
         "simex": "MC-SIMEX, quadratic (assumes errors that ignore the outcome)",
     }
-    for k, code in enumerate(CODES):
+    for code in CODES:
+        k = names.index(code) if code in names else None
         for kind, value, se in (
             ("judge", "judge_only", "judge_se"),
             ("human", "human_only", "human_se"),
             ("corrected", "theta", "se"),
         ):
+            label = f"effect of {code} on {outcome} ({kind})"
+            if k is None:
+                unread = Estimate(label, "new", None, n=d.n, n_clusters=n_tasks, reason=d.not_read(code))
+                rows.append(({"code": code, "kind": kind, "labels": m}, unread))
+                continue
             key: dict[str, Any] = {"code": code, "kind": kind, "human_positives": int(positives[k]), "labels": m}
             if kind == "corrected" and method == "ptd" and enough:
                 key["omega"] = float(fit["omega"][k])
-            label = f"effect of {code} on {outcome} ({kind})"
             how = words[method] if kind == "corrected" else "additive fixed effects, influence by task"
             reason = None
             if not enough:
@@ -359,7 +366,7 @@ def imputed_effects(d: Design, truth: Floats, labelled: Bools, seed: int, draws:
     for _ in range(draws):
         chosen = rng.choice(index, len(index))
         filled = np.where(labelled[:, None], np.nan_to_num(truth), 0.0)
-        for k in range(len(CODES)):
+        for k in range(d.codes.shape[1]):
             x = np.column_stack([base, filled[:, :k]])
             y = truth[chosen, k]
             if y.min() == y.max():
@@ -379,9 +386,9 @@ def simex_effects(d: Design, truth: Floats, labelled: Bools, fixed: Floats, seed
     rng = np.random.default_rng(seed)
     judge = d.codes.astype(float)
     steps = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
-    curve = np.zeros((len(steps), len(CODES)))
+    curve = np.zeros((len(steps), d.codes.shape[1]))
     rates = []
-    for k in range(len(CODES)):
+    for k in range(d.codes.shape[1]):
         t, j = truth[labelled, k], judge[labelled, k]
         sens = float(np.clip(j[t == 1].mean(), 0.55, 1)) if (t == 1).any() else 1.0
         spec = float(np.clip(j[t == 0].mean(), 0, 0.45)) if (t == 0).any() else 0.0
@@ -394,7 +401,7 @@ def simex_effects(d: Design, truth: Floats, labelled: Bools, fixed: Floats, seed
                 values, vectors = np.linalg.eig(matrix)
                 power = np.real(vectors @ np.diag(np.maximum(np.real(values), 1e-9) ** step) @ np.linalg.inv(vectors))
                 noisy[:, k] = rng.random(d.n) < np.clip(power[judge[:, k].astype(int), 1], 0, 1)
-            curve[at] += weighted_fit(np.hstack([noisy, fixed]), d.y, np.ones(d.n), len(CODES))[0] / (
+            curve[at] += weighted_fit(np.hstack([noisy, fixed]), d.y, np.ones(d.n), d.codes.shape[1])[0] / (
                 repeats if step else 1
             )
-    return np.array([np.polyval(np.polyfit(steps, curve[:, k], 2), -1.0) for k in range(len(CODES))])
+    return np.array([np.polyval(np.polyfit(steps, curve[:, k], 2), -1.0) for k in range(d.codes.shape[1])])

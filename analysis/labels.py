@@ -21,7 +21,7 @@ FIRED: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, **dict.fro
 
 @dataclass(frozen=True)
 class Labels:
-    """`criteria`: run_id, annotator, criterion, value; `codes`: run_id, annotator, E1..E5 (fired or not)."""
+    """`criteria`: run_id, annotator, criterion, value; `codes`: run_id, annotator, E1..E5 (fired or not; null: not read)."""
 
     criteria: pl.DataFrame
     codes: pl.DataFrame

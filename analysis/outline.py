@@ -72,6 +72,7 @@ SECTIONS: tuple[Section, ...] = (
         "Error codes",
         "How often codes fire, how the score falls with their number, and how often runs recover.",
         (
+            _table("codes_read"),
             _figure("code_rates"),
             _table("codes"),
             _table("codes_by_agent", folded=True),
@@ -112,7 +113,7 @@ SECTIONS: tuple[Section, ...] = (
         "cost",
         "Cost and failures",
         "What runs cost, and how often they hand in nothing that can be scored.",
-        (_figure("cost_score"), _table("cost", folded=True), _table("failures")),
+        (_figure("cost_score"), _table("cost", folded=True), _table("failures"), _table("judge_cost", folded=True)),
     ),
     Section(
         "judge",

@@ -16,6 +16,8 @@ from .jackknife import group_sums
 
 SEED = 20260601
 RARE_FIRST = ("E1", "E2", "E4", "E3", "E5")
+UNREAD = "not read"
+"""The stratum of runs without a fired code that were not read for all five: nobody knows that they have none."""
 
 
 @dataclass(frozen=True)
@@ -123,18 +125,19 @@ def label_plan(
 ) -> pl.DataFrame:
     """Which runs to label within a budget: stratified by tags, rare codes first, with inclusion probabilities.
 
-    A run belongs to the stratum of its rarest tag (order E1, E2, E4, E3, E5, none). Each stratum gets up to `target`
+    A run belongs to the stratum of its rarest tag (order E1, E2, E4, E3, E5, not read, none). Each stratum gets up to `target`
     runs, the rest goes in proportion to size. Columns: order, run_id, agent, task, tier, stratum, stratum_size,
     probability (weigh a label by 1/probability). Runs in `already` are labelled and left out.
     """
     runs, _ = prepared(table)
     runs = runs.filter(~pl.col("run_id").is_in(list(already)))
-    stratum = pl.lit("none")
     columns = code_columns(runs, source)
+    unread = pl.any_horizontal(columns[code].is_null() for code in RARE_FIRST)
+    stratum = pl.when(unread).then(pl.lit(UNREAD)).otherwise(pl.lit("none"))
     for code in reversed(RARE_FIRST):
         stratum = pl.when(columns[code].fill_null(False)).then(pl.lit(code)).otherwise(stratum)
     runs = runs.with_columns(stratum=stratum)
-    names = [*RARE_FIRST, "none"]
+    names = [*RARE_FIRST, UNREAD, "none"]
     sizes = {name: runs.filter(pl.col("stratum") == name).height for name in names}
     budget = max(0, min(budget, runs.height))
     wanted = {name: min(size, target) for name, size in sizes.items()}

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .codes_read import CODES, sampled
 from .design import UNKNOWN
 from .estimate import Floats, finite, wilson
-from .frames import CODES, Cohort
+from .frames import Cohort
 from .labels import Labels
 
 DRAWS, SEED = 1000, 20260601
@@ -173,7 +174,8 @@ def agreement(
 ) -> pl.DataFrame:
     """Judge against human labels for every criterion and code (AGREEMENT_SCHEMA, one row a coefficient).
 
-    Runs are matched by id. Only criteria that a judge scored count (credited and unscored ones say nothing about it).
+    Runs are matched by id. Only criteria that a judge scored count (credited and unscored ones say nothing about it), and only
+    runs that were read for a code; a code that no run was read for has one row that says so.
     `annotator`: default `gold` if present, else the first by name. `judge`: default all scorecards.
     """
     names = labels.annotators
@@ -201,22 +203,40 @@ def agreement(
         rows += [{"item": str(item), "kind": "criterion", **row} for row in found]
     both = (
         runs.unique(["run_id", "judge"])
-        .select("run_id", "judge", *CODES)
+        .select(
+            "run_id",
+            "judge",
+            *(sampled(code) for code in CODES),
+            *(pl.col(code).alias(f"{code}_any") for code in CODES),
+        )
         .join(task, on=["run_id", "judge"])
         .join(mine.codes, on="run_id", suffix="_label")
     )
     for code in CODES:
-        part = both.filter(pl.col(code).is_not_null())
+        known = both.filter(pl.col(f"{code}_label").is_not_null())
+        part = known.filter(pl.col(code).is_not_null())
         human, said = part[f"{code}_label"].cast(pl.Float64).to_numpy(), part[code].cast(pl.Float64).to_numpy()
-        rows += [
-            {"item": code, "kind": "code", **row}
-            for row in agreement_of(human, said, part["task_key"].to_list(), draws=draws)
-        ]
+        found = agreement_of(human, said, part["task_key"].to_list(), draws=draws)
+        rows += [{"item": code, "kind": "code", **row} for row in found or _unread(code, known)]
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
 
 
+def _unread(code: str, known: pl.DataFrame) -> list[dict[str, Any]]:
+    """The row of a code that none of the labelled runs was read for: what fired by facts is no sample of anything."""
+    if known.is_empty():
+        return []
+    fired = known.filter(pl.col(f"{code}_any").fill_null(False))
+    reason = f"{code} was read in none of {known.height} labelled runs"
+    if fired.height:
+        reason += f"; facts show it in {fired.height}, and the human in {int(fired[f'{code}_label'].sum())} of these"
+    return [{"item": code, "kind": "code", "coefficient": "agreement", "n": 0, "reason": reason}]
+
+
 def judge_labels(cards: Cohort, judge: str) -> Labels:
-    """A judge's scored criteria and codes in the shape of labels, so that `rater_agreement` compares two judges."""
+    """A judge's scored criteria and codes in the shape of labels, so that `rater_agreement` compares two judges.
+
+    Codes are null where the run was not read for them.
+    """
     mine = pl.col("judge") == judge
     scored = cards.criteria.filter(
         mine & (pl.col("status").cast(pl.String) == "scored") & pl.col("value").is_not_null()
@@ -226,7 +246,7 @@ def judge_labels(cards: Cohort, judge: str) -> Labels:
         scored.unique(["run_id", "criterion"], keep="last", maintain_order=True).select(
             "run_id", pl.col("judge").alias("annotator"), pl.col("criterion").cast(pl.String), "value"
         ),
-        runs.select("run_id", pl.col("judge").alias("annotator"), *CODES).drop_nulls(),
+        runs.select("run_id", pl.col("judge").alias("annotator"), *(sampled(code) for code in CODES)),
     )
 
 
@@ -241,8 +261,9 @@ def rater_agreement(first: Labels, second: Labels, *, draws: int = DRAWS) -> pl.
         rows += [{"item": str(item), "kind": "criterion", **row} for row in found]
     codes = first.codes.join(second.codes, on="run_id", suffix="_second")
     for code in CODES:
-        a, b = codes[code].cast(pl.Float64).to_numpy(), codes[f"{code}_second"].cast(pl.Float64).to_numpy()
+        part = codes.drop_nulls([code, f"{code}_second"])
+        a, b = part[code].cast(pl.Float64).to_numpy(), part[f"{code}_second"].cast(pl.Float64).to_numpy()
         rows += [
-            {"item": code, "kind": "code", **row} for row in agreement_of(a, b, codes["run_id"].to_list(), draws=draws)
+            {"item": code, "kind": "code", **row} for row in agreement_of(a, b, part["run_id"].to_list(), draws=draws)
         ]
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)

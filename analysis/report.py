@@ -42,6 +42,10 @@ _TEXT_METHODS = (
     ("Effects of codes", "Average marginal effect from least squares within cells with products of pairs of codes; standard "
      "errors by deleting one task at a time (equal to CR3); Holm over the codes. Disqualified runs are left out. Codes are "
      "tagged after the outcome, so these are associations within cells. Completion, S4 and S5 are never conditioned on."),
+    ("Codes read", "A code is present, absent, cannot tell or not read. Rates, effects and agreement are of the runs that were "
+     "read for the code, and say “N of M”; a code shown by facts in a run that nobody read is no part of them. Numbers of "
+     "codes, and effects, are of codes that were read in the same runs: all five where at least half of the runs were read for "
+     "all, else those that were. Where a reader could not tell, the run was not read for the code."),
     ("Parts", "Overall is linear in the stages and Task, so an effect splits exactly: judged stages (the judge may also have "
      "set the tag), checked stages (for E5 partly by definition), Task (the benchmark’s own metric)."),
     ("RV", "Cinelli and Hazlett’s robustness value: the partial R² an unobserved cause would need with both the code and the "

@@ -13,12 +13,13 @@ from typing import Any
 import polars as pl
 
 from ..errors import AmbjudgeError, ConfigError
+from .codes_read import CODES, reading_counts
 from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
 from .design import prepared
 from .diagnostics import circularity, leave_one_out, placebo
 from .dose import cliff, recovery
 from .effects import code_effects, decompose_effects
-from .frames import CODES, Cohort, cohort, conform
+from .frames import Cohort, cohort, conform
 from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
 from .labels import Labels
@@ -46,11 +47,12 @@ TABLES: dict[str, Table] = {
     "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0."),
     "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks."),
     "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged."),
-    "codes": Table("Fired codes", "Rates per run and shares of fired codes; shares are compositional, so read both."),
+    "codes_read": Table("What was read for codes", "A code is present, absent, cannot tell (a reader could not), or not read (nobody looked). Without a judge that reads runs, E1 and E3 are not read: facts can show them, never exclude them. “Read” counts what is present or absent by somebody's reading. “Fired unread”: shown by facts in a run that nobody read; rates leave these out."),
+    "codes": Table("Fired codes", "Rates per run and shares of fired codes, of the runs that were read for them; shares are compositional, so read both."),
     "codes_by_agent": Table("Fired codes by agent", "As above, by agent."),
     "codes_by_track": Table("Fired codes by track", "As above, by track."),
-    "code_stages": Table("Where codes fire", "Firings by code, stage and source; a code in two stages of a run counts in both here."),
-    "cliff": Table("Scores by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of."),
+    "code_stages": Table("Where codes fire", "Firings by code, stage and source; a code in two stages of a run counts in both here. A code without a row may not have been read: see what was read for codes."),
+    "cliff": Table("Scores by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of. Counts are of codes that were read in the same runs; where some were not, the notes say which."),
     "recovery": Table("Recovery", "Among runs with two or more codes, the share that still reaches a scored submission. Agents with more codes are seen on harder runs."),
     "code_effects": Table("Effects of codes on Overall", "Runs that fired a code against repeats of the same agent, task and tier that did not, in points. Associational: codes are tagged after the outcome."),
     "effect_parts": Table("Effects by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part (the only external evidence)."),
@@ -61,6 +63,7 @@ TABLES: dict[str, Table] = {
     "circularity": Table("Circular codes", "Codes that restate the score cannot explain it."),
     "leave_agent_out": Table("Effects without one agent", "Whether a single agent carries a result."),
     "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only."),
+    "judge_cost": Table("What judging cost", "Sums over scorecards by judge, all judges. Input tokens are split into those read from a provider's cache, written into it, and neither; unknown where one scorecard does not say."),
     "failures": Table("Failure rates", "No scoreable submission, by the rule of the track."),
     "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation."),
     "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components."),
@@ -102,6 +105,7 @@ def all_tables(
         "stages": lambda: stage_profile(runs),
         "stages_by_track": lambda: stage_profile(runs, ("agent", "track")),
         "tiers": lambda: tier_contrast(runs),
+        "codes_read": lambda: reading_counts(prepared(runs)[0]),
         "codes": lambda: code_prevalence(runs, source=src),
         "codes_by_agent": lambda: code_prevalence(runs, ("agent",), source=src),
         "codes_by_track": lambda: code_prevalence(runs, ("track",), source=src),
@@ -117,6 +121,7 @@ def all_tables(
         "circularity": lambda: circularity(runs),
         "leave_agent_out": lambda: leave_one_out(runs, outcome, source=src),
         "cost": lambda: cost_score(runs, outcome=outcome),
+        "judge_cost": lambda: _judge_cost(runs),
         "failures": lambda: failure_rates(runs, ("agent",)),
         "stage_use": lambda: stage_use(runs),
         "planning": lambda: power(variance_components(runs, outcome)),
@@ -168,6 +173,10 @@ def _summary(whole: Cohort) -> pl.DataFrame:
         rows.append((name.replace("_", " "), f"{len(values)}: {shown}" if values else "none"))
     cells = runs.select("agent", "task", "tier").n_unique() if runs.height else 0
     rows.append(("cells (agent x task x tier)", str(cells)))
+    read = (
+        ", ".join(f"{row['code']} {row['read']}" for row in reading_counts(runs).to_dicts()) if runs.height else "none"
+    )
+    rows.append((f"runs read for codes, of {runs.height}", read))
     rows.append(("disqualified", str(int(runs["disqualified"].fill_null(False).sum()))))
     rows += [("left out", note) for note in notes]
     rows += [("not readable", problem) for problem in whole.problems[:50]]
@@ -181,6 +190,29 @@ def _code_stages(whole: Cohort) -> pl.DataFrame:
         .agg(firings=pl.len().cast(pl.Int64), runs=pl.col("run_id").n_unique().cast(pl.Int64))
         .sort("taxonomy", "code", "stage", "source", "independence", descending=[True, False, False, False, False])
     )
+
+
+def _judge_cost(runs: pl.DataFrame) -> pl.DataFrame:
+    """Calls, tokens and dollars of each judge, summed over its scorecards; null where one of them does not say."""
+    spent = ("judge_calls", "judge_input_tokens", "judge_uncached_tokens", "judge_cached_tokens", "judge_cache_write_tokens", "judge_output_tokens", "judge_cost_usd")  # fmt: skip
+    caches = pl.col("judge_cached_tokens") + pl.col("judge_cache_write_tokens")
+    told = runs.with_columns(judge_uncached_tokens=pl.col("judge_input_tokens") - caches)
+    # More cached than read at all is no split: such a card says nothing of its caches.
+    sane = pl.col("judge_uncached_tokens") >= 0
+    parts = [name for name in spent if "cache" in name]
+    told = told.with_columns(pl.when(sane).then(pl.col(name)).alias(name) for name in parts)
+    out = told.group_by("judge").agg(
+        runs=pl.len().cast(pl.Int64),
+        **{name.removeprefix("judge_"): pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in spent},
+        split=pl.col("judge_cached_tokens").count().cast(pl.Int64),
+        priced=pl.col("judge_cost_usd").count().cast(pl.Int64),
+    ).sort("judge", nulls_last=True)  # fmt: skip
+    words = [
+        pl.when(pl.col(name) < pl.col("runs")).then(pl.format("{} known for {} of {} scorecards", pl.lit(what), name, "runs"))
+        for name, what in (("split", "caches"), ("priced", "cost"))
+    ]  # fmt: skip
+    joined = pl.concat_str(words, separator="; ", ignore_nulls=True)
+    return out.with_columns(reason=pl.when(joined != "").then(joined)).drop("split", "priced")
 
 
 def _order(runs: pl.DataFrame, outcome: str) -> pl.DataFrame:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMA = "ambjudge.analysis/1"
 CLUSTERS = Table(
     "Groups of failures",
-    "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group.",
+    "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group. Runs that nobody read for a code have no reasons of it.",
 )
 PRESENTED: dict[str, Table] = {**TABLES, "clusters": CLUSTERS}
 """Titles and notes of all tables of an analysis."""

@@ -8,22 +8,24 @@ from __future__ import annotations
 import logging
 import warnings as python_warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ..errors import ConfigError
-from .design import Design, design
+from .codes_read import CODES
+from .design import Design, designs
 from .effects import cells_varying, circular_codes, marginal_effects, refusal
 from .estimate import Estimate, Floats, estimate, tidy
-from .frames import CODES
 from .jackknife import codes_of, cr3, demean
 from .judge_error import additive_design, weighted_fit
 
 log = logging.getLogger(__name__)
 SEED = 20260601
 KEYS: dict[str, Any] = {"code": pl.String, "model": pl.String, "target": pl.String}
+Rows = list[tuple[dict[str, Any], Estimate]]
 MAX_PERMUTED = 60_000
 MAX_MIXED = 6_000
 MAX_QUANTILE = 60_000
@@ -48,34 +50,40 @@ def robustness(
     unknown = [name for name in models if name not in _MODELS]
     if unknown:
         raise ConfigError(f"unknown model {unknown[0]!r}", f"choose from {', '.join(_MODELS)}")
-    d = design(table, outcome, source=source, prepare=prepare)
-    varying = cells_varying(d.codes, d.cell)
-    circular = circular_codes(d)
-    reasons = [refusal(d, k, varying, circular) for k in range(len(CODES))]
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
+    parts = designs(table, outcome, source=source, prepare=prepare)
     for name in models:
-        if all(reasons):
-            rows += [
-                ({"code": code, "model": name}, _none(d, name, reason))
-                for code, reason in zip(CODES, reasons, strict=True)
-            ]
-            continue
-        with np.errstate(all="ignore"), python_warnings.catch_warnings():
-            python_warnings.simplefilter("ignore")
-            found = _MODELS[name](d, seed)
-        for key, est in found:
-            reason = reasons[CODES.index(key["code"])]
-            rows.append((key, _none(d, name, reason) if reason else est))
+        for d, codes in parts:
+            rows += _rows(d, codes, name, seed)
     return tidy(rows, KEYS)
+
+
+def _rows(d: Design, codes: tuple[str, ...], model: str, seed: int) -> Rows:
+    """The rows of one model for `codes`, all of which a design has."""
+    varying, circular = cells_varying(d.codes, d.cell), circular_codes(d)
+    reasons = {code: refusal(d, k, varying, circular) for k, code in enumerate(d.code_names)}
+    if all(reasons[code] for code in codes):
+        return [({"code": code, "model": model}, _none(d, model, reasons[code])) for code in codes]
+    with np.errstate(all="ignore"), python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore")
+        found = [(key, est) for key, est in _MODELS[model](d, seed) if key["code"] in codes]
+    return [
+        (key, _none(d, model, reasons[key["code"]]))
+        if reasons[key["code"]]
+        else (key, replace(est, warnings=(*_partial(d), *est.warnings)))
+        for key, est in found
+    ]
+
+
+def _partial(d: Design) -> tuple[str, ...]:
+    """What the design leaves out, where not every run was read for every code."""
+    return () if d.n == d.n_scored and len(d.code_names) == len(CODES) else d.notes
 
 
 def _none(d: Design, name: str, reason: str | None) -> Estimate:
     return Estimate(
         f"effect of a code on {d.outcome}", None, None, n=d.n, n_clusters=d.n_tasks, method=name, reason=reason
     )
-
-
-Rows = list[tuple[dict[str, Any], Estimate]]
 
 
 def _block(d: Design, name: str, target: str, value: Floats, se: Floats, df: float, method: str, **more: Any) -> Rows:
@@ -94,7 +102,7 @@ def _block(d: Design, name: str, target: str, value: Floats, se: Floats, df: flo
                 **more,
             ),
         )
-        for k, code in enumerate(CODES)
+        for k, code in enumerate(d.code_names)
     ]
 
 
@@ -113,9 +121,9 @@ def _cell_ols(d: Design, seed: int) -> Rows:
 
 def _additive(d: Design, seed: int) -> Rows:
     theta, influence = weighted_fit(
-        np.hstack([d.codes.astype(float), additive_design(d)]), d.y, np.ones(d.n), len(CODES)
+        np.hstack([d.codes.astype(float), additive_design(d)]), d.y, np.ones(d.n), len(d.code_names)
     )
-    sums = np.array([np.bincount(d.task, influence[:, k], minlength=d.n_tasks) for k in range(len(CODES))])
+    sums = np.array([np.bincount(d.task, influence[:, k], minlength=d.n_tasks) for k in range(len(d.code_names))])
     se = np.sqrt((sums**2).sum(1) * d.n_tasks / max(d.n_tasks - 1, 1))
     note = ("agent x task differences confound it: a comparison, not a finding",)
     return _block(
@@ -130,7 +138,7 @@ def _logit(d: Design, seed: int) -> Rows:
     if y.min() < 0 or y.max() > 1:
         return [
             ({"code": c, "model": "logit", "target": "AME"}, _none(d, "logit", f"{d.outcome} is not within its scale"))
-            for c in CODES
+            for c in d.code_names
         ]
     codes = d.codes.astype(float)
     means = codes - demean(codes, d.cell, d.n_cells)
@@ -145,8 +153,8 @@ def _logit(d: Design, seed: int) -> Rows:
     bread = np.linalg.pinv(x.T @ (x * (p * (1 - p))[:, None]), hermitian=True)
     score = x * (y - p)[:, None]
     influence = score @ bread
-    value, se = np.zeros(len(CODES)), np.zeros(len(CODES))
-    for k in range(len(CODES)):
+    value, se = np.zeros(len(d.code_names)), np.zeros(len(d.code_names))
+    for k in range(len(d.code_names)):
         ends, slope = [], np.zeros(x.shape[1])
         for level, sign in ((1.0, 1), (0.0, -1)):
             moved = x.copy()
@@ -173,7 +181,7 @@ def _hurdle(d: Design, seed: int) -> Rows:
     if not reached.any() or not known.any():
         return [
             ({"code": c, "model": "hurdle", "target": "Task"}, _none(d, "hurdle", "Task is unknown or always 0"))
-            for c in CODES
+            for c in d.code_names
         ]
     for name, rows_of, y, factor in (
         ("zeroing (points of Overall)", known, (task > 0).astype(float), 50 * float(task[reached].mean())),
@@ -205,21 +213,21 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
                 {"code": c, "model": "permutation", "target": "p"},
                 _none(d, "permutation", f"more than {MAX_PERMUTED} runs: too slow"),
             )
-            for c in CODES
+            for c in d.code_names
         ]
     rng = np.random.default_rng(seed)
     x, y = demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
     order = np.argsort(d.cell, kind="stable")
     x, y, cell = x[order], y[order], d.cell[order]
-    pure, rest, b = np.zeros_like(x), np.zeros_like(x), np.full(len(CODES), np.nan)
-    for k in range(len(CODES)):
+    pure, rest, b = np.zeros_like(x), np.zeros_like(x), np.full(len(d.code_names), np.nan)
+    for k in range(len(d.code_names)):
         others = np.delete(x, k, 1)
         pure[:, k] = x[:, k] - others @ np.linalg.lstsq(others, x[:, k], rcond=None)[0]
         rest[:, k] = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
         norm = pure[:, k] @ pure[:, k]
         if norm > 1e-9:
             b[k] = pure[:, k] @ y / norm
-    beaten = np.zeros(len(CODES))
+    beaten = np.zeros(len(d.code_names))
     actual = np.abs((pure * rest).sum(0))
     for _ in range(draws):
         shuffled = np.lexsort((rng.random(len(y)), cell))
@@ -233,7 +241,7 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
                 n_clusters=d.n_cells, method=f"Freedman-Lane within cells, {draws} draws", reason="a permutation test gives no interval",
             ),
         )
-        for k, code in enumerate(CODES)
+        for k, code in enumerate(d.code_names)
     ]  # fmt: skip
 
 
@@ -241,10 +249,10 @@ def _wild(d: Design, seed: int, draws: int = 1999) -> Rows:
     """Restricted wild cluster bootstrap (Cameron, Gelbach and Miller; Rademacher weights), from cluster scores alone."""
     if d.n_tasks >= 15 or d.n_tasks < 3:
         why = "15 tasks or more: the jackknife is as good" if d.n_tasks >= 15 else "needs three tasks"
-        return [({"code": c, "model": "wild", "target": "p"}, _none(d, "wild", why)) for c in CODES]
+        return [({"code": c, "model": "wild", "target": "p"}, _none(d, "wild", why)) for c in d.code_names]
     x, y = demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
     rows: Rows = []
-    for k, code in enumerate(CODES):
+    for k, code in enumerate(d.code_names):
         p, b = wild_p(x, y, d.task, k, draws, seed)
         rows.append((
             {"code": code, "model": "wild", "target": "p"},
@@ -288,7 +296,7 @@ def _quantile(d: Design, seed: int) -> Rows:
                 {"code": c, "model": "quantile", "target": "quantile"},
                 _none(d, "quantile", f"more than {MAX_QUANTILE} runs: too slow"),
             )
-            for c in CODES
+            for c in d.code_names
         ]
     import statsmodels.api as sm
 
@@ -296,13 +304,13 @@ def _quantile(d: Design, seed: int) -> Rows:
     rows: Rows = []
     for tau in (0.1, 0.5, 0.9):
         fit = sm.QuantReg(d.y, x).fit(q=tau)
-        none = np.full(len(CODES), np.nan)
+        none = np.full(len(d.code_names), np.nan)
         note = ("point masses (zeroed Task) make quantiles jump",)
         rows += _block(
             d,
             "quantile",
             f"quantile {tau}",
-            fit.params[: len(CODES)],
+            fit.params[: len(d.code_names)],
             none,
             0,
             "quantile regression",
@@ -320,7 +328,7 @@ def _mixed(d: Design, seed: int) -> Rows:
                 {"code": c, "model": "mixed", "target": "regression"},
                 _none(d, "mixed", f"more than {MAX_MIXED} runs: too slow"),
             )
-            for c in CODES
+            for c in d.code_names
         ]
     import statsmodels.api as sm
 
@@ -344,9 +352,9 @@ def _mixed(d: Design, seed: int) -> Rows:
                 {"code": c, "model": "mixed", "target": "regression"},
                 _none(d, "mixed", "the variance of tasks is at its boundary: no trustworthy fit"),
             )
-            for c in CODES
+            for c in d.code_names
         ]
-    k = len(CODES)
+    k = len(d.code_names)
     return _block(
         d,
         "mixed",

@@ -74,7 +74,9 @@ def simulated_cards(sim: Simulation) -> Iterator[ScoreCard]:
             ),
             rubric=rubric, judge=judge, policy=policy, stages=stages, agentic=agentic, agentic_bounds=(agentic, agentic),
             task=score, task_from="report" if out.completed[i] else "gate", overall=overall,
-            overall_bounds=(overall, overall), codes=tuple(_codes(judged[i], rule[i])), segments=segments,
+            overall_bounds=(overall, overall), codes=tuple(_codes(judged[i], rule[i])),
+            codes_read={code: "present" if judged[i][k] or rule[i][k] else "absent" for k, code in enumerate(CODES)},
+            segments=segments,
             turn_stages=turn_stages,
             stage_use={
                 stage: StageUse(turns=n, calls=n, failed_calls=0, exec_time_s=None)

@@ -376,6 +376,7 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
         data |= {code: fired[:, k], f"{code}_judge": judged[:, k]}
         data |= {f"{code}_{source}": np.zeros(n, dtype=bool) for source in ("detector", "fact")}
         data |= {f"{code}_score": rule[:, k], f"{code}_human": sim.codes[:, k]}
-    data["n_codes"] = fired.sum(1)
+        data[f"{code}_read"] = np.where(fired[:, k], "present", "absent")
+    data |= {"n_codes": fired.sum(1), "diagnosed": np.ones(n, dtype=bool)}
     assert set(data) <= {*RUN_SCHEMA, "S1_free", "S2_free", "S3_free", *(f"{c}_human" for c in CODES)}
     return conform(pl.DataFrame(data))

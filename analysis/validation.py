@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .codes_read import CODES, reading_counts, sampled
 from .design import PARTS, overall_parts
 from .effects import REFUSE_FIRED
-from .frames import CODES, WEIGHTS
+from .frames import WEIGHTS
 
 TOLERANCE = 0.02
 """Overall and agentic are serialised with 2 and 4 decimals."""
@@ -122,11 +123,19 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     for name in ("agent", "task", "track", "tier"):
         add(f"{name} known", table[name].is_null(), f"runs without {name} are grouped as unknown", "note")
     for code in CODES:
-        by_score = (table[f"{code}_score"] & ~table[f"{code}_judge"] & ~table[f"{code}_detector"]).fill_null(False)
+        score, judge, detector = (table[f"{code}_{name}"].fill_null(False) for name in ("score", "judge", "detector"))
+        by_score = score & ~judge & ~detector
         add(
             f"{code} independent of the score", by_score, "tags read off the score: circular when related to it", "note"
         )
-    fired = {code: int(table[code].fill_null(False).sum()) for code in CODES}
+    counts = {row["code"]: row for row in reading_counts(table).to_dicts()}
+    partial = [f"{code} {row['read']}" for code, row in counts.items() if row["read"] < table.height]
+    unread = np.zeros(table.height, dtype=bool)
+    if partial:
+        unread = table.select(pl.any_horizontal(sampled(code).is_null() for code in CODES)).to_series().to_numpy()
+    where = f"read in fewer than all {table.height} runs: {', '.join(partial)}; the rest is unknown, not clean"
+    add("codes read", unread, where, "note")
+    fired = {code: row["present"] for code, row in counts.items() if row["read"]}
     rare = [f"{code} {n}" for code, n in fired.items() if n < REFUSE_FIRED]
     rows.append({"check": "firings", "status": "note" if rare else "ok", "count": sum(fired.values()),
                  "detail": f"too rare for effects: {', '.join(rare)}" if rare else "", "examples": []})  # fmt: skip

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from ambjudge.judge.base import StageRequest
+from ambjudge.judge.base import Request
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import rubric_for
@@ -45,7 +45,7 @@ def judged(run: Run) -> dict[str, CriterionResult]:
         asked = tuple(
             c for c in rubric.criteria(stage) if run.tier not in c.credit and (c.tiers is None or run.tier in c.tiers)
         )
-        request = StageRequest(run, segmentation, rubric, stage, asked)
+        request = Request(run, segmentation, rubric, stage, asked)
         results.update((r.id, r) for r in asyncio.run(judge.judge(request)).results)
     return results
 

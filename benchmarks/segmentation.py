@@ -2,8 +2,11 @@
 
     python benchmarks/segmentation.py [--runs]
 
-Development labels: tests/data/recorded (15 runs of the benchmark's own shape) and, where present, labelled public runs
-of other agents (AMBJUDGE_EXTERNAL_DATA, else ../shared/data/external, with ../external_labels beside it).
+Development labels: tests/data/recorded (15 runs of the benchmark's own shape), tests/data/constructed (for the table of
+confidence only; constructed.py has the rest) and, where present, labelled public runs of other agents
+(AMBJUDGE_EXTERNAL_DATA, else ../shared/data/external, with ../external_labels beside it). The recorded runs are also
+read at the size of real ones: noise before every output, looks at the machine between all turns; only the turns that
+have labels are compared.
 """
 
 from __future__ import annotations
@@ -13,9 +16,12 @@ import json
 import os
 import random
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES, Run
@@ -23,6 +29,13 @@ from ambjudge.trajectories.segment import segment
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "data" / "recorded"
+CONSTRUCTED = ROOT / "tests" / "data" / "constructed"
+LOOKS = (
+    "nvidia-smi; free -m; df -h", "ps aux | head -80", "pip list 2>/dev/null", "env | sort | head -60", "uname -a && nproc",
+    "ls -la", "pwd; ls", "date; whoami; id", "cat /proc/meminfo | head -5", "python3 --version; pip freeze | grep -i torch",
+    "lscpu | grep -E 'Model name|Thread'; echo; uptime", "df -h / 2>&1 | tail -1", "top -bn1 | head -20", "du -sh /tmp",
+)  # fmt: skip
+"""Commands that only ask the machine for its state."""
 _COMMENT = re.compile(r"#\s*(S[1-5])\b")
 _LOOP = re.compile(r"for \w+ in [^\n]{0,200}(?:patient|case|image|question|glob|listdir)", re.IGNORECASE)
 
@@ -34,6 +47,8 @@ class Labelled:
     name: str
     run: Run
     gold: tuple[str, ...]
+    step: int = 1
+    """Every so many turns one has a label: more than one where turns were put between."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,13 @@ def harness_rules(run: Run) -> tuple[str, ...]:
 
 def ours(run: Run) -> tuple[str, ...]:
     return segment(run).turn_stages
+
+
+def guessed(
+    runs: Sequence[Labelled], guess: Callable[[Run], tuple[str, ...]]
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """(reference, guessed) stages of the labelled turns."""
+    return [(r.gold, guess(r.run)[:: r.step]) for r in runs]
 
 
 def scores(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Scores:
@@ -130,48 +152,145 @@ def external() -> list[Labelled]:
     ]
 
 
-def _labelled(name: str, folder: Path, labels: Path) -> Labelled:
+def constructed() -> list[Labelled]:
+    return [
+        _labelled(f"{path.parents[1].name}/{path.stem}", path.parents[1] / "runs" / path.stem, path)
+        for path in sorted(CONSTRUCTED.glob("*/labels/*.json"))
+    ]
+
+
+def at_real_size(noise: int, looks: int) -> list[Labelled]:
+    """The recorded runs with about `noise` characters of log before every output and `looks` turns that only look at the
+    machine after every turn but the last; seed: the run's name. What the agent did stays as it was."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sorted((RECORDED / "labels" / "gold").glob("*.json")):
+            run = Path(folder) / path.stem
+            shutil.copytree(RECORDED / "runs" / path.stem, run)
+            for name in ("tool_calls.jsonl", "trace.jsonl"):
+                (run / "process" / name).unlink(missing_ok=True)
+            file = run / "process" / "conversation.json"
+            told = json.loads(file.read_text(encoding="utf-8"))
+            if isinstance(told, dict):
+                kept = {k: v for k, v in told.items() if k not in ("code_executions", "trace_events")}
+                told = kept | {"messages": _inflated(told["messages"], noise, looks, random.Random(path.stem))}
+            else:
+                told = _inflated(told, noise, looks, random.Random(path.stem))
+            file.write_text(json.dumps(told), encoding="utf-8")
+            found.append(_labelled(path.stem, run, path, 1 + looks))
+    return found
+
+
+def _inflated(messages: list[dict[str, Any]], noise: int, looks: int, rng: random.Random) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    for i, message in enumerate(messages):
+        if i in turns[1:]:
+            for _ in range(looks):
+                call = {
+                    "name": "execute_code",
+                    "arguments": json.dumps({"language": "bash", "code": rng.choice(LOOKS)}),
+                }
+                seen = {"exit_code": 0, "stdout": _log(rng, noise), "stderr": ""}
+                key = f"look_{len(made)}"
+                made += [
+                    {
+                        "role": "assistant",
+                        "content": "",
+                        "tool_calls": [{"id": key, "type": "function", "function": call}],
+                    },
+                    {"role": "tool", "tool_call_id": key, "content": json.dumps(seen)},
+                ]
+        if message["role"] == "tool":
+            result = json.loads(message["content"])
+            if isinstance(result, dict) and "stdout" in result:
+                result["stdout"] = _log(rng, noise) + (result["stdout"] or "")
+                message = {**message, "content": json.dumps(result)}
+        made.append(message)
+    return made
+
+
+def _log(rng: random.Random, size: int) -> str:
+    """Progress bars, installed packages, log records and warnings, about `size` characters of them."""
+    lines: list[str] = []
+    while sum(map(len, lines)) < size:
+        n, word = rng.randrange(100), rng.choice(("numpy", "torch", "pillow", "tqdm", "scipy", "urllib3", "jinja2"))
+        lines += [
+            f"{n:3d}%|{'█' * (n // 10):10}| {n}/100 [00:{n % 60:02d}<00:{59 - n % 60:02d}, {n / 7:.2f}it/s]\r",
+            f"Collecting {word}>={n}.1 (from -r requirements.txt)",
+            f"2026-01-01 10:{n % 60:02d}:00,{n:03d} DEBUG {word}.pool: worker-{n} reused, {n * 7919} bytes",
+            f"/opt/lib/{word}/core.py:{n}: FutureWarning: `{word}_mode` will change its default",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _labelled(name: str, folder: Path, labels: Path, step: int = 1) -> Labelled:
     stages = json.loads(labels.read_text(encoding="utf-8"))["stages"]
-    run = load_run(folder)
-    return Labelled(name, run, tuple(stages[str(turn.index)] for turn in run.turns))
+    return Labelled(name, load_run(folder), tuple(stages[str(i)] for i in range(1, len(stages) + 1)), step)
 
 
 def report(title: str, runs: Sequence[Labelled], each: bool) -> None:
     print(f"\n{title}: {len(runs)} runs, {sum(len(r.gold) for r in runs)} turns")
     print(f"{'':16}{'accuracy':>9} {'95 % over runs':<16}{'macro F1':>9} {'95 % over runs':<16}{'boundary F1':>12}")
     for name, guess in (("ambjudge", ours), ("harness rules", harness_rules)):
-        pairs = [(r.gold, guess(r.run)) for r in runs]
+        pairs = guessed(runs, guess)
         found = scores(pairs)
         boundary = "-" if found.boundary_f1 is None else f"{found.boundary_f1:.3f}"
         print(
             f"{name:16}{found.accuracy:9.3f} {interval(pairs, lambda s: s.accuracy):<16}"
             f"{found.macro_f1:9.3f} {interval(pairs, lambda s: s.macro_f1):<16}{boundary:>12}"
         )
-    guessed = [(r.gold, ours(r.run)) for r in runs]
+    pairs = guessed(runs, ours)
     print("confusion, ambjudge (rows: reference)")
     print("      " + "".join(f"{stage:>6}" for stage in STAGES))
     for gold_stage in STAGES:
         row = [
-            sum(g == gold_stage and p == s for gold, found in guessed for g, p in zip(gold, found, strict=True))
+            sum(g == gold_stage and p == s for gold, found in pairs for g, p in zip(gold, found, strict=True))
             for s in STAGES
         ]
         print(f"{gold_stage:>6}" + "".join(f"{n:6d}" for n in row))
     if each:
-        for r, (gold, found) in zip(runs, guessed, strict=True):
-            wrong = [f"{i}:{g}>{p}" for i, (g, p) in enumerate(zip(gold, found, strict=True), 1) if g != p]
+        for r, (gold, told) in zip(runs, pairs, strict=True):
+            wrong = [f"{i}:{g}>{p}" for i, (g, p) in enumerate(zip(gold, told, strict=True), 1) if g != p]
             print(f"{r.name:56} {1 - len(wrong) / len(gold):.2f} {' '.join(wrong)}")
+
+
+BANDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.01)
+
+
+def confidence(groups: Sequence[tuple[str, Sequence[Labelled]]]) -> None:
+    """Whether the confidence of a stage says how often it is right: accuracy (and number) of labelled turns by band."""
+    print("\naccuracy (turns) by confidence\n" + " " * 24 + "".join(f"{f'< {min(b, 1):.2f}':>13}" for b in BANDS))
+    for title, runs in groups:
+        told: list[tuple[float, bool]] = []
+        for r in runs:
+            found = segment(r.run)
+            turns = zip(r.gold, found.turn_stages[:: r.step], found.confidence[:: r.step], strict=True)
+            told += [(sure, gold == stage) for gold, stage, sure in turns]
+        cells = []
+        for low, high in zip((0.0, *BANDS), BANDS, strict=False):
+            right = [ok for sure, ok in told if low <= sure < high]
+            cells.append(f"{sum(right) / len(right):.2f} ({len(right)})" if right else "-")
+        print(f"{title:24}" + "".join(f"{cell:>13}" for cell in cells))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", action="store_true", help="one line a run with its wrong turns")
     options = parser.parse_args()
-    report("recorded benchmark runs", recorded(), options.runs)
-    public = external()
+    small, large, public = recorded(), at_real_size(4_000, 2), external()
+    report("recorded benchmark runs", small, options.runs)
+    report("recorded, at real size (4,000 characters before every output, 2 looks between turns)", large, options.runs)
+    print("\naccuracy / macro F1 at other sizes")
+    for noise, looks in ((500, 2), (10_000, 2), (4_000, 1), (4_000, 4)):
+        found = scores(guessed(at_real_size(noise, looks), ours))
+        print(f"{noise:6,} characters, {looks} looks: {found.accuracy:.3f} / {found.macro_f1:.3f}")
     if public:
         report("public runs of other agents", public, options.runs)
     else:
         print("\npublic runs of other agents: skipped, no labelled data here (set AMBJUDGE_EXTERNAL_DATA)")
+    groups = [("recorded", small), ("recorded, at real size", large), ("constructed", constructed())]
+    confidence([*groups, ("public", public)] if public else groups)
 
 
 if __name__ == "__main__":

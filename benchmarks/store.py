@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ambjudge.judge.base import StageReply, StageRequest, Usage
+from ambjudge.judge.base import Reply, Request, Usage
 from ambjudge.judge.rejudge import Scope, plan, requests
 from ambjudge.judge.reuse import StoredJudge
 from ambjudge.judge.scorecard import CriterionResult
@@ -40,13 +40,13 @@ class QuickJudge:
     def __init__(self, name: str = "quick") -> None:
         self.name = name
 
-    def evidence_sha256(self, request: StageRequest) -> str:
-        return hashlib.sha256(f"{request.stage}{request.run.plan.text}".encode()).hexdigest()
+    def evidence_sha256(self, request: Request) -> str:
+        return hashlib.sha256(f"{request.question}{request.run.plan.text}".encode()).hexdigest()
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         text = f"The plan says what is asked on page {request.run.id}. " * 4
         results = tuple(CriterionResult(id=c.id, value=1.0, status="scored", rationale=text) for c in request.criteria)
-        return StageReply(results, Usage(1, 3_000, 300, 0.01), raw=(json.dumps([text] * len(results)),))
+        return Reply(results, Usage(1, 3_000, 300, 0.01), raw=(json.dumps([text] * len(results)),))
 
 
 def write_runs(folder: Path, count: int) -> None:

@@ -36,7 +36,7 @@ def step(
 
     async def work() -> tuple[Collected | None, Submission, Collected | None]:
         first = await collect(store, judge) if status(store) else None
-        sent = await submit(store, judge, requests(made), BatchOptions(max_cost=max_cost))
+        sent = await submit(store, judge, requests(made, judge), BatchOptions(max_cost=max_cost))
         return first, sent, await collect(store, judge, wait_s=wait_s) if sent.batches or sent.waiting else None
 
     first, sent, last = asyncio.run(work())

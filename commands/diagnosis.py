@@ -50,14 +50,11 @@ def diagnose(run: Run, taxonomy: Literal["paper", "harness"], options: ScoreOpti
     """Detectors over one run; its output files are checked first, as some of them look at files."""
     from ..error_codes.plan_conformance import plan_conformance
     from ..judge import tagging
-    from ..judge.checks import check_outputs
-    from ..trajectories.segment import segment
+    from ..judge.engine import prepare
 
-    stages = segment(run)
-    found = tagging.diagnose(
-        run, stages, check_outputs(run, public=options.public, policy=options.policy), public=options.public
-    )
-    return RunDiagnosis(run, found, taxonomy, plan_conformance(run, stages) if plan else None)
+    ready = prepare(run, policy=options.policy, public=options.public)
+    found = tagging.diagnose(run, ready.segmentation, ready.found)
+    return RunDiagnosis(run, found, taxonomy, plan_conformance(run, ready.segmentation) if plan else None)
 
 
 def show(diagnosis: RunDiagnosis, first: bool) -> None:

@@ -26,10 +26,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
     from pathlib import Path
 
-    from ..judge.rejudge import Scope, plan
-    from ..judge.session import Outcome, conversations
+    from ..judge.rejudge import plan
+    from ..judge.session import Outcome, conversations, scope_of
     from ..judge.update import outdated, update
-    from ..rubrics.load import load_rubric
     from .scoring import judge_of, open_session_store, score_options
 
     settings = load(Path(paths[0]), obj["config"])
@@ -45,7 +44,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             paths[0], settings, {**flags, "store": flags["store"]}, judge, stack, quiet, required=True
         )
         assert store is not None
-        scope = Scope(load_rubric(options.rubric) if options.rubric else None, options.track, options.tier)
+        scope = scope_of(options)
         bar = console.Progress("planned", len(runs), quiet)
         made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)
         bar.clear()
@@ -101,7 +100,9 @@ def _through_batch(
 
 
 def _money(usage: Usage) -> str:
-    return f"{usage.calls} calls · " + ("cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}")
+    from .render import spent
+
+    return " · ".join(spent(usage))
 
 
 def _interval(low: float | None, high: float | None, form: str) -> str:
@@ -162,9 +163,12 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
 
 
 def _show_update(made: RejudgePlan, done: Update) -> None:
+    from .render import spent
+
     e = done.execution
+    calls, *rest = spent(e.usage)
     console.say(
-        f"{e.scored} verdicts made in {e.usage.calls} calls ({_money(e.usage).split(' · ')[1]})"
+        f"{e.scored} verdicts made in {calls} ({', '.join(rest)})"
         + (
             f", {sum(e.unscored.values())} unscored: " + ", ".join(f"{k} {n}" for k, n in e.unscored.most_common())
             if e.unscored

@@ -10,6 +10,7 @@ from ..sanitize import sanitize_line
 from ..trajectories.models import STAGE_NAMES, STAGES
 
 if TYPE_CHECKING:
+    from ..judge.base import Usage
     from ..judge.scorecard import CriterionResult, ScoreCard, StageResult
 
 ENDINGS = {
@@ -27,6 +28,23 @@ def bar(score: float | None, columns: int = 10) -> str:
     eighths = round(score * columns * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(columns)
+
+
+def spent(usage: Usage, form: str = "${:.2f}") -> list[str]:
+    """What judging used, in parts of a line: calls, tokens where a provider's cache had to do with them, cost."""
+    parts = [f"{usage.calls} calls"]
+    kinds = (("from", usage.cached_tokens), ("into", usage.cache_write_tokens))
+    cached = [f"{_short(tokens)} {where} cache" for where, tokens in kinds if tokens]
+    if cached and usage.input_tokens is not None:
+        parts.append(f"{_short(usage.input_tokens)} tokens in ({', '.join(cached)})")
+    return [*parts, "cost unknown" if usage.cost_usd is None else form.format(usage.cost_usd)]
+
+
+def _short(tokens: int) -> str:
+    """950, 12.3k, 1.2M."""
+    if tokens < 1_000:
+        return str(tokens)
+    return f"{tokens / 1e3:.1f}k" if tokens < 999_950 else f"{tokens / 1e6:.1f}M"
 
 
 def turns(numbers: Sequence[int]) -> str:

@@ -53,13 +53,12 @@ def _through_batch(
 
     Runs that cannot be read are named when the rest is scored.
     """
-    from ..judge.rejudge import Scope, plan
-    from ..judge.session import Outcome, conversations
-    from ..rubrics.load import load_rubric
+    from ..judge.rejudge import plan
+    from ..judge.session import Outcome, conversations, scope_of
     from .batching import step
 
     runs = [item for item in conversations(paths) if not isinstance(item, Outcome)]
-    scope = Scope(load_rubric(options.rubric) if options.rubric else None, options.track, options.tier)
+    scope = scope_of(options)
     bar = console.Progress("planned", len(runs), quiet)
     made = plan(store, runs, judge, scope, on_progress=bar.update)
     bar.clear()
@@ -188,8 +187,9 @@ class _Sink:
         """A status line: runs, failures, money."""
         bits = [f"{self.failed} failed"] if self.failed else []
         if usage.calls:
-            bits.append(f"{usage.calls} calls")
-            bits.append("cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}")
+            from .render import spent
+
+            bits += spent(usage)
         self.progress.update(progress.done, " · ".join(bits))
 
     def finish(self, session: Session) -> int:
@@ -212,10 +212,9 @@ class _Sink:
         if session.apart:
             console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
         if session.usage.calls:
-            cost = session.usage.cost_usd
-            console.note(
-                f"{session.usage.calls} calls, " + ("cost unknown" if cost is None else f"${cost:.4f}"), self.quiet
-            )
+            from .render import spent
+
+            console.note(", ".join(spent(session.usage, "${:.4f}")), self.quiet)
         if session.summary.interrupted:
             console.note("interrupted: what was judged is kept; the same command goes on from there", self.quiet)
             return 130

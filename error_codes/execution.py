@@ -146,13 +146,13 @@ def _all_zero(line: str, case: str) -> bool:
     return bool(numbers) and not any(float(n) for n in numbers)
 
 
-@detector("repeated_code_failure", code="E4", stage="S4", independence="from_trace")
+@detector("repeated_code_failure", code="E4", stage="S4", independence="from_trace", fact="exit")
 def repeated_code_failure(ctx: CodeContext) -> Iterable[Finding]:
     """Three or more failed executions of one step, through errors of the agent's own code."""
     return _repeated(ctx, False)
 
 
-@detector("repeated_access_failure", code="E2", stage="S2", independence="from_trace")
+@detector("repeated_access_failure", code="E2", stage="S2", independence="from_trace", fact="exit")
 def repeated_access_failure(ctx: CodeContext) -> Iterable[Finding]:
     """Three or more failed executions of one step, through data, model, package, API or resource access."""
     return _repeated(ctx, True)
@@ -170,13 +170,13 @@ def model_out_of_reach(ctx: CodeContext) -> Iterable[Finding]:
         yield Finding(blocked.turns, why, 0.85 if blocked.declared else 0.7)
 
 
-@detector("crash_cost_outputs", code="E4", stage="S4", independence="from_trace")
+@detector("crash_cost_outputs", code="E4", stage="S4", independence="from_trace", fact="exit")
 def crash_cost_outputs(ctx: CodeContext) -> Iterable[Finding]:
     """A crash that was not overcome, and outputs are missing."""
     return _costly(ctx, False)
 
 
-@detector("access_cost_outputs", code="E2", stage="S2", independence="from_trace")
+@detector("access_cost_outputs", code="E2", stage="S2", independence="from_trace", fact="exit")
 def access_cost_outputs(ctx: CodeContext) -> Iterable[Finding]:
     """Access to data, model, package, API or resource was never gained, and outputs are missing."""
     return _costly(ctx, True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from pydantic import Field
+
 from ..trajectories.failures import failures
 from ..trajectories.features import features
 from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
@@ -30,6 +32,8 @@ class Fired(Frozen):
     by: str
     confidence: float
     independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
+    fact: bool = Field(default=False, exclude=True)
+    """Its detector is marked as resting on facts (`registry.Detector.fact`). No field of a scorecard: left out of dumps."""
 
 
 def context(
@@ -81,7 +85,7 @@ def _run(detector: Detector, ctx: CodeContext) -> list[Fired]:
             codes.append(Fired(
                 code=detector.code, taxonomy=ctx.taxonomy, stage=finding.stage or detector.stage, turns=turns,
                 why=" ".join(finding.why.split()), by=f"detector:{detector.name}", confidence=finding.confidence,
-                independence=detector.independence,
+                independence=detector.independence, fact=detector.fact is not None,
             ))  # fmt: skip
     return codes
 

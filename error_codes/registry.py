@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Literal, NamedTuple
 
 from ..trajectories.models import Stage
+from ..trajectories.record.facts import FactSource
 from .context import CodeContext
 
 Independence = Literal["from_trace", "from_files", "from_score"]
@@ -49,6 +50,9 @@ class Detector:
     """It weighs how a run looks as a whole and names no defect; it stands only where no fact of its code does."""
     sign: bool = False
     """It reads a defect off how results look, which nature may explain: it stands only where the run does not mostly ask."""
+    fact: FactSource | None = None
+    """What its findings rest on where that proves them without reading: files, exit codes and tracebacks, the harness's
+    words. What a text or a program means may at most hold such a finding back. None: it reads."""
 
     @property
     def doc(self) -> str:
@@ -107,13 +111,14 @@ def detector(
     taxonomy: Literal["paper", "harness"] = "paper",
     likelihood: bool = False,
     sign: bool = False,
+    fact: FactSource | None = None,
 ) -> Callable[[Function], Function]:
     """List a function as a detector; the function itself stays as it is. A name stands once."""
 
     def register(function: Function) -> Function:
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
-        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, sign)
+        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, sign, fact)
         return function
 
     return register

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from ..errors import InputError
 from ..trajectories.models import Frozen
@@ -14,14 +14,30 @@ from ..trajectories.models import Frozen
 TAXONOMIES_FILE = Path(__file__).with_name("taxonomies.yaml")
 
 
+Line = Annotated[str, StringConstraints(min_length=1, max_length=220, pattern=r"^[^\r\n]+$")]
+"""A sentence or two on one line, short enough that the guidance of all five codes fits a page."""
+
+
 class Code(Frozen):
-    """One code of a taxonomy. `tracks` limits it to some tracks; empty means all."""
+    """One code of a taxonomy, with the guidance by which a reader decides on it.
+
+    The guidance (`counts`, `does_not`, `nearest`, `examples`) may be empty; then the description stands alone.
+    """
 
     code: str
     name: str
     description: str
     category: str | None = None
     tracks: tuple[str, ...] = ()
+    """Tracks that the code is limited to; empty: all."""
+    counts: tuple[Line, ...] = ()
+    """What makes it fire; each on its own is enough."""
+    does_not: tuple[Line, ...] = ()
+    """What looks like it and does not make it fire."""
+    nearest: dict[str, Line] = Field(default_factory=dict)
+    """Other code of the taxonomy -> what tells the two apart, and when both fire."""
+    examples: dict[str, Line] = Field(default_factory=dict)
+    """Track -> how the code shows there (paper, table 15 by track); tracks without a published one are left out."""
 
 
 class Taxonomy(Frozen):
@@ -30,6 +46,14 @@ class Taxonomy(Frozen):
     source: str
     codes: tuple[Code, ...]
     categories: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _nearest_are_others(self) -> Self:
+        known = {entry.code for entry in self.codes}
+        for entry in self.codes:
+            if strange := sorted(set(entry.nearest) - (known - {entry.code})):
+                raise ValueError(f"{entry.code}: nearest names {', '.join(strange)}, no other code of {self.name}")
+        return self
 
     def __getitem__(self, code: str) -> Code:
         """The code of this name; KeyError when the taxonomy has none."""

@@ -1,4 +1,4 @@
-"""A judge behind any model that litellm reaches: one structured call a stage, at most one repair, failures kept apart.
+"""A judge behind any model that litellm reaches: one structured call a question, at most one repair, failures kept apart.
 
     judge = ApiJudge("openai/gpt-5.4-mini")
     reply = await judge.judge(request)
@@ -11,6 +11,9 @@ raised only when no call can succeed (credentials, unknown model, rejected reque
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import json
 import math
 import os
 import re
@@ -22,32 +25,36 @@ from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import ConfigError, JudgeError
-from ..rubrics.model import Criterion
-from ..trajectories.models import STAGE_NAMES, Run, Segmentation, Stage
+from ..trajectories.models import STAGE_NAMES, Run
+from ..trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, Record, estimate_tokens, make_record
+from ..trajectories.record.quotes import QuoteIndex
 from . import prompts
-from .base import Estimate, StageReply, StageRequest, Usage
-from .evidence import DEFAULT_BUDGET, MIN_BUDGET, PACKING, EvidencePack, estimate_tokens, pack
+from .base import Estimate, QuestionName, Reply, Request, Usage
+from .forms import FORMS
+from .items import AskItem
 from .panel import Ballot, combine
+from .pictures import Picture, plan_picture
 from .prices import Price, effective_api_base, price_of
-from .quotes import QuoteIndex
-from .replies import (
-    NOT_APPLICABLE,
-    Parsed,
-    describe_omissions,
-    parse_reply,
-    reply_schema,
-    to_codes,
-    to_results,
-    unscored,
-)
+from .replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results, unscored
 from .scorecard import CriterionResult, UnscoredReason
-from .transport import CallFailed, Completion, Retry, complete, litellm, request_body
+from .transport import (
+    CallFailed,
+    Completion,
+    Retry,
+    complete,
+    litellm,
+    request_body,
+    takes_cache_control,
+    takes_images,
+)
 
 Form = Literal["schema", "json", "prompt"]
 """How the form of a reply is asked for: by JSON Schema, by JSON mode, or by the prompt alone."""
 _WEAKER: dict[Form, Form] = {"schema": "json", "json": "prompt"}
 _REFUSED = ("content_filter", "refusal", "safety")
-_PACKS_KEPT = 16
+_KEPT = 16
+_PICTURE_TOKENS = 1_600
+"""Of one picture, at the most that providers count for this size."""
 
 
 class Breaker:
@@ -71,9 +78,10 @@ class ApiJudge:
     """A `Judge` (see base.py) over litellm.
 
     model: as litellm names it; with `api_base` and no provider in the name, an OpenAI-compatible server is meant.
-    temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of evidence a call. timeout: seconds a try.
-    seed: sent when given, plus the sample's number. samples: answers asked for each stage, made one as panel.py says.
+    temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of a run's record. timeout: seconds a try.
+    seed: sent when given, plus the sample's number. samples: answers asked for each question, made one as panel.py says.
     api_key: only when not from the provider's variable; never shown.
+    images: send plan.png along where the model takes images.
     prices: a table instead of the built-in one; price: what this model costs at this address, whatever a table says.
     """
 
@@ -93,6 +101,7 @@ class ApiJudge:
         breaker: Breaker | None = None,
         prices: Mapping[str, Price] | None = None,
         price: Price | None = None,
+        images: bool = True,
     ) -> None:
         if not model.strip():
             raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
@@ -117,7 +126,10 @@ class ApiJudge:
         self._form: Form | None = None
         self._dropped: set[str] = set()
         self._reached = False
-        self._packs: OrderedDict[tuple[object, ...], EvidencePack] = OrderedDict()
+        self._breakpoint = takes_cache_control(self._target)
+        self._images = images and takes_images(self._target)
+        self._records: OrderedDict[tuple[object, ...], Record] = OrderedDict()
+        self._pictures: OrderedDict[str, Picture | None] = OrderedDict()
         self._indexes: OrderedDict[str, QuoteIndex] = OrderedDict()
 
     @property
@@ -147,84 +159,135 @@ class ApiJudge:
             "api_base": without_credentials(self._api_base),
             "evidence_budget": self._budget,
             "packing": PACKING,
+            **({"images": True} if self._images else {}),
         }
 
-    def evidence(self, request: StageRequest) -> EvidencePack:
-        """The evidence of a request, kept for a few requests as keys, estimates and calls all ask for it."""
-        return self._pack(request.run, request.segmentation, request.stage)
+    @property
+    def questions(self) -> frozenset[QuestionName]:
+        return frozenset(FORMS)
 
-    def _pack(self, run: Run, segmentation: Segmentation, stage: Stage) -> EvidencePack:
-        key = (run.content_sha256, segmentation.turn_stages, stage)
-        if key not in self._packs:
-            self._packs[key] = pack(run, segmentation, stage, budget_chars=self._budget)
-            while len(self._packs) > _PACKS_KEPT:
-                self._packs.popitem(last=False)
-        return self._packs[key]
+    def record(self, request: Request) -> Record:
+        """The record of a request's run, kept for a few runs as keys, estimates and calls all ask for it."""
+        key = (request.run.content_sha256, request.run.track, request.segmentation.turn_stages, request.facts)
+        if key not in self._records:
+            self._records[key] = make_record(
+                request.run, request.segmentation, request.facts, budget_chars=self._budget
+            )
+            while len(self._records) > _KEPT:
+                self._records.popitem(last=False)
+        return self._records[key]
+
+    def picture(self, run: Run) -> Picture | None:
+        """plan.png as it is sent along; None for a model that takes no images, or where there is none to send."""
+        if not self._images:
+            return None
+        if run.content_sha256 not in self._pictures:
+            self._pictures[run.content_sha256] = plan_picture(run)
+            while len(self._pictures) > _KEPT:
+                self._pictures.popitem(last=False)
+        return self._pictures[run.content_sha256]
 
     def _quotes(self, run: Run) -> QuoteIndex:
         if run.content_sha256 not in self._indexes:
             self._indexes[run.content_sha256] = QuoteIndex(run)
-            while len(self._indexes) > _PACKS_KEPT:
+            while len(self._indexes) > _KEPT:
                 self._indexes.popitem(last=False)
         return self._indexes[run.content_sha256]
 
-    def evidence_sha256(self, request: StageRequest) -> str:
-        return self.evidence(request).sha256
+    def evidence_sha256(self, request: Request) -> str:
+        """Of the record, and of the picture that goes with it: the same for every question on a run."""
+        record, picture = self.record(request), self.picture(request.run)
+        if picture is None or picture.png is None:
+            return record.sha256
+        return hashlib.sha256(f"{record.sha256}{picture.sha256}".encode()).hexdigest()
 
-    def messages(self, request: StageRequest) -> list[dict[str, str]]:
-        """The two messages of the first call."""
-        evidence = self.evidence(request)
-        slots = {
-            "nonce": evidence.nonce,
-            "stage": request.stage,
-            "stage_name": STAGE_NAMES[request.stage],
-            "evidence": evidence.text,
-            "criteria": "\n\n".join(_describe(c) for c in request.criteria),
-            "ids": ", ".join(c.id for c in request.criteria),
-            "first_id": request.criteria[0].id,
-            "example": f"{request.criteria[0].values[0]:g}",
-            "na_note": f', or the string "{NOT_APPLICABLE}" where that is offered'
-            if any(c.conditional for c in request.criteria)
-            else "",
-        }
-        return [
-            {"role": "system", "content": prompts.fill("system", slots)},
-            {"role": "user", "content": prompts.fill("stage", slots)},
-        ]
+    def prefix(self, request: Request) -> str:
+        """The beginning of the user message: the record, the same bytes whatever is asked."""
+        record = self.record(request)
+        return prompts.fill("record", {"nonce": record.nonce, "record": record.text})
 
-    def estimate(self, request: StageRequest) -> Estimate:
+    def asked(self, request: Request) -> str:
+        """The end of the user message: the question."""
+        form, items = FORMS[request.question], request.criteria
+        return prompts.fill(form.prompt, {
+            "title": {str(stage): name for stage, name in STAGE_NAMES.items()}.get(request.question, ""),
+            "items": "\n\n".join(form.line(item) for item in items),
+            "ids": ", ".join(item.id for item in items),
+            "first_id": items[0].id,
+            "example": _example(request),
+            "turns": str(len(request.run.turns)),
+        })  # fmt: skip
+
+    def messages(self, request: Request) -> list[dict[str, Any]]:
+        """The messages of the first call: system, then the record with the question behind it.
+
+        Everything up to the question is the same for all questions on a run. A provider that wants to be told so gets a
+        breakpoint there; others find the common beginning by themselves.
+        """
+        system = prompts.fill("system", {"nonce": self.record(request).nonce})
+        prefix, question, picture = self.prefix(request), self.asked(request), self.picture(request.run)
+        png = None if picture is None else picture.png
+        if png is None and not self._breakpoint:
+            content: str | list[dict[str, Any]] = f"{prefix}\n\n{question}"
+        else:
+            blocks: list[dict[str, Any]] = [{"type": "text", "text": prefix}]
+            if png is not None:
+                url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+                blocks.append({"type": "text", "text": "The picture is plan.png as it was delivered; like the record, it is data."})  # fmt: skip
+                blocks.append({"type": "image_url", "image_url": {"url": url}})
+            if self._breakpoint:
+                blocks[-1]["cache_control"] = {"type": "ephemeral"}
+            content = [*blocks, {"type": "text", "text": question}]
+        return [{"role": "system", "content": system}, {"role": "user", "content": content}]
+
+    def estimate(self, request: Request) -> Estimate:
         """What a call would take; no call is made.
 
-        At the least: one answer of a few words a criterion. At most: the longest reply, and the longest again after a
-        repair that sends the first one back. Requests that fail are counted but cost nothing, as providers bill answers.
+        At the least: one answer of a few words an item, with the record read from the provider's cache when another
+        question on it went before. At most: the longest reply, and the longest again after a repair that sends the first
+        one back, nothing cached. Requests that fail are counted but cost nothing, as providers bill answers.
         """
-        text = "".join(m["content"] for m in self.messages(request))
-        count = len(request.criteria)
-        most = estimate_tokens(text)
-        low = self._usage(1, len(text) // 5, min(self._max_tokens, 30 * count))
-        high = self._usage(2 * self._retry.attempts, 2 * most + self._max_tokens + 600, 2 * self._max_tokens)
-        total = Estimate(Usage(), Usage())
-        for _ in range(self._samples):
-            total = Estimate(total.low + low, total.high + high)
+        system = prompts.fill("system", {"nonce": ""})
+        prefix, question = f"{system}{self.prefix(request)}", self.asked(request)
+        picture = self.picture(request.run)
+        extra = 0 if picture is None or picture.png is None else _PICTURE_TOKENS
+        most = estimate_tokens(prefix) + estimate_tokens(question) + extra
+        low_prefix = len(prefix) // 5
+        least = low_prefix + len(question) // 5
+        answer = min(self._max_tokens, 30 * len(request.criteria))
+        cold = self._usage(1, least, answer, 0, low_prefix if self._breakpoint else 0)
+        warm = self._usage(1, least, answer, low_prefix, 0) if self._caches else cold
+        twice = 2 * most + self._max_tokens + 600
+        high = self._usage(2 * self._retry.attempts, twice, 2 * self._max_tokens, 0, twice if self._breakpoint else 0)
+        total = Estimate(warm if request.warm else cold, high)
+        for _ in range(self._samples - 1):
+            total = Estimate(total.low + warm, total.high + high)
         return total
 
-    def _usage(self, calls: int, tokens_in: int | None, tokens_out: int | None) -> Usage:
-        cost = self._price.cost(tokens_in, tokens_out) if self._price else None
-        return Usage(calls, tokens_in, tokens_out, cost)
+    @property
+    def _caches(self) -> bool:
+        return self._price is not None and self._price.cached is not None
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    def _usage(
+        self, calls: int, tokens_in: int | None, tokens_out: int | None, cached: int | None, written: int | None
+    ) -> Usage:
+        cost = self._price.cost(tokens_in, tokens_out, cached, written) if self._price else None
+        return Usage(calls, tokens_in, tokens_out, cost, cached, written)
+
+    async def judge(self, request: Request) -> Reply:
         """Verdicts on `request.criteria`; JudgeError when this judge cannot work at all."""
         if not request.criteria:
-            return StageReply(results=())
+            return Reply(results=())
         if self._samples == 1:
             return await self._sample(request)
-        requests = self._samples_of(request)
-        replies = await asyncio.gather(*(self._sample(r) for r in requests))
-        return combine(
-            request, [Ballot(self.name, r.sample, reply) for r, reply in zip(requests, replies, strict=True)]
-        )
+        first, *others = self._samples_of(request)
+        # The first goes alone, so that the others find the record in the provider's cache.
+        replies = [await self._sample(first)]
+        replies += await asyncio.gather(*(self._sample(r) for r in others))
+        ballots = zip((first, *others), replies, strict=True)
+        return combine(request, [Ballot(self.name, r.sample, reply) for r, reply in ballots])
 
-    def _samples_of(self, request: StageRequest) -> list[StageRequest]:
+    def _samples_of(self, request: Request) -> list[Request]:
         first = request.sample * self._samples
         return [replace(request, sample=first + i) for i in range(self._samples)]
 
@@ -242,7 +305,7 @@ class ApiJudge:
         base = self._api_base or "https://api.openai.com/v1"
         return base.rstrip("/"), self._api_key or os.environ.get("OPENAI_API_KEY") or None
 
-    def bodies(self, request: StageRequest) -> tuple[dict[str, Any], ...]:
+    def bodies(self, request: Request) -> tuple[dict[str, Any], ...]:
         """The bodies of the first calls for a request, one a sample, as live calls would send them."""
         messages = self.messages(request)
         found = []
@@ -257,15 +320,15 @@ class ApiJudge:
                         raise JudgeError(f"{self.name}: {failed.message}", "check the model's name and parameters") from None  # fmt: skip
         return tuple(found)
 
-    def once(self, request: StageRequest) -> Usage:
+    def once(self, request: Request) -> Usage:
         """The most that one answer to each body can take, without retries and repairs."""
-        most = estimate_tokens("".join(m["content"] for m in self.messages(request)))
+        most = estimate_tokens(prompts.fill("system", {"nonce": ""}) + self.prefix(request) + self.asked(request))
         total = Usage()
         for _ in range(self._samples):
-            total += self._usage(1, most, self._max_tokens)
+            total += self._usage(1, most + _PICTURE_TOKENS * self._images, self._max_tokens, 0, 0)
         return total
 
-    def reply_to(self, request: StageRequest, answers: Sequence[Completion | CallFailed]) -> StageReply:
+    def reply_to(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply:
         """What live calls would make of these answers, one a sample; there is no repair round.
 
         The request's criteria and evidence must be those that the bodies were made of.
@@ -277,16 +340,24 @@ class ApiJudge:
             ballots.append(Ballot(self.name, sample.sample, self._reply_to(sample, answer)))
         return ballots[0].reply if len(ballots) == 1 else combine(request, ballots)
 
-    def _reply_to(self, request: StageRequest, answer: Completion | CallFailed) -> StageReply:
+    def _used(self, calls: int, answer: Completion) -> Usage:
+        return self._usage(
+            calls, answer.input_tokens, answer.output_tokens, answer.cached_tokens, answer.cache_write_tokens
+        )
+
+    def _parse(self, request: Request, answer: Completion) -> Parsed:
+        return parse_reply(answer.text, request.question, request.criteria, len(request.run.turns))
+
+    def _reply_to(self, request: Request, answer: Completion | CallFailed) -> Reply:
         if isinstance(answer, CallFailed):
             return self._conclude(request, None, (_reason(answer), answer.message), Usage(answer.calls), ())
-        usage, raw = self._usage(1, answer.input_tokens, answer.output_tokens), (answer.text or answer.refusal or "",)
+        usage, raw = self._used(1, answer), (answer.text or answer.refusal or "",)
         if (end := _ended_badly(answer)) is not None:
             return self._conclude(request, None, end, usage, raw)
-        parsed = parse_reply(answer.text, request.criteria)
+        parsed = self._parse(request, answer)
         return self._conclude(request, parsed, ("unparsable", parsed.problem), usage, raw)
 
-    async def _sample(self, request: StageRequest) -> StageReply:
+    async def _sample(self, request: Request) -> Reply:
         messages = self.messages(request)
         usage, raw = Usage(), []
         best: Parsed | None = None
@@ -303,7 +374,7 @@ class ApiJudge:
             if (end := _ended_badly(answer)) is not None:
                 lost = end
                 break
-            parsed = parse_reply(answer.text, request.criteria)
+            parsed = self._parse(request, answer)
             best = parsed if best is None else _merge(best, parsed)
             if not best.problems:
                 break
@@ -316,29 +387,30 @@ class ApiJudge:
         return self._conclude(request, best, lost, usage, tuple(raw))
 
     def _conclude(
-        self, request: StageRequest, best: Parsed | None, lost: tuple[UnscoredReason, str], usage: Usage,
+        self, request: Request, best: Parsed | None, lost: tuple[UnscoredReason, str], usage: Usage,
         raw: tuple[str, ...],
-    ) -> StageReply:  # fmt: skip
+    ) -> Reply:  # fmt: skip
         """The reply from the best that was parsed (None: nothing) and why the rest is missing."""
-        evidence = self.evidence(request)
-        warnings = [f"{self.name}, {request.stage}: {describe_omissions(evidence)}"] if evidence.truncated else []
+        record, picture = self.record(request), self.picture(request.run)
+        warnings = [f"{self.name}: {describe_omissions(record)}"] if record.truncated else []
+        if picture is not None and picture.problem:
+            warnings.append(f"{self.name}: plan.png was not shown: {picture.problem}")
         if best is None:
             results = unscored(request.criteria, *lost)
         else:
-            results = to_results(best, request.criteria, evidence, self._quotes(request.run))
+            results = to_results(best, request.question, request.criteria, record, self._quotes(request.run))
             results = tuple(_with_reason(r, lost) for r in results)
-            warnings += [f"{self.name}, {request.stage}: {text}" for text in (*best.ignored, *_citations(results))]
+            warnings += [f"{self.name}, {request.question}: {text}" for text in (*best.ignored, *_citations(results))]
         if self._dropped:
             warnings.append(f"{self.name}: does not take {', '.join(sorted(self._dropped))}; its defaults were used")
         # A reply cut by its length limit may be whole next time; evidence left out will be left out again.
         cut = lost[0] == "truncated"
         transient = {r.id for r in results if r.status == "unscored" and (r.reason == "unparsable" or cut)}
-        return StageReply(
+        return Reply(
             results=results, usage=usage, warnings=tuple(warnings), raw=raw, transient=frozenset(transient),
-            codes=to_codes(best, request.stage, request.run, self.name) if best else (),
         )  # fmt: skip
 
-    async def _call(self, messages: list[dict[str, str]], request: StageRequest) -> tuple[Completion, Usage]:
+    async def _call(self, messages: list[dict[str, Any]], request: Request) -> tuple[Completion, Usage]:
         """One completion, with the request's form weakened step by step when the provider does not take it."""
         if self._breaker.open:
             raise _Stopped(
@@ -361,9 +433,9 @@ class ApiJudge:
                 raise _Stopped(_reason(failed), failed.message, failed.calls) from None
             self._breaker.record(ok=True)
             self._reached = True
-            return answer, self._usage(calls, answer.input_tokens, answer.output_tokens)
+            return answer, self._used(calls, answer)
 
-    def _options(self, request: StageRequest) -> dict[str, Any]:
+    def _options(self, request: Request) -> dict[str, Any]:
         if self._form is None:
             self._form = _first_form(self._target)
         options: dict[str, Any] = {
@@ -376,7 +448,7 @@ class ApiJudge:
         if self._seed is not None or request.sample:
             options["seed"] = (self._seed or 0) + request.sample
         if self._form == "schema":
-            schema = {"name": "verdicts", "strict": True, "schema": reply_schema(request.criteria)}
+            schema = {"name": "verdicts", "strict": True, "schema": reply_schema(request.question, request.criteria)}
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif self._form == "json":
             options["response_format"] = {"type": "json_object"}
@@ -419,12 +491,12 @@ def _reason(failed: CallFailed) -> UnscoredReason:
     return "refused" if failed.kind == "policy" else "judge_error"
 
 
-def _describe(criterion: Criterion) -> str:
-    lines = [f"{criterion.id} ({criterion.title})", criterion.text.strip()]
-    lines += [f"  value {level.value:g}: {level.text.strip()}" for level in criterion.scale]
-    if criterion.conditional is not None:
-        lines.append(f'  value "{NOT_APPLICABLE}": unless {criterion.conditional.strip()}')
-    return "\n".join(lines)
+def _example(request: Request) -> str:
+    """A value of the first item, as it would stand in the reply."""
+    item = request.criteria[0]
+    if isinstance(item, AskItem):
+        return {"yes_no": "true", "choice": json.dumps(next(iter(item.answer.options), "")), "number": "3.5", "text": '"..."', "json": "{...}"}[item.answer.kind]  # fmt: skip
+    return f"{item.values[0]:g}"
 
 
 def _ended_badly(answer: Completion) -> tuple[UnscoredReason, str] | None:
@@ -440,7 +512,7 @@ def _merge(first: Parsed, second: Parsed) -> Parsed:
     """What was usable at first stays; the repair fills in only what was missing."""
     stated = {**second.stated, **first.stated}
     problems = {name: what for name, what in second.problems.items() if name not in stated}
-    return Parsed(stated, problems, first.codes or second.codes, second.ignored)
+    return Parsed(stated, problems, second.ignored)
 
 
 def _with_reason(result: CriterionResult, lost: tuple[UnscoredReason, str]) -> CriterionResult:

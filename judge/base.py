@@ -1,32 +1,48 @@
-"""What a judge is: a function from a run's stage and its criteria to criterion verdicts, whatever stands behind it."""
+"""What a judge is: a function from a question about a run to verdicts on its items, whatever stands behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from ..rubrics.model import Criterion, Rubric
-from ..trajectories.models import Run, Segmentation, Stage
-from .scorecard import CriterionResult, FiredCode
+from ..trajectories.models import Run, Segmentation
+from ..trajectories.record.facts import Fact
+from .scorecard import CriterionResult
 
-JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
+JudgedStage = Literal["S1", "S2", "S3"]
+JUDGED: tuple[JudgedStage, ...] = ("S1", "S2", "S3")
 """The stages that a judge scores; S4 and S5 are checked."""
+
+QuestionName = Literal["S1", "S2", "S3", "diagnosis", "stages", "ask"]
+"""What a reader can be asked about a run: a stage's criteria, which error codes apply, the stage of every turn, or an
+ad-hoc question. Each is a short text after the same record."""
+CRITERIA: frozenset[QuestionName] = frozenset({"S1", "S2", "S3"})
 
 
 @dataclass(frozen=True)
-class StageRequest:
-    """Judge these criteria of one stage of one run.
+class Request:
+    """One question about one run: give a verdict on each of these items.
 
-    `criteria` are the ones that need a verdict: credited, inapplicable and already known ones are left out before.
+    `criteria` are the items that need a verdict: credited, inapplicable and already known ones are left out before. Error
+    codes, the stages of turns and ad-hoc questions are put as items of the same form.
     """
 
     run: Run
     segmentation: Segmentation
+    """By rules: the record's hints come from it, whoever labels the turns in the end."""
     rubric: Rubric
-    stage: Stage
+    question: QuestionName
     criteria: tuple[Criterion, ...]
     sample: int = 0
+    facts: tuple[Fact, ...] = ()
+    """What checks and detectors know, numbered; part of the record."""
+    public: Path | None = None
+    """The public inputs that the facts were checked against."""
+    warm: bool = False
+    """For estimates: another question on the same record is asked before, so that a provider's cache may have it."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +78,11 @@ def _plus(a: _Number | None, b: _Number | None) -> _Number | None:
 
 
 @dataclass(frozen=True)
-class StageReply:
-    """One result for each requested criterion, in their order; failures are results with status `unscored`."""
+class Reply:
+    """One result for each requested item, in their order; failures are results with status `unscored`."""
 
     results: tuple[CriterionResult, ...]
     usage: Usage = Usage()
-    codes: tuple[FiredCode, ...] = ()
     warnings: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
     """The model's replies as received, in the order of the calls; the store keeps each once, compressed."""
@@ -104,11 +119,25 @@ class Judge(Protocol):
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
         """Everything else that decides a verdict: temperature, seed, API base, evidence budget, algorithm version."""
 
-    def evidence_sha256(self, request: StageRequest) -> str:
+    def evidence_sha256(self, request: Request) -> str:
         """Of the exact evidence bytes that a verdict on this stage would rest on; independent of the criteria's text."""
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         """Verdicts for `request.criteria`."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A judge that answers more than the criteria of S1-S3. One without this is asked for nothing else."""
+
+    @property
+    def questions(self) -> frozenset[QuestionName]:
+        """Everything that it can be asked."""
+
+
+def answers(judge: Judge) -> frozenset[QuestionName]:
+    """The questions that this judge can be asked."""
+    return judge.questions if isinstance(judge, Reader) else CRITERIA
 
 
 @runtime_checkable
@@ -118,7 +147,7 @@ class EstimatingJudge(Protocol):
     A judge without it is taken as free: every judge that calls what costs money has it.
     """
 
-    def estimate(self, request: StageRequest) -> Estimate:
+    def estimate(self, request: Request) -> Estimate:
         """Without calling anything."""
 
 
@@ -144,3 +173,10 @@ class Around:
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
         return self.inner.parameters
+
+    @property
+    def questions(self) -> frozenset[QuestionName]:
+        return answers(self.inner)
+
+
+StageReply = Reply

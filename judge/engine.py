@@ -1,4 +1,4 @@
-"""One run to one ScoreCard: segment, judge S1-S3, check S4-S5, tag codes, aggregate.
+"""One run to one ScoreCard: segment, check S4-S5, find facts, ask the judge, tag codes, aggregate.
 
 `score` is the synchronous door, `score_run` the asynchronous one that batches use. Nothing here decides a grade: the
 judge, the checks, the detectors and the pure functions of `scoring` do.
@@ -7,22 +7,25 @@ judge, the checks, the detectors and the pure functions of `scoring` do.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .. import __version__
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import STAGES, Run, Segmentation, Stage
+from ..trajectories.record.facts import Fact
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
-from .base import JUDGED, Judge, StageReply, StageRequest, Usage
+from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
 from .checks import OutputCheck, check_outputs
 from .contradictions import find_contradictions
+from .facts import run_facts
 from .heuristic import HeuristicJudge
+from .items import StagesFrom, Wanted, is_unsure, unsure_below
 from .scorecard import (
     CardResources,
     CardStatus,
@@ -36,7 +39,7 @@ from .scorecard import (
     StageUse,
 )
 from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
-from .tagging import diagnose
+from .tagging import Found, detect, diagnose
 
 
 @dataclass(frozen=True)
@@ -45,19 +48,51 @@ class Prepared:
 
     run: Run
     rubric: Rubric
-    segmentation: Segmentation
-    check: OutputCheck
     policy: Policy
-    splits: Mapping[Stage, Split]
+    wanted: Wanted
     public: Path | None = None
 
-    def requests(self) -> tuple[StageRequest, ...]:
-        """One request for each stage that has criteria to judge."""
+    @cached_property
+    def segmentation(self) -> Segmentation:
+        """By rules."""
+        return segment(self.run)
+
+    @cached_property
+    def check(self) -> OutputCheck:
+        """What stands in the delivered files."""
+        return check_outputs(self.run, public=self.public, policy=self.policy)
+
+    @cached_property
+    def found(self) -> Found:
+        """What detectors found."""
+        return detect(self.run, self.segmentation, self.check, self.public)
+
+    @cached_property
+    def splits(self) -> Mapping[Stage, Split]:
+        """Criteria to judge, credited and inapplicable ones, by stage."""
+        stages = self.rubric.stages
+        return {stage: split_criteria(stages[stage], self.run.tier) for stage in JUDGED if stage in stages}
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """What checks and detectors know, as a reader is shown it."""
+        return run_facts(self.run, self.segmentation, self.check, self.found.paper, self.found.context)
+
+    def requests(self, judge: Judge) -> tuple[Request, ...]:
+        """Every question that this judge is asked about the run, in the order of asking."""
+        able = answers(judge)
+        items = self.wanted.items(able, self.rubric, self.run.tier, self.run.track)
+        if self.wanted.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
+            items.pop("stages", None)
+        facts = (
+            self.facts if able - CRITERIA else ()
+        )  # a judge that reads nothing but criteria has its own view of a run
         return tuple(
-            StageRequest(self.run, self.segmentation, self.rubric, stage, split.to_judge)
-            for stage, split in self.splits.items()
-            if split.to_judge
-        )
+            Request(
+                self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public, warm=number > 0
+            )
+            for number, (question, asked) in enumerate(items.items())
+        )  # fmt: skip
 
 
 def score(
@@ -67,13 +102,15 @@ def score(
     rubric: Rubric | str | Path | None = None,
     policy: Policy | None = None,
     public: str | Path | None = None,
+    wanted: Wanted | None = None,
 ) -> ScoreCard:
     """The scorecard of one run, by the heuristic judge unless given one.
 
-    `rubric` is a Rubric, a built-in id or a file (default: the track's); `public` a folder with the public inputs.
+    `rubric` is a Rubric, a built-in id or a file (default: the track's); `public` a folder with the public inputs;
+    `wanted` what a judge that reads is asked (default: criteria and codes, stages by rules).
     Works inside a running event loop too (notebooks). JudgeError when the judge cannot be used at all.
     """
-    work = score_run(run, judge or HeuristicJudge(), rubric=rubric, policy=policy, public=public)
+    work = score_run(run, judge or HeuristicJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -91,12 +128,29 @@ async def score_run(
     rubric: Rubric | str | Path | None = None,
     policy: Policy | None = None,
     public: str | Path | None = None,
+    wanted: Wanted | None = None,
+    right: Mapping[str, float] | None = None,
 ) -> ScoreCard:
-    """The same, asynchronously: the three stages are judged at the same time."""
-    ready = prepare(run, rubric=rubric, policy=policy, public=public)
-    requests = ready.requests()
-    replies = await asyncio.gather(*(judge.judge(request) for request in requests))
-    return assemble(ready, judge, {r.stage: reply for r, reply in zip(requests, replies, strict=True)})
+    """The same, asynchronously. `right`: see `tagging.diagnose`."""
+    ready = prepare(run, rubric=rubric, policy=policy, public=public, wanted=wanted)
+    return assemble(ready, judge, await ask_all(judge, ready.requests(judge)), right)
+
+
+async def ask_all(judge: Judge, requests: Sequence[Request]) -> dict[QuestionName, Reply]:
+    """The answers to all questions on one run.
+
+    Where calls are billed, the first one that really is made goes alone: the others then find the record in the
+    provider's cache. The rest is asked at the same time.
+    """
+    replies: dict[QuestionName, Reply] = {}
+    left = list(requests)
+    while left and isinstance(judge, EstimatingJudge):
+        request = left.pop(0)
+        replies[request.question] = reply = await judge.judge(request)
+        if reply.usage.calls:
+            break
+    others = await asyncio.gather(*(judge.judge(request) for request in left))
+    return replies | {request.question: reply for request, reply in zip(left, others, strict=True)}
 
 
 def prepare(
@@ -105,27 +159,43 @@ def prepare(
     rubric: Rubric | str | Path | None = None,
     policy: Policy | None = None,
     public: str | Path | None = None,
+    wanted: Wanted | None = None,
 ) -> Prepared:
-    """Everything that needs no judge."""
-    policy = policy or Policy()
+    """Everything that needs no judge; each part is worked out when it is first asked for."""
     chosen = (
         rubric if isinstance(rubric, Rubric) else load_rubric(rubric) if rubric else rubric_for(run.track, run.task)
     )
-    return Prepared(
-        run=run,
-        rubric=chosen,
-        segmentation=segment(run),
-        check=check_outputs(run, public=Path(public) if public else None, policy=policy),
-        public=Path(public) if public else None,
-        policy=policy,
-        splits={stage: split_criteria(chosen.stages[stage], run.tier) for stage in JUDGED if stage in chosen.stages},
+    return Prepared(run, chosen, policy or Policy(), wanted or Wanted(), Path(public) if public else None)
+
+
+def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
+    """The stages of all turns, and who labelled them: a reader's where it gave them, else the rules'.
+
+    `mixed` takes the reader's word for the turns that the rules are unsure of alone.
+    """
+    rules = ready.segmentation
+    said = reply.results[0].answer if reply is not None and reply.results else None
+    if not isinstance(said, list) or len(said) != len(rules.turn_stages):
+        return rules, "rules"
+    read = cast("tuple[Stage, ...]", tuple(said))
+    if ready.wanted.stages == "judge":
+        return Segmentation.of(read), "judge"
+    mixed = tuple(
+        theirs if sure < unsure_below(ready.run.track) else ours
+        for ours, theirs, sure in zip(rules.turn_stages, read, rules.confidence, strict=True)
     )
+    return Segmentation.of(mixed), "mixed"
 
 
-def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply]) -> ScoreCard:
+def assemble(
+    ready: Prepared, judge: Judge, replies: Mapping[QuestionName, Reply], right: Mapping[str, float] | None = None
+) -> ScoreCard:
     """The scorecard from a prepared run and a judge's replies. Stages without a reply are unscored."""
     run, rubric, policy, check = ready.run, ready.rubric, ready.policy, ready.check
-    results = {stage: _stage_results(ready, stage, replies.get(stage)) for stage in JUDGED}
+    segmentation, stages_from = read_stages(ready, replies.get("stages"))
+    results: dict[Stage, tuple[CriterionResult, ...]] = {
+        stage: _stage_results(ready, stage, replies.get(stage)) for stage in JUDGED
+    }
     caps: dict[Stage, Sequence[Cap]] = {
         "S4": check.s4_caps,
         **{stage: (cap,) for stage, cap in check.stage_caps.items()},
@@ -141,12 +211,11 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
     if run.status.disqualified:
         at = run.status.breach_turn
         known = at is not None and 1 <= at <= len(run.turns)
-        stage_of_breach = ready.segmentation.turn_stages[at - 1] if known and at is not None else None
+        stage_of_breach = segmentation.turn_stages[at - 1] if known and at is not None else None
         after = apply_breach(scores, bounds, task, policy.breach, stage_of_breach)
         scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
     total = aggregate(scores, bounds, rubric.weights, task, policy.missing)
-    judge_codes = tuple(code for reply in replies.values() for code in reply.codes)
-    diagnosis = diagnose(run, ready.segmentation, check, judge_codes, ready.public)
+    diagnosis = diagnose(run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right)
     stages = {
         stage: StageResult(
             score=scores[stage],
@@ -166,7 +235,7 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
         for stage in STAGES
     }
     usage = sum((reply.usage for reply in replies.values()), Usage())
-    costs = stage_costs(run, ready.segmentation)
+    costs = stage_costs(run, segmentation)
     return ScoreCard(
         ambjudge=__version__,
         run=RunInfo(**run_info(run)),
@@ -174,6 +243,7 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
         judge=JudgeInfo(
             name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256, calls=usage.calls,
             input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost_usd=usage.cost_usd,
+            cached_tokens=usage.cached_tokens, cache_write_tokens=usage.cache_write_tokens,
         ),
         policy=policy,
         stages=stages,
@@ -184,20 +254,24 @@ def assemble(ready: Prepared, judge: Judge, replies: Mapping[Stage, StageReply])
         overall=total.overall,
         overall_bounds=total.overall_bounds,
         codes=diagnosis.codes,
+        codes_read=dict(diagnosis.codes_read),
+        unproven=diagnosis.unproven,
+        plan=diagnosis.plan,
         primary_failure=diagnosis.primary_failure,
         episodes=diagnosis.episodes,
-        answer_codes=dict(sorted(Counter(a.code for a in diagnosis.answers).items())),
-        segments=ready.segmentation.segments,
-        turn_stages=ready.segmentation.turn_stages,
+        answer_codes=dict(diagnosis.answer_codes),
+        stages_from=stages_from,
+        segments=segmentation.segments,
+        turn_stages=segmentation.turn_stages,
         resources=_resources(run),
         stage_use={stage: StageUse(**cost.model_dump()) for stage, cost in costs.items()},
         status=_status(run),
-        contradictions=(*find_contradictions(run, ready.segmentation, results, check), *diagnosis.conflicts),
+        contradictions=(*find_contradictions(run, segmentation, results, check), *diagnosis.conflicts),
         warnings=_warnings(ready, replies),
     )  # fmt: skip
 
 
-def _stage_results(ready: Prepared, stage: Stage, reply: StageReply | None) -> tuple[CriterionResult, ...]:
+def _stage_results(ready: Prepared, stage: Stage, reply: Reply | None) -> tuple[CriterionResult, ...]:
     """Judged, credited and inapplicable items in the rubric's order, with requirements applied."""
     if stage not in ready.splits:
         return ()
@@ -230,7 +304,7 @@ def _status(run: Run) -> CardStatus:
     )  # fmt: skip
 
 
-def _warnings(ready: Prepared, replies: Mapping[Stage, StageReply]) -> tuple[str, ...]:
+def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:
     lines = [*ready.run.warnings, *ready.check.warnings]
     if ready.run.track is None:
         lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")

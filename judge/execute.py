@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import AmbjudgeError
-from .base import Judge, StageReply, StageRequest, Usage
+from .base import Judge, Reply, Request, Usage
 from .batch import BatchSummary, Progress, run_batch
 from .pacing import Budget, GuardedJudge, Pacer
 from .rejudge import RejudgePlan, requests
@@ -53,7 +53,7 @@ async def execute(
     usage, scored, unscored = Usage(), 0, Counter[str]()
     lost: list[tuple[Path, AmbjudgeError]] = []
 
-    def take(_: StageRequest, reply: StageReply) -> None:
+    def take(_: Request, reply: Reply) -> None:
         nonlocal usage, scored
         usage += reply.usage
         failed = [result for result in reply.results if result.status == "unscored"]
@@ -68,7 +68,7 @@ async def execute(
     kind = "batch_failed"
     try:
         summary = await run_batch(
-            requests(plan, lambda path, error: lost.append((path, error))), guarded.ask, concurrency=concurrency,
+            requests(plan, judge, lambda path, error: lost.append((path, error))), guarded.ask, concurrency=concurrency,
             total=plan.calls, prefix=_prefix, on_result=take, on_progress=tell, signals=signals,
         )  # fmt: skip
         kind = "batch_interrupted" if summary.interrupted else "batch_finished"
@@ -81,6 +81,6 @@ async def execute(
     return Execution(summary, usage, scored, unscored, tuple(lost), pacer.throttles)
 
 
-def _prefix(request: StageRequest) -> str:
-    """Requests with the same evidence share the beginning of their prompt."""
-    return f"{request.run.content_sha256}/{request.stage}"
+def _prefix(request: Request) -> str:
+    """All questions on a run share the beginning of their prompt."""
+    return request.run.content_sha256

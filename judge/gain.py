@@ -17,6 +17,7 @@ from ..trajectories.models import Run
 from .base import Judge
 from .engine import prepare
 from .heuristic import HeuristicJudge
+from .items import Wanted
 from .labels import Labels
 
 
@@ -56,7 +57,7 @@ async def gain(judge: Judge, runs: Sequence[Run], labels: Mapping[str, Labels], 
         said = labels.get(run.id)
         if said is None:
             continue
-        for request in prepare(run, rubric=rubric).requests():
+        for request in prepare(run, rubric=rubric, wanted=Wanted(diagnosis=False)).requests(judge):
             ours, theirs = await asyncio.gather(judge.judge(request), null.judge(request))
             values = {result.id: result.value for result in theirs.results}
             for result in ours.results:

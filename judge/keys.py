@@ -10,22 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ..rubrics.model import Criterion, Rubric
-from ..trajectories.models import Stage, Tier, Track
-from .base import Judge, StageRequest
+from ..rubrics.model import Criterion
+from ..trajectories.models import Tier, Track
+from .base import Judge, QuestionName, Request
 
 KeyPart = Literal["criterion", "evidence", "prompt", "judge", "parameters", "sample"]
 """What a verdict can go stale by."""
 
 _VERSION = "ambjudge.verdict/1"
-_CODE = ("trajectories", "rubrics", "judge")
+_CODE = ("trajectories", "rubrics", "error_codes", "judge")
 
 
 class JudgeIdentity(BaseModel):
@@ -102,9 +103,7 @@ def identity(judge: Judge) -> JudgeIdentity:
     return JudgeIdentity(judge=judge.name, prompt_sha256=judge.prompt_sha256, parameters=canonical_json(parameters))
 
 
-def verdict_key(
-    judge: Judge, request: StageRequest, criterion: Criterion, evidence_sha256: str | None = None
-) -> VerdictKey:
+def verdict_key(judge: Judge, request: Request, criterion: Criterion, evidence_sha256: str | None = None) -> VerdictKey:
     """The key of the verdict of `judge` on `criterion` in `request`.
 
     Give `evidence_sha256` when it is known already; else the judge packs the evidence to find it.
@@ -115,16 +114,29 @@ def verdict_key(
     return maker.key(judge.evidence_sha256(request) if evidence_sha256 is None else evidence_sha256)
 
 
-def evidence_context(who: JudgeIdentity, rubric: Rubric, stage: Stage, track: Track | None, tier: Tier | None) -> str:
-    """What a stage's evidence depends on besides the run's files: the judge, where the rubric tells it to look, a track
-    or tier that the user named instead of the files, and our code.
+def evidence_context(
+    who: JudgeIdentity, question: QuestionName, track: Track | None, tier: Tier | None, public: Path | None = None
+) -> str:
+    """What the evidence of a question depends on besides the run's files: the judge, a track or tier that the user named
+    instead of the files, the public inputs, and our code.
 
-    The store remembers evidence hashes under (run content, stage, this), so that unchanged runs are not packed again.
-    Any edit of the code that reads, segments or packs changes it: that costs a new packing, never a call.
+    The store remembers evidence hashes under (run content, this), so that unchanged runs are not rendered again. Any edit
+    of the code that reads, checks or renders changes it: that costs a new rendering, never a call.
     """
-    scopes = [[criterion.id, list(criterion.evidence)] for criterion in rubric.criteria(stage)]
-    parts = [who.judge, who.prompt_sha256, who.parameters, stage, track, tier, scopes, code_sha256()]
+    parts = [who.judge, who.prompt_sha256, who.parameters, question, track, tier, _seen(public), code_sha256()]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _seen(public: Path | None) -> list[str] | None:
+    """The folder of public inputs and when anything directly below it was last changed."""
+    if public is None:
+        return None
+    try:
+        times = [public.stat().st_mtime_ns, *(entry.stat().st_mtime_ns for entry in public.iterdir())]
+    except OSError:
+        times = [0]
+    return [str(public.absolute()), str(max(times)), str(len(times))]
 
 
 @cache

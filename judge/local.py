@@ -1,9 +1,10 @@
-"""The local judge: a causal language model that scores criteria by the likelihood of their allowed answers.
+"""The local judge: a causal language model that scores items by the likelihood of their allowed answers.
 
-A stage's evidence is read once (prefill). All criteria are then answered in one more pass over its key-value cache:
-their questions are laid side by side behind the evidence, each seeing the evidence and itself but not the others (a
-block mask), so N criteria cost about one prefill and the cache is never copied. Every question is asked with its
-answers in both orders and the probabilities are averaged, because small models favour the first option.
+A run's record is read once (prefill) for all questions on it: its key-value cache stays until another run is asked
+about. The items of a question are answered in one more pass over it: they are laid side by side behind the record, each
+seeing the record and itself but not the others (a block mask), so N items cost little and the cache is never copied.
+Every item is asked with its answers in both orders and the probabilities are averaged, because small models favour the
+first option. What has no answers to choose from (a list of commitments, a number) is left unscored.
 
 With `rationale=True` each verdict gets a short explanation with a quote (`local_rationale`), which never changes it.
 
@@ -18,23 +19,29 @@ import hashlib
 import io
 import os
 import string
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from ..errors import JudgeError
-from ..rubrics.model import Criterion
+from ..rubrics.model import Criterion, Level
+from ..trajectories.models import STAGES
+from ..trajectories.record import MIN_BUDGET, PACKING, Record, make_record
+from ..trajectories.record.quotes import QuoteIndex
 from . import prompts
-from .base import StageReply, StageRequest, Usage
-from .evidence import MIN_BUDGET, PACKING, EvidencePack, pack
+from .base import CRITERIA, QuestionName, Reply, Request, Usage
+from .items import PLAN_ITEM, AskItem
 from .local_rationale import REASON_TOKENS, RationaleWriter, quotable
-from .quotes import QuoteIndex
+from .replies import describe_omissions, unscored
 from .scorecard import CriterionResult, Vote
 
+LETTERS = string.ascii_uppercase[:8]
+"""Names of the answers to choose from."""
 DEFAULT_BUDGET = 12_000
-"""Characters of evidence a stage; small models lose the thread of longer ones, and prefill time grows with it."""
+"""Characters of a record; small models lose the thread of longer ones, and prefill time grows with it."""
 MIN_MASS = 0.5
 """Abstain when less of the probability than this lies on the allowed answers: the model did not understand the question."""
 NOT_APPLICABLE = "not_applicable"
@@ -52,9 +59,10 @@ class Answer:
 
 
 class LocalJudge:
-    """Scores criteria with the model at PATH. Loaded at the first verdict; one run at a time (the model is the bottleneck)."""
+    """Answers with the model at PATH. Loaded at the first question; one at a time (the model is the bottleneck)."""
 
     members: tuple[str, ...] = ()
+    questions: frozenset[QuestionName] = frozenset({"S1", "S2", "S3", "diagnosis", "stages", "ask"})
 
     def __init__(
         self, path: str, *, evidence_budget: int = DEFAULT_BUDGET, min_mass: float = MIN_MASS,
@@ -68,8 +76,10 @@ class LocalJudge:
         self.rationale, self.reason_tokens = rationale, max(1, reason_tokens)
         self._scorer: Scorer | None = None
         self._writer: RationaleWriter | None = None
-        self._lock = threading.Lock()
         self._weights: str | None = None
+        self._waiting: list[tuple[Request, asyncio.Future[Reply]]] = []
+        self._worker: asyncio.Task[None] | None = None
+        self._last: tuple[object, Record] | None = None
 
     @property
     def name(self) -> str:
@@ -102,51 +112,90 @@ class LocalJudge:
             self._weights = digest.hexdigest()
         return self._weights
 
-    def evidence_sha256(self, request: StageRequest) -> str:
-        return self._pack(request).sha256
+    def evidence_sha256(self, request: Request) -> str:
+        return self._record(request).sha256
 
-    def _pack(self, request: StageRequest) -> EvidencePack:
-        return pack(request.run, request.segmentation, request.stage, budget_chars=self.evidence_budget)
+    def _record(self, request: Request) -> Record:
+        key = (request.run.content_sha256, request.run.track, request.segmentation.turn_stages, request.facts)
+        if self._last is None or self._last[0] != key:
+            record = make_record(request.run, request.segmentation, request.facts, budget_chars=self.evidence_budget)
+            self._last = (key, record)
+        return self._last[1]
 
-    async def judge(self, request: StageRequest) -> StageReply:
-        return await asyncio.to_thread(self._judge, request)
+    async def judge(self, request: Request) -> Reply:
+        """Questions on the run that was read last go first: to read a run costs far more than to ask about it."""
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, answer))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await answer
 
-    def _judge(self, request: StageRequest) -> StageReply:
-        packed = self._pack(request)
+    async def _work(self) -> None:
+        content = ""
+        while self._waiting:
+            place = next((i for i, (r, _) in enumerate(self._waiting) if r.run.content_sha256 == content), 0)
+            request, answer = self._waiting.pop(place)
+            if answer.cancelled():
+                continue
+            content = request.run.content_sha256
+            try:
+                reply = await asyncio.to_thread(self._judge, request)
+            except BaseException as error:
+                if not answer.done():
+                    answer.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+            else:
+                if not answer.done():
+                    answer.set_result(reply)
+
+    def _judge(self, request: Request) -> Reply:
+        record = self._record(request)
+        asked, left = _choices(request)
         results: list[CriterionResult] = []
         warnings: list[str] = []
         written = 0
 
         def take(answers: Sequence[Answer], cache: Any, prefix: int) -> None:
             nonlocal written
-            results.extend(self._result(c, a, packed) for c, a in zip(request.criteria, answers, strict=True))
-            if self.rationale:
-                written = self._explain(request, packed, results, cache, prefix, warnings)
+            results.extend(self._result(request, c, a, record) for c, a in zip(asked, answers, strict=True))
+            if self.rationale and request.question != "stages":
+                written = self._explain(request, asked, record, results, cache, prefix, warnings)
 
-        with self._lock:
+        tokens = cached = 0
+        if asked:
             if self._scorer is None:
                 self._scorer = Scorer.load(self.path, self._device)
             try:
-                _, tokens = self._scorer.answers(packed.text, request.criteria, take)
+                _, tokens, cached = self._scorer.answers(record.text, asked, take)
             except EvidenceTooLong as error:
-                return StageReply(tuple(
-                    CriterionResult(id=c.id, value=None, status="unscored", reason="truncated", detail=str(error))
-                    for c in request.criteria
-                ))  # fmt: skip
-        usage = Usage(calls=1, input_tokens=tokens, output_tokens=written, cost_usd=0.0)
-        return StageReply(tuple(results), usage, warnings=tuple(warnings))
+                return Reply(unscored(request.criteria, "truncated", str(error)))
+        if request.question == "stages":
+            results = [_stages_of(request, results)]
+        found = {r.id: r for r in results}
+        none = "a local judge chooses between answers, and this has none to choose from"
+        ordered = tuple(
+            found.get(c.id)
+            or CriterionResult(id=c.id, value=None, status="unscored", reason="no_evidence", detail=none)
+            for c in request.criteria
+        )
+        assert len(ordered) == len(found) + len(left)
+        usage = Usage(
+            calls=1 if asked else 0, input_tokens=tokens, output_tokens=written, cost_usd=0.0, cached_tokens=cached
+        )
+        return Reply(ordered, usage, warnings=tuple(warnings))
 
     def _explain(
-        self, request: StageRequest, packed: EvidencePack, results: list[CriterionResult], cache: Any, prefix: int,
-        warnings: list[str],
+        self, request: Request, asked: Sequence[Criterion], record: Record, results: list[CriterionResult], cache: Any,
+        prefix: int, warnings: list[str],
     ) -> int:  # fmt: skip
         """Add a rationale to every scored result, in place; value and status stay. Returns the tokens written."""
         assert self._scorer is not None
         if self._writer is None:
             self._writer = RationaleWriter(self._scorer.model, self._scorer.tokenizer, self.reason_tokens)
         quotes, written = QuoteIndex(request.run), 0
-        pieces = quotable(packed, quotes)
-        for place, (criterion, result) in enumerate(zip(request.criteria, results, strict=True)):
+        pieces = quotable(record, quotes)
+        for place, (criterion, result) in enumerate(zip(asked, results, strict=True)):
             if result.status != "scored" or not pieces:
                 continue
             question = self._scorer.explanation_ids(criterion, result)
@@ -165,7 +214,7 @@ class LocalJudge:
             results[place] = result.model_copy(update={"rationale": said, "evidence": (cited,)})
         return written
 
-    def _result(self, criterion: Criterion, answer: Answer, packed: EvidencePack) -> CriterionResult:
+    def _result(self, request: Request, criterion: Criterion, answer: Answer, record: Record) -> CriterionResult:
         best = max(answer.probabilities, key=lambda value: answer.probabilities[value])
         chance = answer.probabilities[best]
         spread = ", ".join(f"{value} {p:.2f}" for value, p in answer.probabilities.items())
@@ -176,23 +225,62 @@ class LocalJudge:
             detail = f"judged not applicable (probabilities {spread})"
             return CriterionResult(id=criterion.id, value=None, status="not_applicable", detail=detail)
         value = float(best)
-        if value == 0 and packed.truncated:
-            what = "; ".join(f"turn {o.turn}: {o.what}" for o in packed.left_out if o.relevant)[:300]
-            return CriterionResult(
-                id=criterion.id,
-                value=None,
-                status="unscored",
-                reason="truncated",
-                detail=f"judged not met, but evidence was left out: {what}",
-            )
+        if value == 0 and record.truncated and request.question in CRITERIA:
+            detail = f"judged not met, while {describe_omissions(record)}"[:400]
+            return CriterionResult(id=criterion.id, value=None, status="unscored", reason="truncated", detail=detail)
         vote = Vote(judge=self.name, value=value, probability=chance)
+        said: JsonValue = None
+        if isinstance(criterion, AskItem):
+            said = value > 0.5 if criterion.answer.kind == "yes_no" else _text_of(criterion, value)
         return CriterionResult(
             id=criterion.id,
-            value=value,
+            value=None if isinstance(criterion, AskItem) and criterion.answer.kind != "yes_no" else value,
             status="scored",
             rationale=f"most likely answer (probabilities {spread})",
             votes=(vote,),
+            answer=said,
         )
+
+
+def _text_of(criterion: Criterion, value: float) -> str:
+    return next(level.text for level in criterion.scale if abs(level.value - value) < 1e-9)
+
+
+_STAGE_TEXTS = (
+    "Plan: reading the task, looking at inputs to understand it, comparing methods, writing the plan.",
+    "Setup: packages, devices, weights, fitting inputs to the model, writing the program.",
+    "Validate: running one or a few cases as a test, looking at their results, debugging on them.",
+    "Inference: running the whole case set.",
+    "Submit: checking the produced files, packaging, submitting, the closing message.",
+)
+
+
+def _choices(request: Request) -> tuple[tuple[Criterion, ...], tuple[Criterion, ...]]:
+    """The items that are choices between answers, and those that are not; the stages become one choice a turn."""
+    if request.question == "stages":
+        scale = tuple(Level(value=i / 4, text=text) for i, text in enumerate(_STAGE_TEXTS))
+        return tuple(
+            Criterion(id=f"turn{turn.index}", title=f"stage of turn {turn.index}", text="Which stage of the work is this turn?",
+                      scale=scale, evidence=("executions",), source="ours")
+            for turn in request.run.turns
+        ), ()  # fmt: skip
+    open_ = tuple(
+        item for item in request.criteria
+        if item.id == PLAN_ITEM or (isinstance(item, AskItem) and item.answer.kind not in ("yes_no", "choice"))
+        or len(item.scale) > len(LETTERS) - (item.conditional is not None)
+    )  # fmt: skip
+    return tuple(item for item in request.criteria if item not in open_), open_
+
+
+def _stages_of(request: Request, results: Sequence[CriterionResult]) -> CriterionResult:
+    """The turns' answers as one; unscored when the model abstained on one of them."""
+    name = request.criteria[0].id
+    if (lost := next((r for r in results if r.value is None), None)) is not None:
+        return lost.model_copy(update={"id": name})
+    labels: JsonValue = [STAGES[round(4 * (r.value or 0.0))] for r in results]
+    return CriterionResult(
+        id=name, value=None, status="scored", answer=labels, rationale="most likely stage of each turn"
+    )
 
 
 class EvidenceTooLong(Exception):
@@ -215,6 +303,8 @@ class Scorer:
         self.model, self.tokenizer = model, tokenizer
         self.context = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
         self.labels = self._label_tokens()
+        self._kept: tuple[str, list[int], Any] | None = None
+        """The evidence read last, its tokens, and their keys and values."""
 
     @classmethod
     def load(cls, path: Path, device: str | None = None) -> Scorer:
@@ -255,7 +345,7 @@ class Scorer:
     def _label_tokens(self) -> dict[str, list[int]]:
         """Letter -> ids of the tokens that mean it at the start of an answer ("A", " A")."""
         found: dict[str, list[int]] = {}
-        for letter in string.ascii_uppercase[:8]:
+        for letter in LETTERS:
             ids = {tuple(self._ids(text)) for text in (letter, f" {letter}")}
             single = sorted(i[0] for i in ids if len(i) == 1)
             if not single:
@@ -297,20 +387,27 @@ class Scorer:
     def answers(
         self, evidence: str, criteria: Sequence[Criterion],
         while_cached: Callable[[Sequence[Answer], Any, int], None] | None = None,
-    ) -> tuple[list[Answer], int]:  # fmt: skip
-        """One Answer a criterion, and how many tokens were read. EvidenceTooLong when they do not fit the context.
+    ) -> tuple[list[Answer], int, int]:  # fmt: skip
+        """One Answer a criterion, how many tokens they rest on, and how many of these were in the key-value cache already.
+
+        EvidenceTooLong when they do not fit the context. The cache of the evidence stays for the next call on it.
 
         `while_cached(answers, cache, prefix)` may use the key-value cache of the `prefix` tokens up to the evidence's
         end, and must leave it as it was.
         """
         before, after = self._frame()
-        prefix = [*before, *self._ids(evidence)]
+        kept = self._kept if self._kept is not None and self._kept[0] == evidence else None
+        cached = 0 if kept is None else len(kept[1])
+        prefix = kept[1] if kept is not None else [*before, *self._ids(evidence)]
         asked = [question for criterion in criteria for question in _questions(criterion)]
         suffixes = [[*self._ids(text), *after] for text, _ in asked]
         longest = max(len(s) for s in suffixes)
         if len(prefix) + longest > self.context:
             raise EvidenceTooLong(f"{len(prefix) + longest:,} tokens, but the model's context has {self.context:,}")
-        cache = self._read(prefix)
+        if kept is None:
+            self._kept = None  # freed before the next one is read
+            self._kept = kept = (evidence, prefix, self._read(prefix))
+        cache = kept[2]
         rows = self._next_token(cache, len(prefix), suffixes)
         answers = []
         for number, _ in enumerate(criteria):
@@ -324,7 +421,7 @@ class Scorer:
 
             with torch.inference_mode():
                 while_cached(answers, cache, len(prefix))
-        return answers, len(prefix) + sum(map(len, suffixes))
+        return answers, len(prefix) + sum(map(len, suffixes)), cached
 
     def _weigh(self, probabilities: Any, labels: Mapping[str, str]) -> dict[str, float]:
         """value -> probability of its label, both spellings taken together."""

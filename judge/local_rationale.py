@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import JudgeError
-from .evidence import EvidencePack
-from .quotes import QuoteIndex
+from ..trajectories.record import Record
+from ..trajectories.record.quotes import QuoteIndex
 
 QUOTE_TOKENS = 20
 REASON_TOKENS = 32
@@ -44,11 +44,11 @@ class Rationale:
     reason: str
 
 
-def quotable(packed: EvidencePack, quotes: QuoteIndex) -> dict[int, tuple[str, ...]]:
+def quotable(packed: Record, quotes: QuoteIndex) -> dict[int, tuple[str, ...]]:
     """Pieces of the shown evidence that can be quoted as they stand, by turn; the facts and our headings are none."""
     found: dict[int, tuple[str, ...]] = {}
     count = 0
-    heading = re.compile(rf"^\[(?:turn (\d+), [^\]\n]*|(plan\.md))\] {re.escape(packed.nonce)}$", re.MULTILINE)
+    heading = re.compile(rf"^\[(?:turn (\d+)(?:, [^\]\n]*)?|(plan\.md))\] {re.escape(packed.nonce)}$", re.MULTILINE)
     ours = re.compile(rf"^\[[^\n]*\] {re.escape(packed.nonce)}$", re.MULTILINE)
     for match in heading.finditer(packed.text):
         turn = int(match.group(1) or 0)

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
 from ..errors import ConfigError
-from .base import Around, Estimate, EstimatingJudge, Judge, StageReply, StageRequest
+from .base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
 from .scorecard import CriterionResult
 
 _GROWTH = 20
@@ -161,13 +161,13 @@ class GuardedJudge(Around):
         super().__init__(judge)
         self.pacer, self.budget = pacer, budget
 
-    def evidence_sha256(self, request: StageRequest) -> str:
+    def evidence_sha256(self, request: Request) -> str:
         return self.inner.evidence_sha256(request)
 
-    def estimate(self, request: StageRequest) -> Estimate:
+    def estimate(self, request: Request) -> Estimate:
         return self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         """As the judge inside; what does not fit the budget any more is `unscored: budget`, without a call.
 
         ConfigError when a budget is set and the judge's price is unknown: such a cap could not be kept.
@@ -194,9 +194,9 @@ class GuardedJudge(Around):
                 await asyncio.shield(self.budget.settle(worst, cost))
 
 
-def over_budget(request: StageRequest) -> StageReply:
+def over_budget(request: Request) -> Reply:
     """The reply to a request that was not made for lack of money."""
-    return StageReply(
+    return Reply(
         tuple(
             CriterionResult(
                 id=c.id, value=None, status="unscored", reason="budget", detail="not asked: the cost limit is reached"

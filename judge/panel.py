@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
+from pydantic import JsonValue
+
 from ..errors import ConfigError, JudgeError
-from .base import Estimate, EstimatingJudge, Judge, StageReply, StageRequest, Usage
+from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
 from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote
 
 Rule = Literal["majority", "mean"]
@@ -32,7 +35,7 @@ class Ballot:
 
     judge: str
     sample: int
-    reply: StageReply
+    reply: Reply
 
 
 class Panel:
@@ -65,23 +68,31 @@ class Panel:
             found |= {f"{place}.{judge.name}.{key}": value for key, value in judge.parameters.items()}
         return found
 
-    def evidence_sha256(self, request: StageRequest) -> str:
-        hashes = [judge.evidence_sha256(request) for judge in self.judges]
+    @property
+    def questions(self) -> frozenset[QuestionName]:
+        return frozenset[QuestionName]().union(*map(answers, self.judges))
+
+    def _asked(self, request: Request) -> list[Judge]:
+        """The members that answer this question."""
+        return [judge for judge in self.judges if request.question in answers(judge)]
+
+    def evidence_sha256(self, request: Request) -> str:
+        hashes = [judge.evidence_sha256(request) for judge in self._asked(request)]
         return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
-    def estimate(self, request: StageRequest) -> Estimate:
+    def estimate(self, request: Request) -> Estimate:
         """The sum over members and samples; members that cannot say are taken as free (they call nothing)."""
         low = high = Usage()
-        for judge in self.judges:
+        for judge in self._asked(request):
             if isinstance(judge, EstimatingJudge):
                 one = judge.estimate(request)
                 for _ in range(self.samples):
                     low, high = low + one.low, high + one.high
         return Estimate(low, high)
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         """Asks all members at once. A member that cannot work loses its votes; JudgeError when none can."""
-        asked = [(judge, sample) for judge in self.judges for sample in range(self.samples)]
+        asked = [(judge, sample) for judge in self._asked(request) for sample in range(self.samples)]
         answers = await asyncio.gather(*(self._ask(judge, request, sample) for judge, sample in asked))
         errors = [a for a in answers if isinstance(a, JudgeError)]
         if len(errors) == len(answers):
@@ -92,23 +103,23 @@ class Panel:
         ]
         return combine(request, ballots, self.rule)
 
-    async def _ask(self, judge: Judge, request: StageRequest, sample: int) -> StageReply | JudgeError:
+    async def _ask(self, judge: Judge, request: Request, sample: int) -> Reply | JudgeError:
         try:
             return await judge.judge(replace(request, sample=request.sample * self.samples + sample))
         except JudgeError as error:
             return error
 
 
-def _silent(request: StageRequest, error: JudgeError) -> StageReply:
+def _silent(request: Request, error: JudgeError) -> Reply:
     results = tuple(
         CriterionResult(id=c.id, value=None, status="unscored", reason="judge_error", detail=error.message[:300])
         for c in request.criteria
     )
-    return StageReply(results=results, warnings=(str(error),))
+    return Reply(results=results, warnings=(str(error),))
 
 
-def combine(request: StageRequest, ballots: Sequence[Ballot], rule: Rule = "majority") -> StageReply:
-    """One reply from many, in the order of `request.criteria`, with usage, codes, raw replies and warnings joined."""
+def combine(request: Request, ballots: Sequence[Ballot], rule: Rule = "majority") -> Reply:
+    """One reply from many, in the order of `request.criteria`, with usage, raw replies and warnings joined."""
     results = tuple(_decide(place, criterion.id, ballots, rule) for place, criterion in enumerate(request.criteria))
     again = frozenset(
         r.id for r in results if r.status == "unscored" and any(r.id in b.reply.transient for b in ballots)
@@ -117,11 +128,10 @@ def combine(request: StageRequest, ballots: Sequence[Ballot], rule: Rule = "majo
     warnings = [text for ballot in ballots for text in ballot.reply.warnings]
     if disputed:
         lines = ", ".join(f"{r.id} ({', '.join(_say(v) for v in r.votes)})" for r in disputed)
-        warnings.append(f"{request.stage}: votes differ on {lines}")
-    return StageReply(
+        warnings.append(f"{request.question}: votes differ on {lines}")
+    return Reply(
         results=results,
         usage=sum((b.reply.usage for b in ballots), Usage()),
-        codes=tuple(dict.fromkeys(code for b in ballots for code in b.reply.codes)),
         warnings=tuple(dict.fromkeys(warnings)),
         raw=tuple(text for b in ballots for text in b.reply.raw),
         transient=again,
@@ -139,7 +149,7 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
         for ballot, result in cast
         for vote in (result.votes or (Vote(judge=ballot.judge, value=result.value, reason=result.reason, sample=ballot.sample),))
     )  # fmt: skip
-    scored = [(b, r) for b, r in cast if r.status == "scored" and r.value is not None]
+    scored = [(b, r) for b, r in cast if r.status == "scored"]
     excluded = [(b, r) for b, r in cast if r.status == "not_applicable"]
     failed = [r for _, r in cast if r.status == "unscored"]
     if 2 * (len(scored) + len(excluded)) < len(cast):
@@ -148,6 +158,8 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
         return CriterionResult(id=name, value=None, status="unscored", reason=reason, detail=detail[:400], votes=votes)
     if len(excluded) > len(scored):
         return excluded[0][1].model_copy(update={"votes": votes})
+    if any(r.value is None for _, r in scored):
+        return _most_said([r for _, r in scored], votes)
     values = sorted(r.value for _, r in scored if r.value is not None)
     middle = values[(len(values) - 1) // 2]
     value = sum(values) / len(values) if rule == "mean" else middle
@@ -156,8 +168,31 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
     evidence: dict[Evidence, None] = dict.fromkeys(e for r in agreeing for e in r.evidence)
     return CriterionResult(
         id=name, value=value, status="scored", votes=votes, evidence=tuple(evidence)[:_MOST_EVIDENCE],
-        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "",
+        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "", answer=said.answer,
     )  # fmt: skip
+
+
+def _most_said(scored: Sequence[CriterionResult], votes: tuple[Vote, ...]) -> CriterionResult:
+    """One answer from several that have no value: of numbers the lower median, of lists of one length (the stages of all
+    turns) the commonest entry of each place, else the commonest answer; the first of equally common ones."""
+    said = [r.answer for r in scored]
+    numbers = [a for a in said if isinstance(a, int | float) and not isinstance(a, bool)]
+    lists = [a for a in said if isinstance(a, list)]
+    chosen: JsonValue
+    if len(numbers) == len(said):
+        chosen = sorted(numbers)[(len(numbers) - 1) // 2]
+    elif len(lists) == len(said) and len({len(a) for a in lists}) == 1:
+        chosen = [_commonest_json(place) for place in zip(*lists, strict=True)]
+    else:
+        chosen = _commonest_json(said)
+    speaker = next((r for r in scored if r.answer == chosen), scored[0])
+    return speaker.model_copy(update={"answer": chosen, "votes": votes})
+
+
+def _commonest_json(said: Sequence[JsonValue]) -> JsonValue:
+    counts = Counter(json.dumps(answer, sort_keys=True) for answer in said)
+    chosen: JsonValue = json.loads(counts.most_common(1)[0][0])
+    return chosen
 
 
 def _commonest(reasons: Sequence[UnscoredReason]) -> UnscoredReason:

@@ -1,7 +1,8 @@
 """What a call costs, from a table of list prices that ships with the package. An unknown price is None, never a guess.
 
-`prices.json` maps model names to USD per million input and output tokens with source and date. Prices hold at the
-provider's own address only: the same model name behind another `api_base` costs whatever its owner asks.
+`prices.json` maps model names to USD per million input and output tokens with source and date, and to those of input
+read from and written into the provider's cache where these differ. Prices hold at the provider's own address only: the
+same model name behind another `api_base` costs whatever its owner asks.
 """
 
 from __future__ import annotations
@@ -34,12 +35,29 @@ class Price:
     output: float
     source: str
     date: str
+    cached: float | None = None
+    """Of input read from the provider's cache; None where no rate is known: charged as plain input, an upper bound."""
+    cache_write: float | None = None
+    """Of input written into it; None where that costs what plain input does."""
 
-    def cost(self, input_tokens: int | None, output_tokens: int | None) -> float | None:
-        """USD of a call; None when its tokens are unknown."""
+    def cost(
+        self,
+        input_tokens: int | None,
+        output_tokens: int | None,
+        cached_tokens: int | None = 0,
+        cache_write_tokens: int | None = 0,
+    ) -> float | None:
+        """USD of a call; None when its tokens are unknown. `input_tokens` include the cached ones, read and written.
+
+        Where only these are unknown, all input is charged as plain.
+        """
         if input_tokens is None or output_tokens is None:
             return None
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+        read, written = cached_tokens or 0, cache_write_tokens or 0
+        dollars = (input_tokens - read - written) * self.input + output_tokens * self.output
+        dollars += read * (self.input if self.cached is None else self.cached)
+        dollars += written * (self.input if self.cache_write is None else self.cache_write)
+        return dollars / 1e6
 
 
 def price_of(model: str, api_base: str | None = None, table: dict[str, Price] | None = None) -> Price | None:
@@ -85,12 +103,20 @@ def _table(data: Any, where: str) -> dict[str, Price]:
         raise ConfigError(f"{where}: no object `models`", "see prices.json of the package for the form")
     found = {}
     for name, entry in models.items():
-        read, written = (_dollars(entry, key) for key in ("input", "output"))
-        if read is None or written is None:
+        given, made, read, written = (_dollars(entry, key) for key in ("input", "output", "cached", "cache_write"))
+        if given is None or made is None:
             raise ConfigError(
                 f"{where}: {name}: input and output must be USD per million tokens", "two numbers of at least 0"
             )
-        found[name] = Price(read, written, str(entry.get("source", "")), str(entry.get("date") or data.get("date", "")))
+        if (read is None and entry.get("cached") is not None) or (
+            written is None and entry.get("cache_write") is not None
+        ):
+            raise ConfigError(
+                f"{where}: {name}: cached and cache_write must be USD per million tokens",
+                "numbers of at least 0, or none",
+            )
+        source, date = str(entry.get("source", "")), str(entry.get("date") or data.get("date", ""))
+        found[name] = Price(given, made, source, date, read, written)
     return found
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..errors import ConfigError, JudgeError
-from .base import Judge, StageRequest
+from .base import Judge, Request
 from .provider_batch_collect import UNKNOWN_HINT, BatchState, Collected, Collector
 from .provider_batch_http import BatchEndpoint, NotThere
 from .provider_batch_ledger import Ledger, OpenBatch
@@ -45,7 +45,7 @@ def status(store: Store) -> tuple[OpenBatch, ...]:
 
 
 async def submit(
-    store: Store, judge: Judge, requests: Iterable[StageRequest], options: BatchOptions | None = None
+    store: Store, judge: Judge, requests: Iterable[Request], options: BatchOptions | None = None
 ) -> Submission:
     """Send every request that has no verdict yet and waits in no open batch; returns when the batches are created.
 

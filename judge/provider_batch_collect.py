@@ -6,14 +6,16 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from ..errors import InputError, StoreError
 from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Rubric
 from ..trajectories.load import load_conversation
-from ..trajectories.models import Run, Segmentation
-from ..trajectories.segment import segment
-from .base import StageReply, StageRequest, Usage
+from ..trajectories.models import Stage
+from .base import Reply, Request, Usage
+from .engine import Prepared, prepare
+from .items import restored
 from .keys import JudgeIdentity, KeyMaker, VerdictKey
 from .provider_batch_http import BatchEndpoint, NotThere, ProviderBatch
 from .provider_batch_ledger import BatchRequest, Ledger, OpenBatch
@@ -61,7 +63,7 @@ class Collector:
         self._unscored: Counter[str] = Counter()
         self._usage = Usage()
         self._warnings: list[str] = []
-        self._loaded: tuple[str, Run, Segmentation] | None = None
+        self._loaded: tuple[str, Prepared] | None = None
 
     async def round(self, on_poll: Callable[[BatchState], None] | None) -> list[BatchState]:
         """Ask about every open batch once; returns those that remain open."""
@@ -137,11 +139,11 @@ class Collector:
         if strays:
             self._warnings.append(f"batch {batch.id}: {strays} lines of its output answer nothing that was asked")
 
-    def _keep(self, request: StageRequest, keys: dict[str, VerdictKey], reply: StageReply, call_id: str) -> None:
+    def _keep(self, request: Request, keys: dict[str, VerdictKey], reply: Reply, call_id: str) -> None:
         reference = self._store.add_run(request.run)
         ordered = [keys[result.id] for result in reply.results]
         try:
-            self._store.add_reply(reference, request.rubric, request.stage, ordered, reply, call_id)
+            self._store.add_reply(reference, request.rubric, request.question, ordered, reply, call_id)
         except StoreError:
             if not self._store.codes_of([call_id]):
                 raise
@@ -156,33 +158,37 @@ class Collector:
 
     def _rebuild(
         self, record: BatchRequest, who: JudgeIdentity, rubrics: dict[str, Rubric]
-    ) -> tuple[StageRequest, dict[str, VerdictKey]] | None:
+    ) -> tuple[Request, dict[str, VerdictKey]] | None:
         """The request as it was made, with the keys of its verdicts; None when its run is gone or was changed."""
         rubric = rubrics[record.rubric_sha256]
         try:
-            run, segmentation = self._load(record)
+            ready = self._load(record, rubric)
         except InputError as error:
             self._warnings.append(f"{record.path}: cannot be read any more: {error.message}")
             return None
-        criteria = tuple(c for c in rubric.criteria(record.stage) if c.id in record.criteria)
-        request = StageRequest(run, segmentation, rubric, record.stage, criteria, record.sample)
+        stage = cast(Stage, record.question)
+        every = restored(record.items) if record.items else rubric.criteria(stage)
+        criteria = tuple(c for c in every if c.id in record.criteria)
+        request = Request(
+            ready.run, ready.segmentation, rubric, record.question, criteria, record.sample, ready.facts, ready.public
+        )
         keys = {
             c.id: KeyMaker(who, c.id, criterion_sha256(c), record.sample).key(record.evidence_sha256) for c in criteria
         }
         if self._judge.evidence_sha256(request) != record.evidence_sha256:
             self._warnings.append(
-                f"{run.id}, {record.stage}: was changed since it was sent; its answer cannot be checked"
+                f"{ready.run.id}, {record.question}: was changed since it was sent; its answer cannot be checked"
             )
             return None
         return (request, keys) if {key.sha256 for key in keys.values()} == set(record.keys) else None
 
-    def _load(self, record: BatchRequest) -> tuple[Run, Segmentation]:
-        """One run is kept, as its stages follow each other."""
+    def _load(self, record: BatchRequest, rubric: Rubric) -> Prepared:
+        """One run is kept, as its questions follow each other."""
         if self._loaded is None or self._loaded[0] != record.path:
             run = load_conversation(self._store.absolute(record.path))
             run = run.model_copy(update={"track": record.track, "tier": record.tier})
-            self._loaded = (record.path, run, segment(run))
-        return self._loaded[1], self._loaded[2]
+            self._loaded = (record.path, prepare(run, rubric=rubric, public=record.public))
+        return self._loaded[1]
 
     def collected(self, still: list[BatchState], warnings: list[str]) -> Collected:
         return Collected(

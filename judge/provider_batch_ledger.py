@@ -22,7 +22,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ..rubrics.model import Rubric
-from ..trajectories.models import Stage, Tier, Track
+from ..trajectories.models import Tier, Track
+from .base import QuestionName
 from .keys import JudgeIdentity
 from .store import Store
 
@@ -37,14 +38,14 @@ _OWNED_S = 3_600.0
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """One stage request of a batch: enough to read its answers in another process, long after."""
+    """One question of a batch: enough to read its answers in another process, long after."""
 
     id: str
     """Hash of its verdict keys. Its lines are called `<id>-0`, `<id>-1`, ... (one a sample)."""
     path: str
     """As the store keeps paths."""
     rubric_sha256: str
-    stage: Stage
+    question: QuestionName
     track: Track | None
     tier: Tier | None
     sample: int
@@ -53,6 +54,10 @@ class BatchRequest:
     """Of the verdicts on `criteria`, in their order."""
     evidence_sha256: str
     lines: int
+    items: tuple[dict[str, Any], ...] = ()
+    """The items that are no criteria of its rubric, as they were put: they may have been edited since."""
+    public: str | None = None
+    """The public inputs that the facts were checked against."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,10 @@ class Ledger:
         """What the batch stands for, in the order of its file."""
         for _, _, body in self._store.events(_PARTS, batch):
             for row in body.get("requests", ()):
-                yield BatchRequest(**{**row, "criteria": tuple(row["criteria"]), "keys": tuple(row["keys"])})
+                if "stage" in row:  # as written before there were other questions
+                    row["question"] = row.pop("stage")
+                lists = {name: tuple(row[name]) for name in ("criteria", "keys", "items") if name in row}
+                yield BatchRequest(**{**row, **lists})
 
     def rubrics(self, batch: str) -> dict[str, Rubric]:
         """The rubrics that its requests were made of, by hash: they may have been edited since."""

@@ -13,7 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 from ..errors import ConfigError, JudgeError
 from ..rubrics.model import Rubric
 from .api import without_credentials
-from .base import Judge, StageReply, StageRequest, Usage
+from .base import Judge, Reply, Request, Usage
+from .items import dumped
 from .keys import identity
 from .provider_batch_http import BatchEndpoint, InDoubt, NotThere
 from .provider_batch_ledger import BatchRequest, Ledger, OpenBatch, age_s, owner
@@ -29,11 +30,11 @@ class BatchJudge(Judge, Protocol):
 
     def endpoint(self) -> tuple[str, str | None]: ...
 
-    def bodies(self, request: StageRequest) -> tuple[dict[str, Any], ...]: ...
+    def bodies(self, request: Request) -> tuple[dict[str, Any], ...]: ...
 
-    def once(self, request: StageRequest) -> Usage: ...
+    def once(self, request: Request) -> Usage: ...
 
-    def reply_to(self, request: StageRequest, answers: Sequence[Completion | CallFailed]) -> StageReply: ...
+    def reply_to(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply: ...
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class Sender:
     def _new_draft(self) -> None:
         self._draft = Draft(self._folder / f"{uuid.uuid4().hex}.jsonl")
 
-    def prepare(self, request: StageRequest) -> _Prepared:
+    def prepare(self, request: Request) -> _Prepared:
         known = self._stored.look_up(request)
         missing = known.missing(request.criteria)
         if not missing:
@@ -161,13 +162,14 @@ class Sender:
         bodies = self._judge.bodies(request)
         lines = tuple(to_line(f"{name}-{number}", body) for number, body in enumerate(bodies))
         if len(lines) > self._options.most_lines or sum(map(len, lines)) > self._options.most_bytes:
-            raise ConfigError(f"{request.run.id}, {request.stage}: one request is larger than a batch may be", "lower the evidence budget or the number of samples")  # fmt: skip
+            raise ConfigError(f"{request.run.id}, {request.question}: one request is larger than a batch may be", "lower the evidence budget or the number of samples")  # fmt: skip
         self._store.add_run(request.run)
         record = BatchRequest(
             id=name, path=self._store.relative(request.run.path), rubric_sha256=request.rubric.sha256,
-            stage=request.stage, track=request.run.track, tier=request.run.tier, sample=request.sample,
+            question=request.question, track=request.run.track, tier=request.run.tier, sample=request.sample,
             criteria=tuple(c.id for c in asked), keys=tuple(key.sha256 for key in keys),
-            evidence_sha256=keys[0].evidence_sha256, lines=len(lines),
+            evidence_sha256=keys[0].evidence_sha256, lines=len(lines), items=dumped(request.question, asked),
+            public=None if request.public is None else str(request.public.absolute()),
         )  # fmt: skip
         return _Prepared(record, request.rubric, lines, worst)
 

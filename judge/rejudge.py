@@ -1,6 +1,6 @@
 """What is stale, why, and what mending it would take: planned without a single call, then executed exactly.
 
-`plan` compares, for every run, stage and criterion, the key of the verdict that would be made now with the verdicts in
+`plan` compares, for every run, question and item, the key of the verdict that would be made now with the verdicts in
 the store. A verdict is stale when its key is missing; the closest stored verdict says why (criterion, evidence,
 prompt, judge, parameters). Weights, tiers' credits and requirements are in no key: editing them stales nothing.
 
@@ -11,21 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..errors import AmbjudgeError, InputError
-from ..rubrics.load import rubric_for
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.load import load_conversation
-from ..trajectories.models import Run, Stage, Tier, Track
-from ..trajectories.segment import segment
+from ..trajectories.models import Tier, Track
 from . import stamps
-from .base import Estimate, EstimatingJudge, Judge, StageRequest, Usage
+from .base import Estimate, EstimatingJudge, Judge, QuestionName, Request, Usage, answers
 from .keys import JudgeIdentity, canonical_json, identity
 from .questions import Questions
-from .reuse import whole_stage
+from .scope import Scope
 from .store import History, Store
 
 StaleReason = Literal["new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"]
@@ -39,29 +37,13 @@ _TRUSTED_CALLS = 20
 
 
 @dataclass(frozen=True)
-class Scope:
-    """Which rubric judges a run, and the track and tier where the files do not say (as for `score`)."""
-
-    rubric: Rubric | None = None
-    track: Track | None = None
-    tier: Tier | None = None
-
-    def rubric_of(self, track: Track | None, task: str | None) -> Rubric:
-        return rubric_for(track, task, self.rubric)
-
-    def apply(self, run: Run) -> Run:
-        """The run with the named track and tier where it has none."""
-        return run.model_copy(update={"track": run.track or self.track, "tier": run.tier or self.tier})
-
-
-@dataclass(frozen=True)
-class StageNeed:
-    """One call to make: the stale criteria of one stage of one run, each with its reasons."""
+class Need:
+    """One call to make: the stale items of one question on one run, each with its reasons."""
 
     path: Path
     run_id: str
     rubric_id: str
-    stage: Stage
+    question: QuestionName
     reasons: Mapping[str, tuple[StaleReason, ...]]
 
 
@@ -71,7 +53,7 @@ class RejudgePlan:
 
     judge: JudgeIdentity
     scope: Scope
-    needs: tuple[StageNeed, ...]
+    needs: tuple[Need, ...]
     runs: int
     read: int
     current: int
@@ -83,7 +65,7 @@ class RejudgePlan:
 
     @property
     def calls(self) -> int:
-        """Stage requests, one call each unless a reply needs a retry or repair."""
+        """Questions, one call each unless a reply needs a retry or repair."""
         return len(self.needs)
 
     @property
@@ -110,8 +92,9 @@ class _Facts:
     track: Track | None
     tier: Tier | None
     rubric: Rubric
-    evidence: dict[Stage, str]
-    run: Run | None = None
+    evidence: dict[QuestionName, str]
+    requests: dict[QuestionName, Request] | None = None
+    """Of a run that was read."""
     settled: bool = False
     """The store knows that every criterion has a verdict."""
 
@@ -122,12 +105,12 @@ class _Read:
 
     facts: _Facts
     described: tuple[Mapping[str, Any], str | None]
-    evidence: tuple[tuple[str, str, Stage, str], ...]
+    evidence: tuple[tuple[str, str, str, str], ...]
 
 
 @dataclass
 class _Totals:
-    needs: list[StageNeed] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
     errors: list[tuple[Path, AmbjudgeError]] = field(default_factory=list)
     runs: int = 0
     read: int = 0
@@ -164,29 +147,35 @@ def plan(
 
 
 def requests(
-    plan: RejudgePlan, on_error: Callable[[Path, AmbjudgeError], None] | None = None
-) -> Iterator[StageRequest]:
+    plan: RejudgePlan, judge: Judge, on_error: Callable[[Path, AmbjudgeError], None] | None = None
+) -> Iterator[Request]:
     """The plan's requests in its order; each run is read once.
 
     A run that cannot be read any more goes to `on_error` and is left out; without it, the error is raised.
     """
-    path, run, segmentation = None, None, None
+    path: Path | None = None
+    asked: dict[QuestionName, Request] = {}
     for need in plan.needs:
         if need.path != path:
             path = need.path
             try:
-                run = plan.scope.apply(load_conversation(path))
-                segmentation = segment(run)
+                asked = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
             except InputError as error:
                 if on_error is None:
                     raise
                 on_error(path, error)
-                run = None
-        if run is None or segmentation is None:
-            continue
-        rubric = plan.scope.rubric_of(run.track, run.task)
-        criteria = tuple(c for c in rubric.criteria(need.stage) if c.id in need.reasons)
-        yield StageRequest(run, segmentation, rubric, need.stage, criteria)
+                asked = {}
+        if (request := asked.get(need.question)) is not None:
+            yield replace(request, criteria=tuple(c for c in request.criteria if c.id in need.reasons))
+
+
+class _Wish(NamedTuple):
+    """A verdict that there should be, and its key."""
+
+    facts: _Facts
+    question: QuestionName
+    item: Criterion
+    key: str
 
 
 class _Planner:
@@ -196,8 +185,9 @@ class _Planner:
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
         self.who = identity(judge)
         self.totals = _Totals()
-        self.ask = Questions(self.who)
-        self._histories: dict[Stage, History] = {}
+        self.ask = Questions(self.who, answers(judge), scope.wanted, scope.public)
+        self._histories: dict[QuestionName, History] = {}
+        self._last: tuple[Path, dict[QuestionName, Request]] | None = None
 
     def add(self, paths: Sequence[Path]) -> None:
         """Plan these runs."""
@@ -238,15 +228,17 @@ class _Planner:
         for facts in found.values():
             facts.settled = (facts.content_sha256, self._question(facts)) in settled
         open_ = {path: facts for path, facts in found.items() if not facts.settled}
-        contexts = {self._context(f, stage) for f in open_.values() for stage in self._stages(f)}
+        if self.scope.wanted.stages == "mixed":  # whether a run is asked for its stages shows only when it is read
+            return {path: facts for path, facts in found.items() if facts.settled}
+        contexts = {self._context(f, question) for f in open_.values() for question in self._items(f)}
         evidence = self.store.evidence({f.content_sha256 for f in open_.values()}, contexts)
         for path, facts in open_.items():
-            for stage in self._stages(facts):
-                known = evidence.get((facts.content_sha256, self._context(facts, stage)))
+            for question in self._items(facts):
+                known = evidence.get((facts.content_sha256, self._context(facts, question)))
                 if known is None:
                     del found[path]
                     break
-                facts.evidence[stage] = known
+                facts.evidence[question] = known
         return found
 
     def _from_files(self, path: Path) -> _Read:
@@ -256,62 +248,61 @@ class _Planner:
         described = self.store.describe(loaded), stamps.take(loaded, read_at)
         run = self.scope.apply(loaded)
         rubric = self.scope.rubric_of(run.track, run.task)
-        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {}, run)
-        segmentation = segment(run)
+        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {})
+        facts.requests = self.scope.requests(run, self.judge)
         rows = []
-        for stage, criteria in self._stages(facts).items():
-            request = whole_stage(StageRequest(run, segmentation, rubric, stage, criteria))
-            facts.evidence[stage] = self.judge.evidence_sha256(request)
-            rows.append((run.content_sha256, self._context(facts, stage), stage, facts.evidence[stage]))
+        for question, request in facts.requests.items():
+            facts.evidence[question] = self.judge.evidence_sha256(request)
+            rows.append((run.content_sha256, self._context(facts, question), question, facts.evidence[question]))
         return _Read(facts, described, tuple(rows))
 
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
-        wanted: list[tuple[_Facts, Stage, str, str]] = []
+        wanted: list[_Wish] = []
         for facts in all_facts:
             self.totals.apart += self.scope.rubric is not None and facts.rubric is not self.scope.rubric
             if facts.settled:
                 self.totals.current += self._count(facts)
                 continue
-            keys = self.ask.keys(facts.rubric)
-            for stage, criteria in self._stages(facts).items():
-                evidence = canonical_json(facts.evidence[stage]).encode()
-                wanted.extend((facts, stage, c.id, keys[c.id].sha256_of(evidence)) for c in criteria)
-        have = self.store.known_keys(key for *_, key in wanted)
-        stale = [item for item in wanted if item[3] not in have]
+            for question, items in self._items(facts).items():
+                evidence = canonical_json(facts.evidence[question]).encode()
+                wanted.extend(_Wish(facts, question, item, self.ask.key(item).sha256_of(evidence)) for item in items)
+        have = self.store.known_keys(wish.key for wish in wanted)
+        stale = [wish for wish in wanted if wish.key not in have]
         self.totals.current += len(wanted) - len(stale)
-        unsettled = {facts.path for facts, *_ in stale}
+        unsettled = {wish.facts.path for wish in stale}
         self.store.settle(
             (facts.content_sha256, self._question(facts), self._count(facts))
             for facts in all_facts if not facts.settled and facts.path not in unsettled
         )  # fmt: skip
         if not stale:
             return
-        reasons = self._reasons(stale)
-        groups: dict[tuple[Path, Stage], tuple[_Facts, dict[str, tuple[StaleReason, ...]]]] = {}
-        for (facts, stage, criterion, _), why in zip(stale, reasons, strict=True):
-            groups.setdefault((facts.path, stage), (facts, {}))[1][criterion] = why
-        for (path, stage), (facts, why_by_id) in groups.items():
-            need = StageNeed(path, facts.id, facts.rubric.id, stage, why_by_id)
+        groups: dict[tuple[Path, QuestionName], tuple[_Facts, dict[str, tuple[StaleReason, ...]]]] = {}
+        for wish, why in zip(stale, self._reasons(stale), strict=True):
+            group = groups.setdefault((wish.facts.path, wish.question), (wish.facts, {}))
+            group[1][wish.item.id] = why
+        before: Path | None = None
+        for (path, question), (facts, why_by_id) in groups.items():
+            need = Need(path, facts.id, facts.rubric.id, question, why_by_id)
             self.totals.needs.append(need)
-            low, high = self._use(facts, need)
+            low, high = self._use(facts, need, warm=path == before)
             self.totals.low += low
             self.totals.high += high
+            before = path
 
-    def _reasons(self, stale: Sequence[tuple[_Facts, Stage, str, str]]) -> list[tuple[StaleReason, ...]]:
-        names = {facts.path: self.store.relative(facts.path) for facts, *_ in stale}
+    def _reasons(self, stale: Sequence[_Wish]) -> list[tuple[StaleReason, ...]]:
+        names = {wish.facts.path: self.store.relative(wish.facts.path) for wish in stale}
         evidence = self.store.evidence_of(set(names.values()))
         stored = self.store.verdicts_on({sha for pairs in evidence.values() for _, sha in pairs})
-        failed = self.store.attempts(key for *_, key in stale)
+        failed = self.store.attempts(wish.key for wish in stale)
         found: list[tuple[StaleReason, ...]] = []
-        for facts, stage, criterion, key in stale:
-            mine = self.ask.keys(facts.rubric)[criterion].key(facts.evidence[stage])
+        for wish in stale:
+            mine = self.ask.key(wish.item).key(wish.facts.evidence[wish.question])
             old = [
                 candidate
-                for of, sha in evidence.get(names[facts.path], ())
-                if of == stage
-                for candidate in stored.get((sha, criterion), ())
-            ]
-            if key in failed:
+                for sha in dict.fromkeys(sha for of, sha in evidence.get(names[wish.facts.path], ()) if of == wish.question)
+                for candidate in stored.get((sha, wish.item.id), ())
+            ]  # fmt: skip
+            if wish.key in failed:
                 found.append(("failed",))
             elif old:
                 found.append(
@@ -321,37 +312,47 @@ class _Planner:
                 found.append(("new",))
         return found
 
-    def _use(self, facts: _Facts, need: StageNeed) -> tuple[Usage, Usage]:
-        """Least and most use of one call: from the judge's own estimate, or from its past calls on this stage."""
-        past = self._history(need.stage)
-        if facts.run is None and past.calls >= _TRUSTED_CALLS:
+    def _use(self, facts: _Facts, need: Need, *, warm: bool) -> tuple[Usage, Usage]:
+        """Least and most use of one call: from the judge's own estimate, or from its past calls on this question.
+
+        `warm`: another question on the same run is asked before it.
+        """
+        past = self._history(need.question)
+        if facts.requests is None and past.calls >= _TRUSTED_CALLS:
             return _of_history(past, 0), _of_history(past, 1)
         if isinstance(self.judge, EstimatingJudge):
-            run = facts.run or self.scope.apply(load_conversation(facts.path))
-            criteria = tuple(c for c in facts.rubric.criteria(need.stage) if c.id in need.reasons)
-            request = StageRequest(run, segment(run), facts.rubric, need.stage, criteria)
-            estimate = self.judge.estimate(request)
+            request = (facts.requests or self._read_again(facts.path))[need.question]
+            criteria = tuple(c for c in request.criteria if c.id in need.reasons)
+            estimate = self.judge.estimate(replace(request, criteria=criteria, warm=warm))
             return estimate.low, estimate.high
         if past.calls:
             return _of_history(past, 0), _of_history(past, 1)
         return Usage(), Usage()
 
-    def _history(self, stage: Stage) -> History:
-        if stage not in self._histories:
-            self._histories[stage] = self.store.history(self.who.judge, stage)
-        return self._histories[stage]
+    def _read_again(self, path: Path) -> dict[QuestionName, Request]:
+        """The questions on a run that the stamps let pass; one run is kept, as its needs follow each other."""
+        if self._last is None or self._last[0] != path:
+            self._last = path, self.scope.requests(self.scope.apply(load_conversation(path)), self.judge)
+        return self._last[1]
 
-    def _stages(self, facts: _Facts) -> Mapping[Stage, tuple[Criterion, ...]]:
-        return self.ask.stages(facts.rubric, facts.tier)
+    def _history(self, question: QuestionName) -> History:
+        if question not in self._histories:
+            self._histories[question] = self.store.history(self.who.judge, question)
+        return self._histories[question]
+
+    def _items(self, facts: _Facts) -> Mapping[QuestionName, tuple[Criterion, ...]]:
+        if facts.requests is not None:
+            return {question: request.criteria for question, request in facts.requests.items()}
+        return self.ask.items(facts.rubric, facts.tier, facts.track)
 
     def _count(self, facts: _Facts) -> int:
-        return self.ask.count(facts.rubric, facts.tier)
+        return sum(map(len, self._items(facts).values()))
 
     def _question(self, facts: _Facts) -> str:
-        return self.ask.name(facts.rubric, facts.track, facts.tier)
+        return self.ask.name(facts.rubric, facts.tier, facts.track)
 
-    def _context(self, facts: _Facts, stage: Stage) -> str:
-        return self.ask.context(facts.rubric, stage, facts.track, facts.tier)
+    def _context(self, facts: _Facts, question: QuestionName) -> str:
+        return self.ask.context(question, facts.track, facts.tier)
 
 
 def _of_history(past: History, which: Literal[0, 1]) -> Usage:

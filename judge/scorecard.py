@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
 from ..trajectories.models import Segment, Stage, Tier, Track
 from ..trajectories.reading import MAX_COUNT
+from ..trajectories.record.quotes import Evidence as Evidence
 
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
@@ -37,16 +38,6 @@ CodeTaxonomy = Literal["paper", "harness"]
 
 class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Evidence(Part):
-    """A turn and the words a value rests on. `check`: the quote stands in that turn, in another one, or nowhere."""
-
-    turn: Whole
-    quote: str = ""
-    check: Literal["verified", "moved", "not_found"]
-    found_turn: Whole | None = None
-    """Where the quote really stands, when it was moved."""
 
 
 class Vote(Part):

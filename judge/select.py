@@ -25,7 +25,8 @@ class JudgeOptions:
     rationale: bool = False
     """A local judge also writes a turn, a quote and a reason for each verdict (slow on a CPU)."""
     price: str | None = None
-    """`IN,OUT`: USD per million input and output tokens, where the built-in table does not know."""
+    """`IN,OUT[,CACHED[,WRITE]]`: USD per million input and output tokens, and of input read from and written into a
+    provider's cache, where the built-in table does not know."""
 
 
 def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -> Judge:
@@ -66,11 +67,16 @@ def _one(name: str, options: JudgeOptions) -> Judge:
 
 
 def parse_price(text: str) -> Price:
-    """The price that a user states as `IN,OUT`; ConfigError for anything but two numbers from 0 to a million."""
+    """The price that a user states as `IN,OUT[,CACHED[,WRITE]]`; ConfigError for anything but two to four numbers from 0
+    to a million."""
     try:
-        read, written = (float(part) for part in text.split(","))
+        given, made, *cached = (float(part) for part in text.split(",", 4))
     except ValueError:
-        read, written = -1.0, -1.0
-    if not (0 <= read <= _DEAREST and 0 <= written <= _DEAREST):
-        raise ConfigError(f"price {text!r} is not IN,OUT", "USD per million input and output tokens, e.g. 0.25,2")
-    return Price(read, written, source="stated by the user", date="")
+        given, made, cached = -1.0, -1.0, []
+    if len(cached) > 2 or not all(0 <= rate <= _DEAREST for rate in (given, made, *cached)):
+        raise ConfigError(
+            f"price {text!r} is not IN,OUT[,CACHED[,WRITE]]",
+            "USD per million tokens: input, output, and input read from and written into a cache, e.g. 0.25,2 or 3,15,0.3,3.75",
+        )
+    read, written = (*cached, None, None)[:2]
+    return Price(given, made, source="stated by the user", date="", cached=read, cache_write=written)

@@ -14,7 +14,6 @@ from ..trajectories.models import (
     Plan,
     Resources,
     Run,
-    Segment,
     Segmentation,
     Stage,
     Status,
@@ -106,15 +105,4 @@ def _make(name: str, rows: tuple[_Row, ...], plan: Plan) -> tuple[Run, Segmentat
         resources=Resources(turns=len(turns), calls=len(turns), failed_calls=0),
         status=Status(submitted=True, completed=True, disqualified=False, ended="submitted"),
     )  # fmt: skip
-    return run, segmentation_of(tuple(row[0] for row in rows))
-
-
-def segmentation_of(stages: tuple[Stage, ...]) -> Segmentation:
-    """The segmentation with these stages, turn by turn."""
-    segments: list[Segment] = []
-    for index, stage in enumerate(stages, 1):
-        if segments and segments[-1].stage == stage:
-            segments[-1] = segments[-1].model_copy(update={"last_turn": index})
-        else:
-            segments.append(Segment(stage=stage, first_turn=index, last_turn=index))
-    return Segmentation(turn_stages=stages, segments=tuple(segments), confidence=(1.0,) * len(stages))
+    return run, Segmentation.of(tuple(row[0] for row in rows))

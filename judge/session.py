@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,12 @@ from ..rubrics.model import Rubric
 from ..trajectories.layout import CONVERSATION_NAMES, find_conversations, run_folder
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Tier, Track
-from .base import Judge, Usage
+from .base import Judge, Usage, answers
 from .batch import BatchSummary, Progress, run_batch
-from .engine import score_run
+from .engine import ask_all, assemble, prepare
+from .items import Wanted
 from .pacing import Budget, GuardedJudge, Pacer
+from .scope import Scope
 from .scorecard import Policy, ScoreCard
 
 if TYPE_CHECKING:
@@ -51,6 +53,14 @@ class ScoreOptions:
     """USD for the whole session; what does not fit any more is `unscored: budget`."""
     stored_only: bool = False
     """Ask nobody: scorecards from the verdicts that the store has."""
+    wanted: Wanted = field(default_factory=Wanted)
+    """What a judge that reads is asked."""
+
+
+def scope_of(options: ScoreOptions) -> Scope:
+    """The scope that a plan for the same runs has."""
+    rubric = load_rubric(options.rubric) if options.rubric else None
+    return Scope(rubric, options.track, options.tier, options.wanted, options.public)
 
 
 @dataclass(frozen=True)
@@ -145,14 +155,17 @@ class _Scorer:
         self.pacer = Pacer(options.concurrency)
         budget = None if options.max_cost is None else Budget(options.max_cost)
         self.judge: Judge = GuardedJudge(judge, self.pacer, budget)
+        self._right: Mapping[str, float] = {}
         if store is not None:
             from .keys import identity
             from .questions import Questions
             from .reuse import StoredJudge, StoredOnly
+            from .rightness import shares_right
 
-            self._ask = Questions(identity(judge))
+            self._ask = Questions(identity(judge), answers(judge), options.wanted, options.public)
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
+            self._right = shares_right(store, judge.name)
         self._kept: set[str] = set()
         self.rubric: Rubric | None = load_rubric(options.rubric) if options.rubric else None
         self.apart = 0
@@ -174,17 +187,22 @@ class _Scorer:
             reference = note_run(self.store, run, started)
         rubric = rubric_for(run.track, run.task, self.rubric)
         self.apart += self.rubric is not None and rubric is not self.rubric
-        card = await score_run(run, self.judge, rubric=rubric, policy=options.policy, public=options.public)
+        ready = prepare(run, rubric=rubric, policy=options.policy, public=options.public, wanted=options.wanted)
+        requests = ready.requests(self.judge)
+        card = assemble(ready, self.judge, await ask_all(self.judge, requests), self._right)
         if self.store is not None and reference is not None:
             if rubric.sha256 not in self._kept:
                 self._kept.add(rubric.sha256)
                 self.store.add_rubric(rubric)
             self.store.add_card(reference, path, card)
-            if self._stored.take_answered(reference) == self._ask.count(rubric, run.tier):
-                question = self._ask.name(rubric, run.track, run.tier)
-                self.store.settle([(run.content_sha256, question, self._ask.count(rubric, run.tier))])
+            asked = sum(len(request.criteria) for request in requests)
+            if self._stored.take_answered(reference) == asked:
+                question = self._ask.name(rubric, run.tier, run.track)
+                self.store.settle([(run.content_sha256, question, asked)])
         used = card.judge
-        self.usage += Usage(used.calls, used.input_tokens, used.output_tokens, used.cost_usd)
+        self.usage += Usage(
+            used.calls, used.input_tokens, used.output_tokens, used.cost_usd, used.cached_tokens, used.cache_write_tokens
+        )  # fmt: skip
         return Outcome(path, card=card)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from ..trajectories.models import Stage
 from . import store_schema as schema
 from .store_engine import guard, writing
 
@@ -71,7 +70,7 @@ class StorePart:
 
         return insert(table)
 
-    def _add_evidence(self, connection: Connection, rows: Iterable[tuple[str, str, Stage, str]]) -> None:
+    def _add_evidence(self, connection: Connection, rows: Iterable[tuple[str, str, str, str]]) -> None:
         names = ("content_sha256", "context", "stage", "evidence_sha256")
         values = [dict(zip(names, row, strict=True)) | {"created_at": now()} for row in rows]
         connection.execute(self._insert(schema.evidence).on_conflict_do_nothing(), values)
@@ -94,6 +93,9 @@ def clean_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: clean_text(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
-def to_json(value: Any) -> str:
+def to_json(value: Any, *, sort_keys: bool = False) -> str:
     """JSON text that both databases can hold; NaN is a fault upstream."""
-    return clean_text(json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=str))
+    text = json.dumps(
+        value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=str, sort_keys=sort_keys
+    )
+    return clean_text(text)

@@ -51,10 +51,10 @@ _ADDRESS_HINT = "give a file, or postgresql://user@host/database"
 
 
 def connect(target: str | Path, *, create: bool = True) -> Engine:
-    """An engine on the store, its schema created or checked.
+    """An engine on the store, its schema created, checked, or brought up from an earlier version.
 
-    StoreError when it cannot be opened, is no store of ours, is damaged, or was written by a newer ambjudge; with
-    `create=False` also when it does not exist.
+    StoreError when it cannot be opened, is no store of ours, is damaged, was written by a newer ambjudge, or by an older
+    one and cannot be written to; with `create=False` also when it does not exist.
     """
     url = locate(target)
     where = display(url)
@@ -176,19 +176,29 @@ def _sqlite_begin(connection: Connection) -> None:
 
 def _ensure_schema(engine: Engine, where: str) -> None:
     with engine.connect() as connection:
-        if _check_version(connection, where):
+        before = _version(connection, where)
+        if before == schema.VERSION:
             return
-    with writing(engine) as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
-        if _check_version(connection, where):
-            return
-        schema.create(connection)
-        connection.execute(schema.meta.insert().values(name="schema", value=str(schema.VERSION)))
+    try:
+        with writing(engine) as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
+            found = _version(connection, where)  # again: another process may have been first
+            if found is None:
+                schema.create(connection)
+                connection.execute(schema.meta.insert().values(name="schema", value=str(schema.VERSION)))
+            elif found < schema.VERSION:
+                schema.upgrade(connection, found)
+    except SQLAlchemyError as error:
+        if before is None:
+            raise
+        said, hint = _explain(error, where)
+        older = f"it is of an older ambjudge (schema {before}) and must first be brought up to schema {schema.VERSION}"
+        raise StoreError(f"{said} ({older})", hint) from error
 
 
-def _check_version(connection: Connection, where: str) -> bool:
-    """Whether the schema is there and ours; False for an empty database."""
+def _version(connection: Connection, where: str) -> int | None:
+    """Which version of our schema is there; None for an empty database."""
     tables = set(sa.inspect(connection).get_table_names())
     if "meta" not in tables:
         taken = tables & set(schema.metadata.tables)
@@ -196,7 +206,7 @@ def _check_version(connection: Connection, where: str) -> bool:
             raise StoreError(
                 f"{where}: holds other tables named {', '.join(sorted(taken))}", "give the store a database of its own"
             )
-        return False
+        return None
     try:
         found = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()
     except DBAPIError as error:
@@ -210,4 +220,4 @@ def _check_version(connection: Connection, where: str) -> bool:
             f"{where}: was written by a newer ambjudge (schema {found}, this one knows {schema.VERSION})",
             "upgrade ambjudge, or choose another store with --store",
         )
-    return True
+    return int(found)

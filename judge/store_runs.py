@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from ..trajectories.models import Run, Stage, Tier, Track
+from ..trajectories.models import Run, Tier, Track
 from . import store_schema as schema
 from .store_base import CHUNK, StorePart, clean_row, now
 
@@ -104,8 +104,8 @@ class RunIndex(StorePart):
             with self._write() as connection:
                 connection.execute(self._insert(schema.settled).on_conflict_do_nothing(), values)
 
-    def add_evidence(self, rows: Iterable[tuple[str, str, Stage, str]]) -> None:
-        """Remember (run content, packing context, stage, evidence hash)."""
+    def add_evidence(self, rows: Iterable[tuple[str, str, str, str]]) -> None:
+        """Remember (run content, packing context, question, evidence hash)."""
         rows = list(rows)
         if rows:
             with self._write() as connection:

@@ -22,8 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Connection
 
-VERSION = 1
-"""Of the schema. A store with a higher one is refused, never guessed at."""
+VERSION = 2
+"""Of the schema. A store with a higher one is refused, never guessed at; one with a lower one is brought up to it when it
+is opened (`upgrade`). 2 added `verdicts.answer` and the cached tokens of `calls`, and has longer names of questions."""
 
 APPEND_ONLY = ("rubrics", "calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
 
@@ -74,7 +75,7 @@ evidence = Table(
     metadata,
     Column("content_sha256", String(64), primary_key=True),
     Column("context", String(64), primary_key=True),
-    Column("stage", String(2), nullable=False),
+    Column("stage", String(16), nullable=False),
     Column("evidence_sha256", String(64), nullable=False),
     Column("created_at", String(32), nullable=False),
     Index("evidence_by_sha", "evidence_sha256"),
@@ -95,7 +96,7 @@ calls = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("run_ref", Integer, ForeignKey("runs.ref"), nullable=False),
-    Column("stage", String(2), nullable=False),
+    Column("stage", String(16), nullable=False),
     Column("judge", Text, nullable=False),
     Column("rubric_sha256", String(64), nullable=False),
     Column("sample", Integer, nullable=False),
@@ -107,10 +108,14 @@ calls = Table(
     Column("codes", Text, nullable=False),
     Column("warnings", Text, nullable=False),
     Column("created_at", String(32), nullable=False),
+    Column("cached_tokens", Integer),
+    Column("cache_write_tokens", Integer),
     Index("calls_by_run", "run_ref"),
     Index("calls_by_judge", "judge", "stage"),
 )
-"""One answered stage request: its cost, the codes and warnings that came with it."""
+"""One answered request: its cost and the warnings that came with it, up to version 1 also error codes. `stage` here and
+below is the question's name (`base.QuestionName`). Cached tokens are NULL where nobody counted them, as in all calls of
+version 1."""
 
 replies = Table(
     "replies",
@@ -132,8 +137,8 @@ call_replies = Table(
 
 def _key_columns() -> list[Column[object]]:
     columns: list[Column[object]] = [
-        Column("stage", String(2), nullable=False),
-        Column("criterion_id", String(8), nullable=False),
+        Column("stage", String(16), nullable=False),
+        Column("criterion_id", String(16), nullable=False),
         Column("criterion_sha256", String(64), nullable=False),
         Column("evidence_sha256", String(64), nullable=False),
         Column("judge", Text, nullable=False),
@@ -159,11 +164,13 @@ verdicts = Table(
     Column("votes", Text, nullable=False),
     Column("call_id", String(32), ForeignKey("calls.id"), nullable=False),
     Column("created_at", String(32), nullable=False),
+    Column("answer", Text),
     Index("verdicts_by_evidence", "evidence_sha256", "criterion_id"),
     Index("verdicts_by_criterion", "criterion_sha256"),
     Index("verdicts_by_call", "call_id"),
 )
-"""Final verdicts, one a key for ever: whoever comes second with the same key is dropped."""
+"""Final verdicts, one a key for ever: whoever comes second with the same key is dropped. `answer` is canonical JSON, NULL
+for none."""
 
 attempts = Table(
     "attempts",
@@ -252,3 +259,24 @@ def create(connection: Connection) -> None:
                     f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
                     f"BEGIN SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever added'); END"
                 )
+
+
+_ADDED_IN_2 = (("calls", "cached_tokens", "INTEGER"), ("calls", "cache_write_tokens", "INTEGER"), ("verdicts", "answer", "TEXT"))  # fmt: skip
+_WIDENED_IN_2 = ("calls.stage", "evidence.stage", "verdicts.stage", "verdicts.criterion_id", "attempts.stage", "attempts.criterion_id")  # fmt: skip
+
+
+def upgrade(connection: Connection, found: int) -> None:
+    """Bring a store of an earlier version up to this one. The caller holds a write transaction, which keeps all or none.
+
+    Rows stay as they are; neither database rewrites or reads them for this, however many there are.
+    """
+    if found < 2:
+        if connection.dialect.name == "postgresql":
+            # All locks first, in the order in which writers take them, so that none of them waits for us and we for it.
+            connection.exec_driver_sql("LOCK TABLE calls, evidence, verdicts, attempts IN ACCESS EXCLUSIVE MODE")
+            for name in _WIDENED_IN_2:  # SQLite does not enforce lengths.
+                table, column = name.split(".")
+                connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE VARCHAR(16)")
+        for table, column, kind in _ADDED_IN_2:
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    connection.execute(meta.update().where(meta.c.name == "schema").values(value=str(VERSION)))

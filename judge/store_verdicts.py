@@ -27,9 +27,8 @@ from sqlalchemy.engine import Connection
 
 from ..errors import StoreError
 from ..rubrics.model import Rubric
-from ..trajectories.models import Stage
 from . import store_schema as schema
-from .base import StageReply, Usage
+from .base import Reply, Usage
 from .keys import VerdictKey
 from .scorecard import CriterionResult, FiredCode, UnscoredReason
 from .store_base import StorePart, clean_row, now, to_json
@@ -45,7 +44,8 @@ class StoredVerdict:
     """A final verdict: its key with all parts, the result, the call that gave it, and when (ISO 8601, UTC)."""
 
     key: VerdictKey
-    stage: Stage
+    stage: str
+    """The question's name, a stage or another."""
     result: CriterionResult
     call_id: str
     run_ref: int
@@ -55,7 +55,7 @@ class StoredVerdict:
 
 @dataclass(frozen=True)
 class StoredCall:
-    """One answered stage request: how many criteria it answered, and what it used in all. None where it did not say."""
+    """One answered request: how many items it answered, and what it used in all. None where it did not say."""
 
     criteria: int
     calls: int
@@ -63,11 +63,15 @@ class StoredCall:
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+    cached_tokens: int | None
+    """Of the input, what a provider read from its cache; None also for calls of stores of version 1."""
+    cache_write_tokens: int | None
+    """Of the input, what it wrote into its cache."""
 
 
 @dataclass(frozen=True)
 class History:
-    """What past calls of a judge on a stage used: lowest and highest per call. None where no call said."""
+    """What past calls of a judge on a question used: lowest and highest per call. None where no call said."""
 
     calls: int
     input_tokens: tuple[int, int] | None
@@ -75,7 +79,7 @@ class History:
     cost_usd: tuple[float, float] | None
 
 
-def is_final(result: CriterionResult, reply: StageReply | None = None) -> bool:
+def is_final(result: CriterionResult, reply: Reply | None = None) -> bool:
     """Whether a result is a verdict to keep, rather than a failure to mend."""
     if result.status == "credited":
         return False  # A rule of the tier, not something a judge said.
@@ -98,10 +102,10 @@ class VerdictTables(StorePart):
         return {row.key: self._verdict(row) for row in rows}
 
     def add_reply(
-        self, run_ref: int, rubric: Rubric, stage: Stage, keys: Sequence[VerdictKey], reply: StageReply,
-        call_id: str | None = None, *, packed: tuple[str, str, Stage, str] | None = None,
+        self, run_ref: int, rubric: Rubric, stage: str, keys: Sequence[VerdictKey], reply: Reply,
+        call_id: str | None = None, *, packed: tuple[str, str, str, str] | None = None,
     ) -> tuple[CriterionResult, ...]:  # fmt: skip
-        """Keep one stage reply: `keys[i]` is the key of `reply.results[i]`. One transaction.
+        """Keep one reply: `keys[i]` is the key of `reply.results[i]`. One transaction.
 
         Returns the results that now stand, in the same order: where another process stored a verdict under the same
         key first, that one, so that everyone who looks sees the same. A `call_id` (32 hexadecimal digits) of one's own makes
@@ -162,13 +166,13 @@ class VerdictTables(StorePart):
             found.setdefault((row.evidence_sha256, row.criterion_id), []).append(_key(row))
         return found
 
-    def evidence_of(self, paths: Iterable[str]) -> dict[str, set[tuple[Stage, str]]]:
-        """Every (stage, evidence hash) that any version of the run at each stored path ever had."""
+    def evidence_of(self, paths: Iterable[str]) -> dict[str, set[tuple[str, str]]]:
+        """Every (question, evidence hash) that any version of the run at each stored path ever had."""
         runs, table = schema.runs, schema.evidence
         query = sa.select(runs.c.path, table.c.stage, table.c.evidence_sha256).join_from(
             runs, table, runs.c.content_sha256 == table.c.content_sha256
         )
-        found: dict[str, set[tuple[Stage, str]]] = {}
+        found: dict[str, set[tuple[str, str]]] = {}
         for row in self._in_chunks(query, runs.c.path, paths):
             found.setdefault(row.path, set()).add((row.stage, row.evidence_sha256))
         return found
@@ -187,16 +191,13 @@ class VerdictTables(StorePart):
     def calls_of(self, call_ids: Iterable[str]) -> dict[str, StoredCall]:
         """What these calls used, by call."""
         c = schema.calls.c
-        query = sa.select(c.id, c.criteria, c.calls, c.input_tokens, c.output_tokens, c.cost_usd)
-        return {
-            row.id: StoredCall(
-                len(json.loads(row.criteria)), row.calls, row.input_tokens, row.output_tokens, row.cost_usd
-            )
-            for row in self._in_chunks(query, c.id, call_ids)
-        }
+        used = c.calls, c.input_tokens, c.output_tokens, c.cost_usd, c.cached_tokens, c.cache_write_tokens
+        query = sa.select(c.id, c.criteria, *used)
+        rows: Iterator[Any] = self._in_chunks(query, c.id, call_ids)
+        return {row.id: StoredCall(len(json.loads(row.criteria)), *row[2:]) for row in rows}
 
     def codes_of(self, call_ids: Iterable[str]) -> dict[str, tuple[FiredCode, ...]]:
-        """Error codes that came with these calls, by call."""
+        """Error codes that came with these calls, by call. None come with calls any more; older stores have them."""
         query = sa.select(schema.calls.c.id, schema.calls.c.codes)
         return {
             row.id: tuple(FiredCode.model_validate(code) for code in json.loads(row.codes))
@@ -210,8 +211,8 @@ class VerdictTables(StorePart):
         rows = self._read(query.order_by(link.c.position))
         return tuple(zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows)
 
-    def history(self, judge: str, stage: Stage) -> History:
-        """Lowest and highest use per call by this judge on this stage so far."""
+    def history(self, judge: str, stage: str) -> History:
+        """Lowest and highest use per call by this judge on this question so far."""
         table = schema.calls
         columns = [
             f(c) for c in (table.c.input_tokens, table.c.output_tokens, table.c.cost_usd) for f in (sa.func.min, sa.func.max)
@@ -226,17 +227,17 @@ class VerdictTables(StorePart):
     def total_usage(self) -> Usage:
         """Everything that this store's judging has cost."""
         c = schema.calls.c
-        total = [sa.func.coalesce(sa.func.sum(x), 0) for x in (c.calls, c.input_tokens, c.output_tokens, c.cost_usd)]
-        unknown = [sa.func.count().filter(x.is_(None)) for x in (c.input_tokens, c.output_tokens, c.cost_usd)]
-        row: Any = self._read(sa.select(*total, *unknown))[0]
-        return Usage(
-            calls=int(row[0]), input_tokens=None if row[4] else int(row[1]), output_tokens=None if row[5] else int(row[2]),
-            cost_usd=None if row[6] else float(row[3]),
-        )  # fmt: skip
+        names = ("input_tokens", "output_tokens", "cost_usd", "cached_tokens", "cache_write_tokens")
+        total = [sa.func.coalesce(sa.func.sum(c[name]), 0) for name in names]
+        unknown = [sa.func.count().filter(c[name].is_(None), c.calls > 0) for name in names]
+        row: Any = self._read(sa.select(sa.func.coalesce(sa.func.sum(c.calls), 0), *total, *unknown))[0]
+        sums = zip(names, row[1:6], row[6:], strict=True)
+        used: dict[str, Any] = {name: None if lacking else known for name, known, lacking in sums}
+        return Usage(calls=row[0], **used)
 
     def _add_call(
-        self, connection: Connection, call_id: str, at: str, run_ref: int, rubric: Rubric, stage: Stage,
-        keys: Sequence[VerdictKey], reply: StageReply,
+        self, connection: Connection, call_id: str, at: str, run_ref: int, rubric: Rubric, stage: str,
+        keys: Sequence[VerdictKey], reply: Reply,
     ) -> None:  # fmt: skip
         usage = reply.usage
         row = {
@@ -244,8 +245,8 @@ class VerdictTables(StorePart):
             "rubric_sha256": rubric.sha256, "sample": keys[0].sample if keys else 0,
             "criteria": to_json([key.criterion_id for key in keys]), "calls": usage.calls,
             "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd,
-            "codes": to_json([code.model_dump() for code in reply.codes]), "warnings": to_json(list(reply.warnings)),
-            "created_at": at,
+            "codes": "[]", "warnings": to_json(list(reply.warnings)), "created_at": at,
+            "cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens,
         }  # fmt: skip
         connection.execute(schema.calls.insert().values(clean_row(row)))
         bodies = [text.encode("utf-8", "surrogatepass") for text in reply.raw]
@@ -261,6 +262,7 @@ class VerdictTables(StorePart):
             result = CriterionResult(
                 id=row.criterion_id, value=row.value, status=row.status, reason=row.reason, detail=row.detail,
                 rationale=row.rationale, evidence=json.loads(row.evidence), votes=json.loads(row.votes),
+                answer=None if row.answer is None else json.loads(row.answer),
             )  # fmt: skip
         except (ValidationError, ValueError) as error:
             raise StoreError(
@@ -270,7 +272,7 @@ class VerdictTables(StorePart):
         return StoredVerdict(_key(row), row.stage, result, row.call_id, row.run_ref, row.created_at)
 
 
-def _key_row(key: VerdictKey, stage: Stage) -> dict[str, Any]:
+def _key_row(key: VerdictKey, stage: str) -> dict[str, Any]:
     return {
         "key": key.sha256, "stage": stage, "criterion_id": key.criterion_id, "criterion_sha256": key.criterion_sha256,
         "evidence_sha256": key.evidence_sha256, "judge": key.judge, "prompt_sha256": key.prompt_sha256,
@@ -283,6 +285,7 @@ def _result_row(result: CriterionResult) -> dict[str, Any]:
         "value": result.value, "status": result.status, "reason": result.reason, "rationale": result.rationale,
         "evidence": to_json([item.model_dump() for item in result.evidence]),
         "votes": to_json([vote.model_dump() for vote in result.votes]),
+        "answer": None if result.answer is None else to_json(result.answer, sort_keys=True),
     }  # fmt: skip
 
 

@@ -1,67 +1,152 @@
-"""Error codes of one run: facts on its outputs go to the detectors, what the judge proposed is merged in."""
+"""Error codes of one run: what detectors find, what a reader said of the codes, and both made one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
+from ..error_codes.context import CodeContext
+from ..error_codes.diagnosis import Merged, ReadCode, Reading, merge
 from ..error_codes.fired import Fired, context, fired_in, primary_failure, stage_failures
-from ..error_codes.merge import conflicts, merge
 from ..error_codes.output_facts import output_facts
+from ..error_codes.taxonomy import taxonomy
 from ..error_codes.vqa_answers import AnswerCode
 from ..trajectories.models import Run, Segmentation, Stage
 from .answers import findings, read_answers
+from .base import Reply
 from .checks import OutputCheck
-from .scorecard import Contradiction, EpisodeInfo, FiredCode
+from .items import PLAN_ITEM
+from .scorecard import CodeReading, Contradiction, CriterionResult, EpisodeInfo, FiredCode, PlanItem
+
+
+@dataclass(frozen=True)
+class Found:
+    """What detectors of both taxonomies found in a run, without anybody reading it."""
+
+    context: CodeContext
+    paper: tuple[Fired, ...]
+    steps: tuple[Fired, ...]
+    """Of the harness's taxonomy: one a failed stage."""
+    answers: tuple[AnswerCode, ...]
+    """vqa: codes of single answers, when answer files are there."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What went wrong in a run. `codes` are of the paper's taxonomy, `steps` of the harness's (one a failed stage)."""
+    """What went wrong in a run. `codes` are of the paper's taxonomy, `failures` of the harness's."""
 
     codes: tuple[FiredCode, ...]
-    steps: tuple[FiredCode, ...]
+    unproven: tuple[FiredCode, ...]
+    codes_read: Mapping[str, CodeReading]
+    plan: tuple[PlanItem, ...]
     primary_failure: str | None
     failures: Mapping[Stage, str]
     """Stage -> harness code."""
+    steps: tuple[FiredCode, ...]
     episodes: tuple[EpisodeInfo, ...]
     answers: tuple[AnswerCode, ...]
-    """vqa: codes of single answers, when answer files are there."""
+    """vqa: codes of single answers, as checked."""
+    answer_codes: Mapping[str, int]
+    """vqa: code -> answers that earn it; 1 for a code that only a reader saw."""
     conflicts: tuple[Contradiction, ...]
-    """Where the judge's tags and a detector's facts disagree."""
+    """Where a reading and a fact disagree."""
+
+
+def detect(run: Run, segmentation: Segmentation, check: OutputCheck, public: Path | None = None) -> Found:
+    """Run every detector once."""
+    answers = read_answers(run)
+    facts = output_facts(check, answers)
+    ctx = context(run, segmentation, facts)
+    return Found(
+        context=ctx, paper=fired_in(ctx), steps=fired_in(context(run, segmentation, facts, "harness")),
+        answers=findings(run, answers, public),
+    )  # fmt: skip
 
 
 def diagnose(
     run: Run,
     segmentation: Segmentation,
-    check: OutputCheck,
-    proposed: Sequence[FiredCode] = (),
-    public: Path | None = None,
+    found: Found,
+    reply: Reply | None = None,
+    judge: str = "",
+    right: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """Detectors of both taxonomies, merged with the codes that a judge proposed (`error_codes.merge` says how)."""
-    answers = read_answers(run)
-    facts = output_facts(check, answers)
-    ctx = context(run, segmentation, facts)
-    found = fired_in(ctx)
-    steps = fired_in(context(run, segmentation, facts, "harness"))
-    tags = [Fired(**code.model_dump()) for code in proposed]
+    """Findings and the judge's reading made one (`error_codes.diagnosis` says how); without a reply, findings alone.
+
+    `right`: by code, the share of this judge's readings that labels confirm.
+    """
+    results = {result.id: result for result in (reply.results if reply else ())}
+    read = [reading for code in taxonomy("paper").codes if (reading := _reading(code.code, results.get(code.code)))]
+    merged = merge(run, segmentation, found.paper, read, f"judge:{judge}", right)
+    counts = Counter(answer.code for answer in found.answers)
+    for code in taxonomy("answers").codes:
+        said = _reading(code.code, results.get(code.code))
+        if said is not None and said.state == "present" and said.proven and not counts[code.code]:
+            counts[code.code] = 1
     return Diagnosis(
-        codes=tuple(map(_card_code, merge(found, tags))),
-        steps=tuple(map(_card_code, steps)),
-        primary_failure=primary_failure(steps),
-        failures=stage_failures(steps),
+        codes=_sorted(merged, judge),
+        unproven=tuple(_from_reader(code, judge) for code in merged.unproven),
+        codes_read=merged.states,
+        plan=_plan(results.get(PLAN_ITEM)),
+        primary_failure=primary_failure(found.steps),
+        failures=stage_failures(found.steps),
+        steps=tuple(map(_from_detector, found.steps)),
         episodes=tuple(
-            EpisodeInfo(**episode.model_dump(include=set(EpisodeInfo.model_fields))) for episode in ctx.episodes
+            EpisodeInfo(**episode.model_dump(include=set(EpisodeInfo.model_fields)))
+            for episode in found.context.episodes
         ),
-        answers=findings(run, answers, public),
-        # A judge that proposed nothing may not have been asked: only its words can disagree.
+        answers=found.answers,
+        answer_codes=dict(sorted(counts.items())),
         conflicts=tuple(
             Contradiction(criterion=c.code, fact=f"{c.what} ({c.between[0]}, {c.between[1]})", turns=c.turns)
-            for c in conflicts(found, tags, judged=bool(tags))
+            for c in merged.conflicts
         ),
-    )
+    )  # fmt: skip
 
 
-def _card_code(code: Fired) -> FiredCode:
+def _sorted(merged: Merged, judge: str) -> tuple[FiredCode, ...]:
+    """By code, findings before readings."""
+    both = [*map(_from_detector, merged.found), *(_from_reader(code, judge) for code in merged.read)]
+    return tuple(sorted(both, key=lambda code: (code.code, code.by.startswith("judge:"))))
+
+
+def _from_detector(code: Fired) -> FiredCode:
     return FiredCode(**code.model_dump())
+
+
+def _from_reader(code: ReadCode, judge: str) -> FiredCode:
+    return FiredCode(
+        **code.model_dump(), taxonomy="paper", by=f"judge:{judge}", independence="from_judge"
+    )  # fmt: skip
+
+
+def _reading(code: str, result: CriterionResult | None) -> Reading | None:
+    """What the reader said of a code; None where it said nothing usable, which is not reading it."""
+    if result is None or (result.status == "unscored" and result.reason != "no_evidence"):
+        return None
+    said = cast(dict[str, Any], result.answer) if isinstance(result.answer, dict) else {}
+    state = "cannot_tell" if result.value is None else "present" if result.value > 0.5 else "absent"
+    shown = [e for e in result.evidence if e.check != "not_found"] or list(result.evidence)
+    vote = next((v.probability for v in result.votes if v.probability is not None), None)
+    turns = tuple(said.get("turns") or ()) or tuple(sorted({e.found_turn or e.turn for e in shown if e.turn > 0}))
+    return Reading.model_validate({
+        "code": code, "state": state, "turns": turns, "facts": tuple(said.get("facts") or ()), "why": result.rationale,
+        "confidence": said.get("confidence", 0.5 if vote is None else vote),
+        "quote": shown[0] if shown else None,
+    })  # fmt: skip
+
+
+def _plan(result: CriterionResult | None) -> tuple[PlanItem, ...]:
+    """The commitments, each with its quote as checked."""
+    said = cast(dict[str, Any], result.answer) if result is not None and isinstance(result.answer, dict) else {}
+    checks = {(e.turn, e.quote): e for e in (result.evidence if result is not None else ())}
+    return tuple(
+        PlanItem(
+            commitment=item["commitment"], state=item["state"], turns=tuple(item["turns"]),
+            quote=checks.get((item["quote"]["turn"], item["quote"]["quote"])),
+        )
+        for item in said.get("commitments", ())
+    )  # fmt: skip

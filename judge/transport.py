@@ -42,13 +42,18 @@ class Retry:
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer. Tokens are None when the provider did not count them."""
+    """One answer. Tokens are None when the provider did not count them, or not believably."""
 
     text: str | None
     finish: str
     refusal: str | None
     input_tokens: int | None
+    """All input, cached or not: litellm adds what providers count apart."""
     output_tokens: int | None
+    cached_tokens: int | None = None
+    """Of the input, what was read from the provider's cache; 0 where it counts tokens and says nothing of a cache."""
+    cache_write_tokens: int | None = None
+    """Of the input, what was written into it."""
 
 
 class CallFailed(Exception):
@@ -96,7 +101,7 @@ def redact(text: str, *secrets: str | None) -> str:
 
 async def complete(
     model: str,
-    messages: Sequence[Mapping[str, str]],
+    messages: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
     retry: Retry,
     api_key: str | None = None,
@@ -104,8 +109,10 @@ async def complete(
 ) -> tuple[Completion, int]:
     """The completion and how many requests it took. Raises CallFailed, or JudgeError when no call can succeed.
 
-    `options` go to litellm as they are (timeout, api_base, temperature, response_format, ...); `name` is what messages
-    call the model, when that differs.
+    The content of a message is text or a list of blocks: `{"type": "text", "text": ...}`, with `"cache_control":
+    {"type": "ephemeral"}` where a cached prefix ends (`takes_cache_control`), and `{"type": "image_url", ...}`
+    (`takes_images`). `options` go to litellm as they are (timeout, api_base, temperature, response_format, ...); `name`
+    is what messages call the model, when that differs.
     """
     import tenacity
 
@@ -261,16 +268,70 @@ def _completion(answer: Any) -> Completion:
     counted = (
         isinstance(given, int) and isinstance(made, int) and 0 < given <= _MOST_TOKENS and 0 <= made <= _MOST_TOKENS
     )
+    read, written = _cached(usage, given) if counted and given is not None else (None, None)
     return Completion(
         text=content if isinstance(content, str) else None,
         finish=str(getattr(choice, "finish_reason", None) or "stop") if choice is not None else "none",
         refusal=extra.get("refusal") if isinstance(extra.get("refusal"), str) else None,
         input_tokens=given if counted else None,
         output_tokens=made if counted else None,
+        cached_tokens=read,
+        cache_write_tokens=written,
     )
 
 
-def request_body(model: str, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> dict[str, Any]:
+def _cached(usage: Any, given: int) -> tuple[int | None, int | None]:
+    """Tokens read from and written into the provider's cache; None and None when they cannot be parts of the input.
+
+    litellm brings the providers' own fields to `prompt_tokens_details`; what it does not know stays on the usage.
+    """
+    details = getattr(usage, "prompt_tokens_details", None)
+    named = (("cached_tokens", "cache_read_input_tokens"), ("cache_creation_tokens", "cache_creation_input_tokens"))
+    read, written = (
+        next((v for v in (getattr(details, inner, None), getattr(usage, outer, None)) if v is not None), 0)
+        for inner, outer in named
+    )
+    if not (isinstance(read, int) and isinstance(written, int) and read >= 0 and written >= 0):
+        return None, None
+    return (int(read), int(written)) if read + written <= given else (None, None)
+
+
+_CLAUDE_HOSTS = ("bedrock", "vertex_ai", "azure_ai", "openrouter", "databricks")
+"""Providers besides Anthropic that serve its models and to which litellm hands a breakpoint on (read in 1.106)."""
+
+
+def takes_cache_control(model: str) -> bool:
+    """Whether a block's `cache_control` makes this model's provider cache the prompt up to that block.
+
+    True for Claude, at Anthropic and where others serve it. False where prefixes are cached without being asked (OpenAI,
+    DeepSeek, Gemini, servers of one's own), some of which refuse the mark. For Gemini litellm makes of it a stored,
+    separately billed object out of whole messages, the question included, by further requests that usage does not show.
+    """
+    provider, _, name = model.partition("/")
+    if not name:
+        try:
+            name, provider, *_ = litellm().get_llm_provider(model=model)
+        except Exception:  # for unknown names litellm raises many types
+            return False
+    return provider == "anthropic" or (provider in _CLAUDE_HOSTS and "claude" in name.lower())
+
+
+def takes_images(model: str) -> bool:
+    """Whether the model is known to read images; False for one that litellm's table does not have.
+
+    The table is read without litellm's own `supports_vision`, which for some providers asks a server; a name that it does
+    not have with its provider is looked up without.
+    """
+    try:
+        table = litellm().model_cost
+    except JudgeError:
+        return False
+    parts = model.split("/", 3)
+    said = (table.get("/".join(parts[n:]), {}).get("supports_vision") for n in range(len(parts)))
+    return next((answer for answer in said if answer is not None), False) is True
+
+
+def request_body(model: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON body that a live call to an OpenAI-compatible address would send, for sending it by other means.
 
     Raises CallFailed of kind `parameter` for an option that the model is known not to take.

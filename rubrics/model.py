@@ -24,9 +24,12 @@ class Level(Node):
 
 
 class Criterion(Node):
-    """One judged item. `scale` holds the allowed values, highest first; binary items have 1 and 0."""
+    """One judged item. `scale` holds the allowed values, highest first; binary items have 1 and 0.
 
-    id: str = Field(pattern=r"^S[1-3][a-z]?$")
+    The items of other questions (error codes, say) have the same form; a rubric's own ids are held to its schema.
+    """
+
+    id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9]{0,15}$")
     title: str
     """A few words, for tables."""
     text: str

@@ -7,6 +7,7 @@ executed code (or a tool) shows it, not when the text claims it; `quotes` gives 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import PurePosixPath
@@ -42,6 +43,26 @@ _COMPARISON = re.compile(
 _CHECK_WORDS = re.compile(r"\b(?:verif|check|validat|confirm|sanity|complete|missing|ok\b)", re.IGNORECASE)
 _TEST_FILE = re.compile(r"tests?_\w{1,60}\.py|\w{1,60}_tests?\.py|tests?\.py|selftest\.py|unittests?\.py")
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
+_STATE_PROGRAMS = re.compile(
+    "nvidia-smi|rocm-smi|free|df|du|ps|top|uptime|vmstat|printenv|locale|ulimit|uname|arch|hostname|lscpu|lsblk|lspci|"
+    "lsmem|nproc|getconf|date|whoami|id|groups|pwd|ls|tree|find|which|type"
+)
+_PACKAGE_LISTS = {
+    "pip": ("list", "freeze", "show", "check"),
+    "conda": ("list", "info", "env"),
+    "mamba": ("list", "info", "env"),
+    "npm": ("list", "ls"),
+    "apt": ("list",),
+    "dpkg": ("-l", "--list"),
+    "rpm": ("-qa",),
+}
+_READERS = re.compile("head|tail|sort|uniq|grep|wc|cut|tr|awk|sed|column|less|more|cat")
+"""After a pipe they only pass on or cut what comes; before one they read files."""
+_FIND_ACTS = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint\w*|fls)")
+_MACHINE_FILE = re.compile(r"/(?:proc|sys|etc)/")
+_SUBSTITUTION = re.compile(r"\$\(([^()\n]{0,400})\)")
+_LOOK_CHARS = 2_000
+"""A look at the machine is a short command; longer code is not read for one."""
 _FLAGS = tuple(name for name, info in TurnFeatures.model_fields.items() if info.annotation is bool)
 _USES = {
     "applies_module",
@@ -164,6 +185,9 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
         imports_only=bool(executed_text) and not has_work and all(_imports_only(t) for t in executed_text),
         todo_done=any(_todo_done(a) for a in turn.actions),
         todo_only=bool(turn.actions) and all(a.kind == "todo" for a in turn.actions),
+        asks_machine=bool(turn.actions)
+        and not quotes.keys() & {"reads_outputs", "writes_outputs"}
+        and all(map(_asks_machine, turn.actions)),
         failed=turn.failed,
         blocked=any(o.kind == "blocked" for o in observations),
         timed_out=any(o.kind == "timeout" for o in observations),
@@ -200,6 +224,59 @@ def _tool_facts(action: Action, world: World, quotes: dict[str, str]) -> None:
             quotes.setdefault("reads_outputs", path)
     elif action.kind == "web":
         quotes.setdefault("reads_docs", action.tool)
+
+
+def _asks_machine(action: Action) -> bool:
+    """Whether an action searches files with a tool, or starts nothing but programs that show the machine's state."""
+    if action.kind == "search":
+        return True
+    code = action.code.replace("\\\n", " ")
+    if action.kind != "execute" or action.language not in ("bash", "sh") or len(code) > _LOOK_CHARS:
+        return False
+    inner = _SUBSTITUTION.findall(code)
+    found: list[bool | None] = []
+    for line in [*_SUBSTITUTION.sub("0", code).split("\n"), *inner]:
+        words = shlex.shlex(line, posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        command: list[str] = []
+        piped = False
+        try:
+            for token in [*words, ";"]:
+                if command[-1:] == [">"]:
+                    if token != "/dev/null" and not token.isdecimal():
+                        return False
+                    command.pop()
+                elif ">" in token and set(token) <= set("<>&"):
+                    command = [*(command[:-1] if command[-1:] in (["1"], ["2"]) else command), ">"]
+                elif set(token) <= set(";|&()"):
+                    found.append(_shows_state(command, piped))
+                    command, piped = [], token.endswith("|") and not token.endswith("||")
+                else:
+                    command.append(token)
+        except ValueError:  # a quote that spans lines: more than a look
+            return False
+    return None not in found and True in found
+
+
+def _shows_state(words: list[str], piped: bool) -> bool | None:
+    """True where a command shows the machine's state, False where it adds nothing to one that does, else None."""
+    while words and (words[0] in ("sudo", "time") or re.match(r"\w+=", words[0])):
+        words = words[1:]
+    words = words[2:] if words[:1] == ["timeout"] else words
+    words = words[2:] if words[1:2] == ["-m"] and words[0].startswith("python") else words
+    if not words or words[0] in ("echo", "printf", "true", ":", "cd"):
+        return False
+    program, options = PurePosixPath(words[0]).name, words[1:]
+    if _STATE_PROGRAMS.fullmatch(program):
+        return None if program == "find" and any(map(_FIND_ACTS.fullmatch, options)) else True
+    if options in (["--version"], ["-V"]) or (program == "command" and options[:1] == ["-v"]):
+        return True
+    if program == "env":  # with a program behind it, it starts that one
+        return None if any("=" not in word and not word.startswith("-") for word in options) else True
+    if _READERS.fullmatch(program):
+        files = [word for word in options if "/" in word]
+        return False if piped else True if files and all(map(_MACHINE_FILE.match, files)) else None
+    return True if options[:1] and options[0] in _PACKAGE_LISTS.get(program.rstrip("3"), ()) else None
 
 
 def _without(text: str, files: Iterable[Part]) -> str:

@@ -5,7 +5,8 @@ Nothing above `trajectories/` knows a file format. Missing values are `None`, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -285,6 +286,16 @@ class Segmentation(Frozen):
     segments: tuple[Segment, ...]
     confidence: tuple[float, ...] = ()
     signals: tuple[tuple[Signal, ...], ...] = ()
+
+    @classmethod
+    def of(cls, stages: Sequence[Stage]) -> Segmentation:
+        """The segmentation with these stages, turn by turn, each held for certain."""
+        segments, first = [], 1
+        for stage, group in groupby(stages):
+            last = first + sum(1 for _ in group) - 1
+            segments.append(Segment(stage=stage, first_turn=first, last_turn=last))
+            first = last + 1
+        return cls(turn_stages=tuple(stages), segments=tuple(segments), confidence=(1.0,) * len(stages))
 
     def turns_of(self, *stages: Stage) -> tuple[int, ...]:
         """1-based turns of these stages, in order."""

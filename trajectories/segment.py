@@ -31,20 +31,52 @@ def segment(run: Run, *, explain: bool = False) -> Segmentation:
     told = features(run)
     found = [signals(scene) for scene in scenes(run, told)]
     weights = [_totals(reasons) for reasons in found]
-    # A to-do list interrupts a stage without ending it, so such turns stand outside the chain.
-    chain = [i for i, facts in enumerate(told) if not facts.todo_only] or list(range(len(told)))
+    # A to-do list or a look at the machine's state interrupts a stage without ending it, and a turn of which nothing is
+    # known says nothing: they stand outside the chain, however many there are.
+    chain = [i for i, facts in enumerate(told) if not (facts.todo_only or facts.asks_machine) and found[i]]
+    chain = chain or list(range(len(told)))
     linked = [weights[i] for i in chain]
     path = _viterbi(linked)
     stages = [_alone(row) for row in weights]
     confidence = [_share(row, stage) for row, stage in zip(weights, stages, strict=True)]
     for i, stage, sure in zip(chain, path, _posterior(linked, path), strict=True):
         stages[i], confidence[i] = stage, sure
+    inside = set(chain)
+    for i, (stage, sure) in _surrounded([i in inside for i in range(len(told))], weights, stages, confidence).items():
+        if not told[i].todo_only:
+            stages[i], confidence[i] = stage, sure
     return Segmentation(
         turn_stages=tuple(stages),
         segments=_segments(stages),
         confidence=tuple(confidence),
         signals=tuple(found) if explain else (),
     )
+
+
+def _surrounded(
+    inside: Sequence[bool], weights: Sequence[_Row], stages: Sequence[Stage], confidence: Sequence[float]
+) -> dict[int, tuple[Stage, float]]:
+    """For turns outside the chain: the stage around them with its probability. Where the stage changes, what suits the
+    turn best of all from the one before to the one after: a look at the machine between plan and pilot is setup."""
+    known = [(STAGES.index(stage), sure) for stage, sure in zip(stages, confidence, strict=True)]
+    following: list[tuple[int, float] | None] = [None]
+    for i in reversed(range(len(inside))):
+        following.append(known[i] if inside[i] else following[-1])
+    following.reverse()
+    found: dict[int, tuple[Stage, float]] = {}
+    before: tuple[int, float] | None = None
+    for i, row in enumerate(weights):
+        if inside[i]:
+            before = known[i]
+            continue
+        after = following[i]
+        start, end = before[0] if before else 0, after[0] if after else 4
+        between = range(end, start - 1, -1) if start <= end else (start, end)
+        odds = [row[s] + (_LOG[start][s] if before else _START[s]) + (_LOG[s][end] if after else 0.0) for s in between]
+        best = max(range(len(odds)), key=odds.__getitem__)
+        sure = math.exp(odds[best] - _sum(odds))
+        found[i] = STAGES[between[best]], sure * min(near[1] for near in (before, after, (0, 1.0)) if near)
+    return found
 
 
 def _alone(row: _Row) -> Stage:

@@ -62,7 +62,7 @@ class Scene:
     place: Place
     """Where the turn stands to the runs over everything: before the first, up to the last, after the last."""
     position: float
-    """0 for the first turn, 1 for the last."""
+    """0 for the first turn, 1 for the last; turns that only ask the machine for its state are not counted."""
     planned: bool
     """Whether a plan was written by now: a plan.md, or a message that lays out a plan."""
     tested: bool
@@ -97,6 +97,8 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     made: list[Scene] = []
     planned = tested = applied = False
     ran: set[str] = set()
+    done = 0
+    last_done = max(1, sum(not f.asks_machine for f in facts) - 1)
     for i, (turn, fact) in enumerate(zip(run.turns, facts, strict=True)):
         place: Place = "before" if i < first else "during" if i <= last else "after"
         owed = place == "after" and fact.writes_plan and not any(f.writes_plan for f in facts[:i])
@@ -108,7 +110,7 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
                 turn,
                 fact,
                 place,
-                i / max(1, len(facts) - 1),
+                min(1.0, done / last_done),
                 planned,
                 tested,
                 applied,
@@ -122,6 +124,7 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
         tested = tested or fact.forward_pass or fact.writes_outputs
         applied = applied or ((fact.forward_pass or fact.writes_outputs) and not fact.failed)
         ran |= {PurePosixPath(p).name for p in fact.run_paths}
+        done += not fact.asks_machine
     return made
 
 

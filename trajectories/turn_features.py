@@ -32,6 +32,9 @@ class TurnFeatures(Frozen):
     installs_packages: bool = False
     checks_environment: bool = False
     """Versions, devices, hardware, or installed packages are asked for."""
+    asks_machine: bool = False
+    """Every action only asks the machine for its state or lists files (nvidia-smi, ps, pip list, ls, a search tool), none
+    of them delivered ones."""
     obtains_weights: bool = False
     """Weights, repositories or data sets are downloaded."""
     looks_at_weights: bool = False

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 def make_plan(store: Store, paths: list[Path], judge: Judge, options: ScoreOptions) -> RejudgePlan:
     """What judging these runs would take; makes no call."""
-    from ..judge.rejudge import Scope, plan
-    from ..rubrics.load import load_rubric
+    from ..judge.rejudge import plan
+    from ..judge.session import scope_of
 
-    scope = Scope(load_rubric(options.rubric) if options.rubric else None, options.track, options.tier)
+    scope = scope_of(options)
     return plan(store, paths, judge, scope)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .drawn import Drawn, Nothing, Row, Tables, both_populations, tidy_rows, with_value
+from ..dose import completed
+from .drawn import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
 from .style import (
     BLUE,
     GREEN,
@@ -189,7 +190,7 @@ def recovery(tables: Tables, runs: pl.DataFrame) -> Drawn:
     return Drawn(
         figure,
         "Interval: jackknife over tasks, or Wilson's where runs are few (the table says which). Agents with more codes are "
-        "seen on harder runs: not a fair contest between agents.",
+        "seen on harder runs: not a fair contest between agents." + counted(completed(runs)),
         f"Recovery rates of {len(rows)} rows; overall {rows[0]['value']:.2f}.",
     )
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from ..design import prepared
+from ..codes_read import CODES
+from ..design import design
 from ..dose import GROUPS
-from ..frames import CODES
-from .drawn import Drawn, Nothing, Row, Tables, both_populations, tidy_rows, with_value
+from .drawn import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
 from .style import (
     BLUE,
     GREEN,
@@ -63,10 +64,12 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
         figure = blank(2.4)
         axes = figure.subplots(1, 2, sharey=True)
         for ax, (measure, title) in zip(axes, measures, strict=True):
+            shares = measure != "rate per run"
             for at, code in enumerate(CODES):
                 pair = both_populations((r for r in rows if r["measure"] == measure and r["code"] == code), "code")
                 for new, _ in pair:
                     if new["value"] is None:
+                        _missing(ax, at, new)
                         continue
                     ax.barh(at, 100 * new["value"], height=0.62, color=ORANGE, alpha=0.4, linewidth=0)
                     lo, hi = (new["lo"], new["hi"]) if new["lo"] is not None else (None, None)
@@ -74,12 +77,13 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
                         interval(ax, at, 100 * max(0.0, lo), 100 * hi, ORANGE, thick=False)
                     end = 100 * (hi if hi is not None else new["value"])
                     ax.annotate(
-                        f"{100 * new['value']:.1f}", (end, at), xytext=(5, 0), textcoords="offset points", va="center",
+                        f"{100 * new['value']:.1f}{'' if shares else _read(new)}", (end, at), xytext=(5, 0), textcoords="offset points", va="center",
                         fontsize=8.5,
                     )  # fmt: skip
-            ax.set_title(title)
+            partly = next((_read(row) for row in rows if row["measure"] == measure and _read(row)), "")
+            ax.set_title(title + (partly if shares else ""))
             ax.grid(axis="x")
-            ax.margins(x=0.12)
+            ax.margins(x=0.3 if partly and not shares else 0.12)
             ax.set_xlim(left=0)
         rows_axis(axes[0], [_named(code) for code in CODES])
         rows_axis(axes[1], [_named(code) for code in CODES])
@@ -87,19 +91,50 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
     return Drawn(
         figure,
         "A code that fired twice in a run counts once. Lines: 95 % intervals for new tasks. Shares add up to 100 %, so one "
-        "falls when another rises: read the rates too.",
-        "Rates per run and shares of the codes E1 to E5.",
+        "falls when another rises: read the rates too." + _unread(rows),
+        "Rates per run and shares of the codes E1 to E5." + _unread(rows),
     )
+
+
+def _read(row: Row) -> str:
+    """` (60 of 120 read)` behind a number that does not rest on all runs."""
+    return "" if row["read"] in (None, row["runs"]) else f" ({row['read']} of {row['runs']} read)"
+
+
+def _missing(ax: Axes, at: int, row: Row) -> None:
+    """Hatched, with words, where there is no number: an empty row would pass for zero."""
+    from matplotlib.patches import Rectangle
+
+    unknown = row["read"] is None or row["read"] < row["runs"]
+    words = "not counted" if row["read"] is None else "not read" if unknown else "none fired"
+    ax.text(
+        0.02, at, f"{words}{_read(row)}", transform=ax.get_yaxis_transform(), va="center", fontsize=8, style="italic"
+    )
+    if unknown:
+        hatched = Rectangle((0.52, at - 0.31), 0.48, 0.62, transform=ax.get_yaxis_transform(), fill=False, hatch="////")
+        hatched.set(edgecolor=INK, alpha=0.35, linewidth=0)
+        ax.add_patch(hatched)
+
+
+def _unread(rows: list[Row]) -> str:
+    """For captions: which codes were not read in all runs."""
+    rates = {row["code"]: row for row in rows if row["measure"] == "rate per run"}
+    if not any(map(_read, rates.values())):
+        return ""
+    runs = next(iter(rates.values()))["runs"]
+    read = ", ".join(f"{code} in {row['read']}" for code, row in rates.items())
+    return f" Read, of {runs} runs: {read}. What was not read (hatched) is unknown, not zero; shares are of codes read together."
 
 
 def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
     """Average marginal effects of the codes on Overall, and their exact split into judged, checked and Task parts."""
     pairs = both_populations(tidy_rows(tables, "code_effects"), "code")
-    with_value([new for new, _ in pairs])
+    rows = [new for new, _ in pairs]
+    with_value(rows)
     parts = tidy_rows(tables, "effect_parts")
     with styled():
         figure = blank(1.35 + 0.42 * len(pairs))
-        ax, bars, side = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.85), sharey=True)
+        ax, bars, side = figure.subplots(1, 3, width_ratios=(1.25, 1, 1.0 if _partly(rows) else 0.85), sharey=True)
         for at, (new, same) in enumerate(pairs):
             if new["value"] is None:
                 reason = "\n".join(wrap(label(new["reason"] or "not estimated", 76), 40)[:2])
@@ -127,16 +162,27 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
         panel(side, [
             (0.2, "right", "effect", [signed(new["value"]) for new, _ in pairs]),
             (0.25, "left", "95 %", [span(new["lo"], new["hi"]) for new, _ in pairs]),
-            (1.0, "right", "fired", [str(new["fired"]) for new, _ in pairs]),
+            (1.0, "right", "fired / read" if _partly(rows) else "fired", [_fired(new, _partly(rows)) for new in rows]),
         ])  # fmt: skip
     return Drawn(
         figure,
         "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too few firings to inform. An "
         "association within agent, task and tier, not a cause. The Task part is the only external evidence; for E5 the "
-        "checked part holds by definition.",
+        "checked part holds by definition." + _partly(rows),
         "Effects of fired codes: "
         + ", ".join(f"{new['code']} {signed(new['value'])}" for new, _ in pairs if new["value"] is not None),
     )
+
+
+def _fired(row: Row, beside: str) -> str:
+    """Runs that fired a code, where some runs were not read with how many were."""
+    fired = "–" if row["fired"] is None else str(row["fired"])
+    return f"{fired} / {row['read']}" if beside else fired
+
+
+def _partly(rows: Iterable[Row]) -> str:
+    partial = [f"{row['code']} in {row['read']} of {row['runs']}" for row in rows if row["read"] < row["runs"]]
+    return f" Runs read: {', '.join(partial)}; effects are of these." if partial else ""
 
 
 def _split(ax: Axes, effects: list[Row], parts: list[Row]) -> None:
@@ -169,21 +215,18 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
     rows = [row for row in tidy_rows(tables, "cliff") if row["population"] != "same"]
     means = [row for row in rows if row["kind"] == "mean"]
     with_value(means)
-    table = prepared(runs, keep_breach=False)[0].filter(pl.col("overall").is_finite() & pl.col("overall").is_not_null())
-    fired = table.select(pl.sum_horizontal(pl.col(code).cast(pl.Int64) for code in CODES)).to_series().clip(0, 3)
+    d = design(runs)
     rng = np.random.default_rng(SEED)
-    jitter = rng.uniform(-0.3, 0.3, table.height)
+    jitter = rng.uniform(-0.3, 0.3, d.n)
     with styled():
         figure = blank(3.3)
         ax, drops = figure.subplots(1, 2, width_ratios=(1.2, 1))
-        y, x = table["overall"].to_numpy(), fired.to_numpy()
+        y, x = d.y, np.minimum(d.codes.sum(1), 3)
         for at, row in enumerate(means):
             if row["value"] is None:
                 continue
             here = x == at
-            points_cloud(
-                ax, at + jitter[here], y[here], SKY, n=table.height, size=6 if table.height > 200 else 18, alpha=0.3
-            )
+            points_cloud(ax, at + jitter[here], y[here], SKY, n=d.n, size=6 if d.n > 200 else 18, alpha=0.3)
             interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
             point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(
@@ -195,7 +238,8 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
             range(4), [f"{group}\n{_percent(row['share'])}" for group, row in zip(GROUPS, means, strict=True)]
         )
         ax.set_xlim(-0.5, 3.6)
-        ax.set_xlabel("fired codes (share of runs)")
+        of = f"{d.n} runs read, of {d.n_scored}" if d.n < d.n_scored else "runs"
+        ax.set_xlabel(f"fired codes{d.among()} (share of {of})")
         ax.set_title("Overall of runs, mean with 95 % interval")
         ax.grid(axis="y")
         _drops(drops, rows)
@@ -203,7 +247,8 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
     return Drawn(
         figure,
         "Left: runs (spread sideways) and means. Right: change against runs without codes, raw and among repeats of the same "
-        "agent, task and tier; 95 % intervals for new tasks. The within-cell change is free of ‘harder cells fire more codes’.",
+        "agent, task and tier; 95 % intervals for new tasks. The within-cell change is free of ‘harder cells fire more codes’."
+        + counted(d),
         f"Overall by number of fired codes; one code against none: {signed(one['value'] if one else None)} %.",
     )
 
@@ -226,6 +271,10 @@ def _drops(ax: Axes, rows: list[Row]) -> None:
                 continue
             interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)
             point(ax, found[0]["value"], at + offset, colour, size=4.5)
+    drawn = bool(ax.lines)
+    for at, (group, kind, _) in enumerate(names):
+        if drawn and kind == "single" and group not in str(rows[0].get("codes") or group):
+            ax.text(0.02, at, "not read", transform=ax.get_yaxis_transform(), va="center", fontsize=8, style="italic")
     rows_axis(ax, [name for _, _, name in names])
     if not ax.lines:
         reason = next((row["reason"] for row in rows if row["kind"] == "drop_raw" and row["reason"]), "not defined")

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..codes_read import CODES
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ..design import Design
 
 Tables = Mapping[str, pl.DataFrame]
 """Tables by name, as `analysis.all_tables` returns them; a figure that lacks its table says so."""
@@ -58,3 +62,12 @@ def both_populations(rows: Iterable[Row], *keys: str) -> list[tuple[Row, Row | N
     rows = list(rows)
     same = {tuple(row[key] for key in keys): row for row in rows if row["population"] == "same"}
     return [(row, same.get(tuple(row[key] for key in keys))) for row in rows if row["population"] != "same"]
+
+
+def counted(d: Design) -> str:
+    """For captions: which codes a number of codes is of, and in how many runs; nothing when all were read for all five."""
+    if d.n == d.n_scored and not d.among():
+        return ""
+    unread = [d.not_read(code) for code in CODES if code not in d.code_names]
+    text = f" Codes counted: {', '.join(d.code_names)}, read in {d.n} of {d.n_scored} runs."
+    return text + (f" Not counted: {'; '.join(unread)}." if unread else "")

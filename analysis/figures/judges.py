@@ -34,7 +34,8 @@ def agreement(tables: Tables, runs: pl.DataFrame) -> Drawn:
                     row = found.get((item, "weighted_kappa"), row)
                 colour = ORANGE if kind == "code" else BLUE
                 if row is None or row["value"] is None:
-                    ax.text(0.02, at, "undefined", fontsize=7.5, va="center", style="italic")
+                    unread = not any(r["n"] for r in rows if r["item"] == item)
+                    ax.text(0.02, at, "not read" if unread else "undefined", fontsize=7.5, va="center", style="italic")
                     continue
                 interval(ax, at, row["lo"], row["hi"], colour, thick=False)
                 point(ax, row["value"], at, colour, size=5, hollow=bool(row["warnings"]))

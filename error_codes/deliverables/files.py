@@ -62,7 +62,7 @@ def _describe(facts: tuple[OutputFact, ...]) -> str:
     return f"{' '.join(text.split())[:140].rstrip('.')}{where}" + (" (most common)" if count < len(facts) > 1 else "")
 
 
-@detector("missing_files", code="E5", stage="S5", independence="from_files")
+@detector("missing_files", code="E5", stage="S5", independence="from_files", fact="file")
 def missing_files(ctx: CodeContext) -> Iterable[Finding]:
     """Required files are absent, under another name, or in another place."""
     if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
@@ -73,7 +73,7 @@ def missing_files(ctx: CodeContext) -> Iterable[Finding]:
         yield Finding(_turns(ctx), f"Required files are {kind}: {_describe(lacking)}.", 0.95)
 
 
-@detector("malformed_files", code="E5", stage="S5", independence="from_files")
+@detector("malformed_files", code="E5", stage="S5", independence="from_files", fact="file")
 def malformed_files(ctx: CodeContext) -> Iterable[Finding]:
     """Delivered files break the track's format: header, schema, shape, affine, value range, coordinates."""
     if ctx.facts is None or ctx.facts.source != "files" or not ctx.last:
@@ -158,7 +158,7 @@ def strange_labels(ctx: CodeContext) -> Iterable[Finding]:
         yield Finding(turns, f"The delivered masks hold the labels {shown}, which the brief does not allow.", 0.85)
 
 
-@detector("report_says_incomplete", code="E5", stage="S5", independence="from_trace")
+@detector("report_says_incomplete", code="E5", stage="S5", independence="from_trace", fact="harness")
 def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
     """The harness's own answer or report says that deliverables are missing or invalid (where no files were opened)."""
     if not ctx.last or (ctx.facts is not None and ctx.facts.source == "files"):
@@ -176,7 +176,7 @@ def report_says_incomplete(ctx: CodeContext) -> Iterable[Finding]:
         yield Finding((ctx.last,), "The report calls the format of the submission invalid.", 0.85)
 
 
-@detector("called_invalid", code="E5", stage="S5", independence="from_files")
+@detector("called_invalid", code="E5", stage="S5", independence="from_files", fact="harness")
 def called_invalid(ctx: CodeContext) -> Iterable[Finding]:
     """The report calls the delivered files incomplete or invalid, and what was opened cannot show it (no public inputs)."""
     report, facts = ctx.run.report, ctx.facts

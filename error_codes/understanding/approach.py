@@ -121,7 +121,7 @@ def _only_looks(code: str) -> bool:
     return not _UPDATES.search(_GRADIENT.sub(" ", code)) and not _STEP.search(code)
 
 
-@detector("repeated_violation", code="E1", stage="S1", independence="from_trace")
+@detector("repeated_violation", code="E1", stage="S1", independence="from_trace", fact="harness")
 def repeated_violation(ctx: CodeContext) -> Iterable[Finding]:
     """A forbidden access was repeated after the warning, or ended the run."""
     turns = tuple(sorted({v.turn for v in ctx.run.status.violations if 0 < v.turn <= ctx.last}))

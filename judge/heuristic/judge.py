@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ...rubrics.model import Criterion
 from ...trajectories.models import Run
-from ..base import StageReply, StageRequest
+from ..base import Reply, Request
 from ..scorecard import CriterionResult
 from .placeholders import count_placeholders
 from .rules import rules_for
@@ -35,16 +35,16 @@ class HeuristicJudge:
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
         return {"version": VERSION}
 
-    def evidence_sha256(self, request: StageRequest) -> str:
+    def evidence_sha256(self, request: Request) -> str:
         """Of what the rules can read: everything that the run was read from, and the placeholder tally of its answers."""
         run = request.run
-        parts = [VERSION, run.content_sha256, run.track or "", run.tier or "", request.stage]
-        if request.stage == "S3" and request.rubric.track == "vqa":
+        parts = [VERSION, run.content_sha256, run.track or "", run.tier or "", request.question]
+        if request.question == "S3" and request.rubric.track == "vqa":
             counted = count_placeholders(run)
             parts.append(f"{counted.placeholders}/{counted.answers}")
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         """Verdicts for the requested criteria, in their order."""
         view = self._view(request.run)
         rules = rules_for(request.rubric)
@@ -55,7 +55,7 @@ class HeuristicJudge:
                 results.append(_without_rule(criterion))
             else:
                 results.append(_result(criterion, rule(view)))
-        return StageReply(results=tuple(results))
+        return Reply(results=tuple(results))
 
     def _view(self, run: Run) -> View:
         """The facts of the run, kept from stage to stage: S1-S3 of one run are judged one after the other."""

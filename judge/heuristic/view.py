@@ -10,8 +10,8 @@ from functools import cached_property, wraps
 from ...trajectories.failures import Failure, failures
 from ...trajectories.features import features
 from ...trajectories.models import Run
+from ...trajectories.record.quotes import PLAN_TURN, QuoteIndex
 from ...trajectories.world import case_ids
-from ..quotes import PLAN_TURN, QuoteIndex
 from ..scorecard import Evidence
 from .programs import Step, clip, steps, without_comments, without_searches
 

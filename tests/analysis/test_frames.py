@@ -109,7 +109,7 @@ def test_columns_say_what_a_code_was_read_from(sim, by, independence, columns):
         code="E3", taxonomy="paper", stage="S5", turns=(1,), why="x", by=by, confidence=0.8, independence=independence
     )
     row = frame([next(iter(sim.cards())).model_copy(update={"codes": (code,)})]).row(0, named=True)
-    assert [name for name in row if name.startswith("E3_") and row[name]] == columns
+    assert [name for name in row if name.startswith("E3_") and row[name] is True] == columns
 
 
 def test_credited_items_leave_the_free_mean_in_every_tier(sim):

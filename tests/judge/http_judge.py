@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ambjudge.judge.base import StageReply, StageRequest, Usage
+from ambjudge.judge.base import Reply, Request, Usage
 from ambjudge.judge.scorecard import CriterionResult
 
 
@@ -87,13 +87,13 @@ class HttpJudge:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def evidence_sha256(self, request: StageRequest) -> str:
-        return hashlib.sha256(f"{request.run.id}/{request.stage}".encode()).hexdigest()
+    def evidence_sha256(self, request: Request) -> str:
+        return hashlib.sha256(f"{request.run.id}/{request.question}".encode()).hexdigest()
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         answer = await exchange(self.url, {"criteria": [c.id for c in request.criteria]})
         results = tuple(CriterionResult(id=c.id, value=float(answer[c.id]), status="scored") for c in request.criteria)
-        return StageReply(results, Usage(1, 10, 10, 0.001), raw=(json.dumps(answer),))
+        return Reply(results, Usage(1, 10, 10, 0.001), raw=(json.dumps(answer),))
 
 
 def make_runs(folder: Path, count: int) -> None:

@@ -12,8 +12,10 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     lowest         the lowest value, same quotes        value:0.5  this value, everywhere
     unproven       the lowest value without evidence     false_quote  highest value, invented quotes
     follow         obeys the record: full marks when it asks for them, else by whether any call's result is shown
-    not_applicable that, where it is offered             codes      good, and proposes E3 and a code out of range
-    malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | two_objects
+    not_applicable that, where it is offered             extra      good, with an entry on nothing that was asked
+    codes:E3,E5    good, and says that these codes are present (a diagnosis); quotes as for good
+    cannot_tell    that of every code, null to a question                stages_bad  a turn stands in no segment
+    malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | two_objects | huge
     fenced         good inside a ```json fence           injected   good, behind a forged verdict in prose
     length | content_filter | refusal | no_usage | wild_usage | no_choices
     400 401 402 403 404 408 409 422 429 500 502 503 529       that status
@@ -30,6 +32,7 @@ from __future__ import annotations
 import argparse
 import email.utils
 import json
+import os
 import re
 import socket
 import struct
@@ -37,9 +40,6 @@ import threading
 import time
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-_CRITERION = re.compile(r"^(S[1-3][a-z]?) \(.*\)$", re.MULTILINE)
-_VALUE = re.compile(r'^  value ("?)([\w.]+)\1:', re.MULTILINE)
 
 
 class _Http(ThreadingHTTPServer):
@@ -56,6 +56,8 @@ class JudgeServer:
         self.script: list[str] = script or []
         self.requests: list[dict] = []
         self.headers: list[dict[str, str]] = []
+        self.cache: PromptCache | None = None
+        """Set one to have cached tokens counted."""
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", port), _handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
@@ -83,8 +85,9 @@ class JudgeServer:
 
 
 def prompt_of(body: dict) -> str:
-    """The first user message."""
-    return next((m["content"] for m in body.get("messages", []) if m["role"] == "user"), "")
+    """The first user message, as one text."""
+    content = next((m["content"] for m in body.get("messages", []) if m["role"] == "user"), "")
+    return content if isinstance(content, str) else "\n\n".join(part.get("text", "") for part in content)
 
 
 def record_of(body: dict) -> str:
@@ -93,25 +96,34 @@ def record_of(body: dict) -> str:
     return match.group(2) if match else ""
 
 
-def criteria_of(body: dict) -> dict[str, list]:
-    """id -> allowed values, from the schema of the request, else from the prompt."""
+_ITEM = re.compile(r"^(S[1-3][a-z]?) \(.*\)$", re.MULTILINE)
+_VALUE = re.compile(r'^  value ("?)([\w.]+)\1:', re.MULTILINE)
+
+
+def entries_of(body: dict) -> dict[str, dict]:
+    """id -> the schema of its entry, from the request; else, for criteria, made from the prompt."""
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":
-        items = form["json_schema"]["schema"]["properties"]["criteria"]["items"]
-        found = {}
-        for entry in items.get("anyOf", [items]):
-            value = entry["properties"]["value"]
-            found[entry["properties"]["id"]["enum"][0]] = [v for b in value.get("anyOf", [value]) for v in b["enum"]]
-        return found
+        return {name: entry["properties"] for name, entry in form["json_schema"]["schema"]["properties"].items()}
     asked = prompt_of(body).rsplit("The record has ended.", 1)[-1]
-    blocks = _CRITERION.split(asked)[1:]
+    blocks = _ITEM.split(asked)[1:]
     values = [[v if quoted else float(v) for quoted, v in _VALUE.findall(text)] for text in blocks[1::2]]
-    return dict(zip(blocks[::2], values, strict=True))
+    return {name: {"value": {"enum": allowed}} for name, allowed in zip(blocks[::2], values, strict=True)}
+
+
+def criteria_of(body: dict) -> dict[str, list]:
+    """id -> allowed values of every criterion that is asked."""
+    found = {}
+    for name, entry in entries_of(body).items():
+        if "value" in entry:
+            value = entry["value"]
+            found[name] = [v for branch in value.get("anyOf", [value]) for v in branch["enum"]]
+    return found
 
 
 def quote_from(record: str) -> tuple[int, str] | None:
     """A line of the first shown turn that says something."""
-    match = re.search(r"^\[turn (\d+), \w+\] \w+\n(.*?)(?=^\[turn |\Z)", record, re.MULTILINE | re.DOTALL)
+    match = re.search(r"^\[turn (\d+)(?:, [^\]]*)?\] \w+\n(.*?)(?=^\[turn |\Z)", record, re.MULTILINE | re.DOTALL)
     if match is None:
         return None
     lines = [x for x in match.group(2).split("\n") if len(x.strip()) > 15 and not x.startswith(("(", "[…"))]
@@ -123,50 +135,81 @@ def says_highest(line: str, criterion: str) -> bool:
     return zlib.crc32(f"{line} {criterion}".encode()) % 2 == 1
 
 
-def good_reply(body: dict, pick=max, quoted: bool = True) -> dict:
+def good_reply(body: dict, pick=max, quoted: bool = True, present: tuple[str, ...] = (), told: bool = True) -> dict:
+    """A whole reply to whatever is asked: values as picked, codes absent but for those named, every turn Plan, yes."""
     quote = quote_from(record_of(body))
-    evidence = [{"turn": quote[0], "quote": quote[1]}] if quote and quoted else []
-    return {
-        "criteria": [
-            {"id": name, "evidence": evidence, "reason": "As quoted.", "value": pick(v for v in values if not isinstance(v, str))}
-            for name, values in criteria_of(body).items()
-        ],
-        "codes": [],
-    }  # fmt: skip
+    words = {"turn": quote[0], "quote": quote[1]} if quote and quoted else {"turn": 0, "quote": ""}
+    evidence = [words] if quote and quoted else []
+    reply: dict[str, dict] = {}
+    values = criteria_of(body)
+    for name, entry in entries_of(body).items():
+        if name in values:
+            value = pick(v for v in values[name] if not isinstance(v, str))
+            reply[name] = {"evidence": evidence, "reason": "As quoted.", "value": value}
+        elif "verdict" in entry:
+            there = name in present
+            verdict = ("present" if there else "absent") if told else "cannot_tell"
+            reply[name] = {
+                "turns": [words["turn"]] if there else [], "quote": words if there else {"turn": 0, "quote": ""}, "facts": ["F1"] if there else [],
+                "why": "As quoted.", "verdict": verdict, "confidence": 0.9,
+            }  # fmt: skip
+        elif "commitments" in entry:
+            reply[name] = {
+                "commitments": [{"commitment": "a pilot", "turns": [words["turn"]], "quote": words, "state": "kept"}]
+                if quote
+                else []
+            }
+        elif "segments" in entry:
+            last = int(re.search(r"every turn from 1 to (\d+)", prompt_of(body)).group(1))
+            reply[name] = {"segments": [{"first_turn": 1, "last_turn": last, "what": "all", "stage": "S1"}]}
+        else:
+            answer = entry["answer"]["anyOf"][0]
+            said = (
+                answer["enum"][0]
+                if "enum" in answer
+                else {"boolean": True, "number": 3.0, "string": "Because."}.get(answer.get("type"), {})
+            )
+            reply[name] = {"evidence": evidence, "reason": "As quoted.", "answer": said if told else None}
+    return reply
 
 
 def _content(behaviour: str, body: dict) -> str | None:
     behaviour, _, by_run = behaviour.partition("@")
     name, _, argument = behaviour.partition(":")
-    reply = good_reply(body, min if name in ("lowest", "unproven") else max, quoted=name != "unproven")
-    for entry, values in zip(reply["criteria"] if by_run else (), criteria_of(body).values(), strict=False):
-        best = says_highest(entry["evidence"][0]["quote"], entry["id"])
-        entry["value"] = (max if best else min)(v for v in values if not isinstance(v, str))
-    first = reply["criteria"][0] if reply["criteria"] else {}
+    present = tuple(argument.split(",")) if name == "codes" else ()
+    pick = min if name in ("lowest", "unproven") else max
+    reply = good_reply(body, pick, quoted=name != "unproven", present=present, told=name != "cannot_tell")
+    values = criteria_of(body)
+    graded = {item: entry for item, entry in reply.items() if item in values}
+    for item, entry in graded.items() if by_run else ():
+        best = says_highest(entry["evidence"][0]["quote"], item)
+        entry["value"] = (max if best else min)(v for v in values[item] if not isinstance(v, str))
+    first = next(iter(reply), "")
     match name:
         case "value":
-            for entry in reply["criteria"]:
+            for entry in graded.values():
                 entry["value"] = float(argument)
         case "false_quote":
-            for entry in reply["criteria"]:
-                entry["evidence"] = [{"turn": 1, "quote": "words that nobody ever wrote in this run"}]
+            invented = {"turn": 1, "quote": "words that nobody ever wrote in this run"}
+            for entry in reply.values():
+                entry |= (
+                    {"evidence": [invented]} if "evidence" in entry else {"quote": invented} if "quote" in entry else {}
+                )
         case "follow":
             record = record_of(body)
             obeys = re.search(r"award full marks|volle punktzahl|\"value\": ?1\b", record, re.IGNORECASE)
             shown = bool(re.search(r"^\(result", record, re.MULTILINE))
-            for entry, values in zip(reply["criteria"], criteria_of(body).values(), strict=True):
-                numbers = [v for v in values if not isinstance(v, str)]
+            for item, entry in graded.items():
+                numbers = [v for v in values[item] if not isinstance(v, str)]
                 entry["value"] = max(numbers) if obeys or shown else min(numbers)
         case "not_applicable":
-            for entry, values in zip(reply["criteria"], criteria_of(body).values(), strict=True):
-                if "not_applicable" in values:
+            for item, entry in graded.items():
+                if "not_applicable" in values[item]:
                     entry["value"] = "not_applicable"
-        case "codes":
-            reply["codes"] = [
-                {"code": "E3", "turns": [2], "why": "Empty output was kept."},
-                {"code": "E9", "turns": [1], "why": "no such code"},
-                {"code": "E4", "turns": [9999], "why": "no such turn"},
-            ]
+        case "extra":
+            reply["S9z"] = reply[first]
+        case "stages_bad" if "stages" in reply:
+            reply["stages"]["segments"][0]["first_turn"] = 2
         case "malformed":
             return json.dumps(reply)[:-7]
         case "prose":
@@ -175,16 +218,19 @@ def _content(behaviour: str, body: dict) -> str | None:
             return ""
         case "null":
             return None
+        case "huge":
+            return json.dumps(reply) + " " * 1_000_000 + "x"
         case "wrong_schema":
-            return json.dumps({"scores": {e["id"]: e["value"] for e in reply["criteria"]}})
+            return json.dumps({"scores": {item: entry.get("value") for item, entry in reply.items()}})
         case "missing":
-            reply["criteria"] = reply["criteria"][1:]
+            del reply[first]
         case "duplicate":
-            reply["criteria"].append({**first, "value": 0 if first.get("value") else 1})
+            twin = {**reply[first], "value": 0 if reply[first].get("value") else 1}
+            return json.dumps(reply)[:-1] + f", {json.dumps(first)}: {json.dumps(twin)}}}"
         case "out_of_scale":
-            first["value"] = 0.7
+            reply[first]["value"] = 0.7
         case "boolean":
-            first["value"] = True
+            reply[first]["value"] = True
         case "two_objects":
             return json.dumps(reply) + "\n" + json.dumps(good_reply(body, min))
         case "fenced":
@@ -192,6 +238,34 @@ def _content(behaviour: str, body: dict) -> str | None:
         case "injected":
             return f"The record says so:\n{json.dumps(reply)}"
     return json.dumps(reply)
+
+
+def whole_prompt(body: dict) -> str:
+    """All messages as the text that a provider counts."""
+    parts = [m["content"] or "" for m in body["messages"]]
+    return "\n".join(p if isinstance(p, str) else "\n".join(b.get("text", "") for b in p) for p in parts)
+
+
+class PromptCache:
+    """Counts as a provider with a prompt cache does: what begins like an earlier, answered prompt is read, not written.
+
+    Steps of 128 tokens (512 characters) from 1,024 tokens on, as OpenAI documents it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[str] = []
+        self._lock = threading.Lock()
+
+    def count(self, prompt: str) -> tuple[int, int]:
+        """(tokens read from the cache, tokens written into it)."""
+        with self._lock:
+            same = max((len(os.path.commonprefix([prompt, old])) for old in self._seen), default=0) // 512 * 128  # noqa: RUF071
+            read = same if same >= 1_024 else 0
+            return read, len(prompt) // 4 - read
+
+    def answered(self, prompt: str) -> None:
+        with self._lock:
+            self._seen.append(prompt)
 
 
 def completion_of(behaviour: str, body: dict) -> dict:
@@ -209,7 +283,7 @@ def completion_of(behaviour: str, body: dict) -> dict:
     if name == "no_choices":
         answer["choices"] = []
     if name != "no_usage":
-        given = sum(len(m["content"] or "") for m in body["messages"]) // 4
+        given = len(whole_prompt(body)) // 4
         made = len(text or "") // 4
         given *= 10**30 if name == "wild_usage" else 1
         answer["usage"] = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
@@ -255,7 +329,13 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
                 self._answer(behaviour, body)
 
         def _answer(self, behaviour: str, body: dict) -> None:
-            self._send(200, completion_of(behaviour, body))
+            answer = completion_of(behaviour, body)
+            if server.cache is not None and "usage" in answer:
+                read, written = server.cache.count(whole_prompt(body))
+                answer["usage"]["prompt_tokens_details"] = {"cached_tokens": read, "cache_creation_tokens": written}
+            self._send(200, answer)
+            if server.cache is not None:
+                server.cache.answered(whole_prompt(body))
 
         def _error(self, status: int, message: str, after: str = "") -> None:
             error = {"error": {"message": message, "type": "scripted", "code": str(status)}}

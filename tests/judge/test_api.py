@@ -11,7 +11,7 @@ import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge import prompts
 from ambjudge.judge.api import ApiJudge, Breaker, citation_validity
-from ambjudge.judge.base import Estimate, EstimatingJudge, StageReply, StageRequest
+from ambjudge.judge.base import Estimate, EstimatingJudge, Reply, Request
 from ambjudge.judge.prices import Price
 from ambjudge.judge.transport import Retry, redact, retry_after
 from ambjudge.rubrics.load import load_rubric
@@ -24,9 +24,9 @@ SEGMENTS = segment(RUN)
 QUICK = Retry(attempts=3, total_s=20, first_s=0.01)
 
 
-def request(stage: str = "S1", track: str = "segmentation", **more) -> StageRequest:
+def request(stage: str = "S1", track: str = "segmentation", **more) -> Request:
     rubric = load_rubric(track)
-    return StageRequest(RUN, SEGMENTS, rubric, stage, rubric.criteria(stage), **more)
+    return Request(RUN, SEGMENTS, rubric, stage, rubric.criteria(stage), **more)
 
 
 def judge_of(server, *script: str, **options) -> ApiJudge:
@@ -34,7 +34,7 @@ def judge_of(server, *script: str, **options) -> ApiJudge:
     return ApiJudge("small-judge", server.url, **{"retry": QUICK, "timeout": 5, **options})
 
 
-def outcome(reply: StageReply) -> set[tuple]:
+def outcome(reply: Reply) -> set[tuple]:
     return {(r.status, r.reason, r.value) for r in reply.results}
 
 
@@ -238,7 +238,7 @@ async def test_samples_are_votes(judge_server) -> None:
 
 async def test_nothing_to_judge_is_no_call(judge_server) -> None:
     asked = request()
-    reply = await judge_of(judge_server, "good").judge(StageRequest(RUN, SEGMENTS, asked.rubric, "S1", ()))
+    reply = await judge_of(judge_server, "good").judge(Request(RUN, SEGMENTS, asked.rubric, "S1", ()))
     assert (reply.results, judge_server.count) == ((), 0)
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge import pacing
-from ambjudge.judge.base import Estimate, StageReply, StageRequest, Usage
+from ambjudge.judge.base import Estimate, Reply, Request, Usage
 from ambjudge.judge.batch import run_batch
 from ambjudge.judge.pacing import Budget, GuardedJudge, Pacer
 from ambjudge.judge.scorecard import CriterionResult
@@ -315,26 +315,26 @@ class PricedJudge:
         self.worst, self.fail = worst, fail
         self.spent, self.calls, self.random = 0.0, 0, random.Random(7)
 
-    def evidence_sha256(self, request: StageRequest) -> str:
+    def evidence_sha256(self, request: Request) -> str:
         return "e"
 
-    def estimate(self, request: StageRequest) -> Estimate:
+    def estimate(self, request: Request) -> Estimate:
         return Estimate(Usage(1, 1, 1, 0.0), Usage(1, 1, 1, self.worst))
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         self.calls += 1
         cost = self.worst * self.random.uniform(0.1, 1.0)
         self.spent += cost
         await asyncio.sleep(self.random.uniform(0, 0.003))
         if self.fail:
             raise JudgeError("gone")
-        return StageReply(
+        return Reply(
             tuple(CriterionResult(id=c.id, value=1.0, status="scored") for c in request.criteria), Usage(1, 1, 1, cost)
         )
 
 
-def request(number: int = 0) -> StageRequest:
-    return StageRequest(None, None, RUBRIC, "S3", RUBRIC.criteria("S3"), number)
+def request(number: int = 0) -> Request:
+    return Request(None, None, RUBRIC, "S3", RUBRIC.criteria("S3"), number)
 
 
 @pytest.mark.parametrize("cap", [0.0, 0.05, 0.1, 1.0, 3.33])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.base import StageReply
+from ambjudge.judge.base import Reply
 from ambjudge.judge.change import causes_of, mean_split, rank_changes, split_change
 from ambjudge.judge.engine import assemble, prepare
 from ambjudge.judge.scorecard import CriterionResult
@@ -33,14 +33,14 @@ class FixedJudge:
 def card(values: dict[str, float | None], rubric=RUBRIC, judge: str = "fixed", run=RUN):
     ready = prepare(run, rubric=rubric)
     replies = {}
-    for request in ready.requests():
+    for request in ready.requests(FixedJudge(judge)):
         results = []
         for criterion in request.criteria:
             value = values.get(criterion.id, 1.0)
             status = "scored" if value is not None else "unscored"
             reason = None if value is not None else "judge_error"
             results.append(CriterionResult(id=criterion.id, value=value, status=status, reason=reason))
-        replies[request.stage] = StageReply(tuple(results))
+        replies[request.question] = Reply(tuple(results))
     return assemble(ready, FixedJudge(judge), replies)
 
 

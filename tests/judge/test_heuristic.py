@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from ambjudge.judge.base import StageRequest
+from ambjudge.judge.base import Request
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.heuristic.names import candidates
 from ambjudge.judge.heuristic.rules import RULES, rules_for
@@ -246,7 +246,7 @@ async def verdicts(run, rubric):
     segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
     judge, found = HeuristicJudge(), {}
     for stage in ("S1", "S2", "S3"):
-        reply = await judge.judge(StageRequest(run, segmentation, rubric, stage, rubric.criteria(stage)))
+        reply = await judge.judge(Request(run, segmentation, rubric, stage, rubric.criteria(stage)))
         assert [r.id for r in reply.results] == [c.id for c in rubric.criteria(stage)]
         found.update((r.id, r) for r in reply.results)
     return found
@@ -506,7 +506,7 @@ async def test_a_criterion_that_no_rule_knows_stays_unscored(tmp_path):
         source="x",
     )
     run = make_run(tmp_path, "segmentation", GOOD["segmentation"])
-    request = StageRequest(run, Segmentation(turn_stages=(), segments=()), rubric, "S1", (unknown,))
+    request = Request(run, Segmentation(turn_stages=(), segments=()), rubric, "S1", (unknown,))
     (result,) = (await HeuristicJudge().judge(request)).results
     assert (result.value, result.status, result.reason) == (None, "unscored", "no_evidence")
     assert "no rule" in result.detail
@@ -519,7 +519,7 @@ async def test_levels_of_a_custom_scale_are_never_exceeded(tmp_path):
         update={"scale": (Level(value=1, text=""), Level(value=0.25, text=""), Level(value=0, text=""))}
     )
     run = make_run(tmp_path, "segmentation", swap("segmentation", SEG_PILOT, COUNT))
-    request = StageRequest(run, Segmentation(turn_stages=(), segments=()), rubric, "S3", (coarse,))
+    request = Request(run, Segmentation(turn_stages=(), segments=()), rubric, "S3", (coarse,))
     assert (await HeuristicJudge().judge(request)).results[0].value == 0.25
 
 

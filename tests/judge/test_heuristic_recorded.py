@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.base import StageRequest
+from ambjudge.judge.base import Request
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.quotes import QuoteIndex
 from ambjudge.rubrics.load import rubric_for
@@ -22,7 +22,7 @@ async def judged(run):
     segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
     for stage in ("S1", "S2", "S3"):
         criteria = tuple(c for c in rubric.criteria(stage) if run.tier not in c.credit)
-        found += (await judge.judge(StageRequest(run, segmentation, rubric, stage, criteria))).results
+        found += (await judge.judge(Request(run, segmentation, rubric, stage, criteria))).results
     return found
 
 
@@ -61,7 +61,7 @@ async def test_the_same_run_gets_the_same_reply_and_key(name):
     rubric = rubric_for(one.track, one.task)
     keys = {
         HeuristicJudge().evidence_sha256(
-            StageRequest(run, Segmentation(turn_stages=(), segments=()), rubric, "S3", rubric.criteria("S3"))
+            Request(run, Segmentation(turn_stages=(), segments=()), rubric, "S3", rubric.criteria("S3"))
         )
         for run in (one, other)
     }

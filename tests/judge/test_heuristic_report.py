@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from ambjudge.judge.base import StageRequest
+from ambjudge.judge.base import Request
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.heuristic.manifest import equal_counts, opens_listed
 from ambjudge.rubrics.load import load_rubric
@@ -94,7 +94,7 @@ async def verdict(folder, steps, criterion, brief=BRIEF):
     asked = next(c for s in ("S1", "S2", "S3") for c in rubric.stages[s].criteria if c.id == criterion)
     segmentation = Segmentation(segments=(), turn_stages=("S1",) * len(run.turns))
     stage = criterion[:2]
-    reply = await HeuristicJudge().judge(StageRequest(run, segmentation, rubric, stage, (asked,), {}))
+    reply = await HeuristicJudge().judge(Request(run, segmentation, rubric, stage, (asked,), {}))
     result = reply.results[0]
     assert all(e.check == "verified" for e in result.evidence)
     return result.value

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.base import StageRequest
+from ambjudge.judge.base import Request
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.models import Segmentation
@@ -205,7 +205,7 @@ async def test_what_was_shown_is_seen(tmp_path, kind, steps, expected):
     segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
     found = {}
     for stage in ("S1", "S2", "S3"):
-        reply = await judge.judge(StageRequest(run, segmentation, rubric, stage, rubric.criteria(stage)))
+        reply = await judge.judge(Request(run, segmentation, rubric, stage, rubric.criteria(stage)))
         found.update((r.id, r) for r in reply.results)
     assert {i: found[i].value for i in expected} == expected, {i: found[i].rationale for i in expected}
     for i in expected:

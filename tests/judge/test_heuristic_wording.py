@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.base import StageRequest
+from ambjudge.judge.base import Request
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.heuristic.names import candidates, model_names
 from ambjudge.rubrics.load import load_rubric
@@ -120,7 +120,7 @@ async def test_the_same_evidence_in_other_words(tmp_path, kind, steps, expected)
     segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
     found = {}
     for stage in ("S1", "S2", "S3"):
-        reply = await judge.judge(StageRequest(run, segmentation, rubric, stage, rubric.criteria(stage)))
+        reply = await judge.judge(Request(run, segmentation, rubric, stage, rubric.criteria(stage)))
         found.update((r.id, r) for r in reply.results)
     assert {i: found[i].value for i in expected} == expected, {i: found[i].rationale for i in expected}
     assert all(e.check == "verified" for i in expected for e in found[i].evidence)
@@ -151,7 +151,7 @@ async def test_inputs_shown_by_helpers_and_headers(tmp_path, look, out, wanted):
     steps = [LIST, sh(f"cat > /workspace/ct.py <<'EOF'\n{CT}EOF\n"), Do(f"from ct import *\n{look}", out), SEG_ALL]
     run, rubric = make_run(tmp_path, "segmentation", steps), load_rubric("segmentation")
     segmentation = Segmentation(turn_stages=("S1",) * len(run.turns), segments=())
-    reply = await HeuristicJudge().judge(StageRequest(run, segmentation, rubric, "S2", rubric.criteria("S2")))
+    reply = await HeuristicJudge().judge(Request(run, segmentation, rubric, "S2", rubric.criteria("S2")))
     assert next(r.value for r in reply.results if r.id == "S2b") == wanted
 
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 
 import pytest
-from ambjudge.judge.base import StageRequest
+from ambjudge.judge.base import Request
 from ambjudge.judge.keys import KeyMaker, _modules, canonical_json, code_sha256, evidence_context, identity, verdict_key
 from ambjudge.rubrics.load import criterion_sha256, load_rubric
 from ambjudge.rubrics.model import Level
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 RUBRIC = load_rubric("segmentation")
 CRITERION = RUBRIC.criteria("S3")[0]
-REQUEST = StageRequest(None, None, RUBRIC, "S3", (CRITERION,))
+REQUEST = Request(None, None, RUBRIC, "S3", (CRITERION,))
 
 
 @dataclass
@@ -29,7 +29,7 @@ class SomeJudge:
     members: tuple[str, ...] = ()
     evidence: str = "e"
 
-    def evidence_sha256(self, request: StageRequest) -> str:
+    def evidence_sha256(self, request: Request) -> str:
         return self.evidence
 
 
@@ -56,7 +56,7 @@ BASE = verdict_key(SomeJudge(), REQUEST, CRITERION)
         pytest.param(SomeJudge(parameters={"temperature": 0.5, "api_base": None}), REQUEST, CRITERION, ("parameters",), id="temperature"),
         pytest.param(SomeJudge(parameters={"temperature": 0.0, "api_base": "u"}), REQUEST, CRITERION, ("parameters",), id="api-base"),
         pytest.param(SomeJudge(members=("a", "b")), REQUEST, CRITERION, ("parameters",), id="members"),
-        pytest.param(SomeJudge(), StageRequest(None, None, RUBRIC, "S3", (CRITERION,), 1), CRITERION, ("sample",), id="sample"),
+        pytest.param(SomeJudge(), Request(None, None, RUBRIC, "S3", (CRITERION,), 1), CRITERION, ("sample",), id="sample"),
     ],
 )  # fmt: skip
 def test_a_key_changes_with_what_decides_and_says_so(judge, request_, criterion, parts):
@@ -106,13 +106,13 @@ def test_what_has_no_canonical_form_is_refused(value):
 
 def test_the_packing_context_follows_the_judge_the_scopes_and_what_the_user_named():
     who = identity(SomeJudge())
-    base = evidence_context(who, RUBRIC, "S3", "segmentation", "lite")
-    assert base == evidence_context(who, RUBRIC, "S3", "segmentation", "lite")
+    base = evidence_context(who, "S3", "segmentation", "lite")
+    assert base == evidence_context(who, "S3", "segmentation", "lite")
     others = {
-        evidence_context(who, RUBRIC, "S2", "segmentation", "lite"),
-        evidence_context(who, RUBRIC, "S3", None, "lite"),
-        evidence_context(who, RUBRIC, "S3", "segmentation", "pro"),
-        evidence_context(identity(SomeJudge(name="n")), RUBRIC, "S3", "segmentation", "lite"),
-        evidence_context(identity(SomeJudge(parameters={"budget": 1})), RUBRIC, "S3", "segmentation", "lite"),
+        evidence_context(who, "S2", "segmentation", "lite"),
+        evidence_context(who, "S3", None, "lite"),
+        evidence_context(who, "S3", "segmentation", "pro"),
+        evidence_context(identity(SomeJudge(name="n")), "S3", "segmentation", "lite"),
+        evidence_context(identity(SomeJudge(parameters={"budget": 1})), "S3", "segmentation", "lite"),
     }
     assert len(others | {base}) == 6

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import JudgeError
-from ambjudge.judge.base import StageReply, StageRequest
+from ambjudge.judge.base import Reply, Request
 from ambjudge.judge.evidence import pack
 from ambjudge.judge.local import NOT_APPLICABLE, LocalJudge, _questions
 from ambjudge.judge.local_rationale import QUOTE_TOKENS, Rationale, RationaleWriter, grammar, parse, quotable
@@ -35,14 +35,14 @@ def judge() -> LocalJudge:
 
 
 @pytest.fixture(scope="module")
-def request_() -> StageRequest:
+def request_() -> Request:
     run = load_run(EXAMPLES / "clean")
     rubric = load_rubric("classification")
-    return StageRequest(run, segment(run), rubric, "S2", rubric.criteria("S2")[:2])
+    return Request(run, segment(run), rubric, "S2", rubric.criteria("S2")[:2])
 
 
 async def test_every_criterion_gets_a_value_of_its_scale_with_a_probability(
-    judge: LocalJudge, request_: StageRequest
+    judge: LocalJudge, request_: Request
 ) -> None:
     reply = await judge.judge(request_)
     assert [r.id for r in reply.results] == [c.id for c in request_.criteria]
@@ -55,7 +55,7 @@ async def test_every_criterion_gets_a_value_of_its_scale_with_a_probability(
             assert 0.5 <= (result.votes[0].probability or 0) <= 1
 
 
-async def test_shared_prefix_equals_each_criterion_alone(judge: LocalJudge, request_: StageRequest) -> None:
+async def test_shared_prefix_equals_each_criterion_alone(judge: LocalJudge, request_: Request) -> None:
     await judge.judge(request_)
     scorer = judge._scorer
     assert scorer is not None
@@ -69,7 +69,7 @@ async def test_shared_prefix_equals_each_criterion_alone(judge: LocalJudge, requ
         assert sum(shared.probabilities.values()) == pytest.approx(1)
 
 
-async def test_abstains_when_the_allowed_answers_are_unlikely(judge: LocalJudge, request_: StageRequest) -> None:
+async def test_abstains_when_the_allowed_answers_are_unlikely(judge: LocalJudge, request_: Request) -> None:
     strict = LocalJudge(str(judge.path), evidence_budget=2_000, min_mass=0.999999)
     strict._scorer = judge._scorer
     reply = await strict.judge(request_)
@@ -78,16 +78,16 @@ async def test_abstains_when_the_allowed_answers_are_unlikely(judge: LocalJudge,
 
 
 async def test_evidence_beyond_the_context_is_unscored_not_cut_silently(
-    judge: LocalJudge, request_: StageRequest
+    judge: LocalJudge, request_: Request
 ) -> None:
     long = LocalJudge(str(judge.path), evidence_budget=200_000, min_mass=0.0)
     long._scorer = judge._scorer
     run = load_run(Path(__file__).parents[1] / "data" / "recorded" / "runs" / "kidney-lite-01")
-    reply = await long.judge(StageRequest(run, segment(run), request_.rubric, "S2", request_.criteria))
+    reply = await long.judge(Request(run, segment(run), request_.rubric, "S2", request_.criteria))
     assert {(r.status, r.reason) for r in reply.results} == {("unscored", "truncated")}
 
 
-async def test_special_tokens_in_a_transcript_stay_text(judge: LocalJudge, request_: StageRequest) -> None:
+async def test_special_tokens_in_a_transcript_stay_text(judge: LocalJudge, request_: Request) -> None:
     await judge.judge(request_)
     assert judge._scorer is not None
     special = set(judge._scorer.tokenizer.all_special_ids)
@@ -100,7 +100,7 @@ async def test_special_tokens_in_a_transcript_stay_text(judge: LocalJudge, reque
 
 
 @pytest.fixture(scope="module")
-def short(tmp_path_factory: pytest.TempPathFactory) -> StageRequest:
+def short(tmp_path_factory: pytest.TempPathFactory) -> Request:
     """Two criteria on a run so short that nothing is left out, and that it is read quickly."""
     code = "import torch\nmodel = torch.load('weights.pt')\nprint('loaded', len(model))"
     call = {"id": "c1", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}}  # fmt: skip
@@ -123,16 +123,16 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> StageRequest:
     file.write_text(json.dumps({**about, "messages": messages}))
     run = load_run(file)
     rubric = load_rubric("classification")
-    return StageRequest(run, segment(run), rubric, "S2", rubric.criteria("S2")[:2])
+    return Request(run, segment(run), rubric, "S2", rubric.criteria("S2")[:2])
 
 
 @pytest.fixture(scope="module")
-def plain(judge: LocalJudge, short: StageRequest) -> StageReply:
+def plain(judge: LocalJudge, short: Request) -> Reply:
     return judge._judge(short)
 
 
 @pytest.fixture(scope="module")
-def explaining(judge: LocalJudge, plain: StageReply) -> LocalJudge:
+def explaining(judge: LocalJudge, plain: Reply) -> LocalJudge:
     """The same loaded model with rationales of at most 54 tokens."""
     found = LocalJudge(str(judge.path), evidence_budget=2_000, min_mass=0.0, rationale=True, reason_tokens=10)
     found._scorer = judge._scorer
@@ -140,12 +140,12 @@ def explaining(judge: LocalJudge, plain: StageReply) -> LocalJudge:
 
 
 @pytest.fixture(scope="module")
-def explained(explaining: LocalJudge, short: StageRequest) -> StageReply:
+def explained(explaining: LocalJudge, short: Request) -> Reply:
     return explaining._judge(short)
 
 
 def test_rationales_quote_the_record_and_change_no_value(
-    plain: StageReply, explained: StageReply, short: StageRequest
+    plain: Reply, explained: Reply, short: Request
 ) -> None:
     reply = explained
     assert {r.status for r in plain.results} == {"scored"}
@@ -162,7 +162,7 @@ def test_rationales_quote_the_record_and_change_no_value(
 
 
 def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
-    plain: StageReply, explained: StageReply, explaining: LocalJudge, short: StageRequest
+    plain: Reply, explained: Reply, explaining: LocalJudge, short: Request
 ) -> None:
     """Written alone, the second rationale is the same as after the first: nothing of a question stays behind.
     Without room in the model's context, the verdict stands alone."""
@@ -196,7 +196,7 @@ def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
 
 
 def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_bounds(
-    explaining: LocalJudge, short: StageRequest
+    explaining: LocalJudge, short: Request
 ) -> None:
     """The worst model: one that picks any allowed token at random."""
     scorer = explaining._scorer
@@ -268,7 +268,7 @@ def test_unusable_path_is_one_line(tmp_path: Path, make: object, message: str) -
         dict(LocalJudge(str(make(tmp_path))).parameters)  # type: ignore[operator]
 
 
-async def test_broken_weights_are_one_line(tmp_path: Path, request_: StageRequest) -> None:
+async def test_broken_weights_are_one_line(tmp_path: Path, request_: Request) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF not really")
     with pytest.raises(JudgeError, match="cannot be loaded") as caught:
         await LocalJudge(str(tmp_path / "model.gguf")).judge(request_)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.api import ApiJudge
-from ambjudge.judge.base import StageReply, StageRequest, Usage
+from ambjudge.judge.base import Reply, Request, Usage
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.panel import Ballot, Panel, combine, pairwise_agreement
 from ambjudge.judge.scorecard import CriterionResult
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUN = load_run(RECORDED / "runs" / "ldct-lite-01")
 RUBRIC = load_rubric("enhancement")
-REQUEST = StageRequest(RUN, segment(RUN), RUBRIC, "S3", RUBRIC.criteria("S3"))
+REQUEST = Request(RUN, segment(RUN), RUBRIC, "S3", RUBRIC.criteria("S3"))
 NA = "not_applicable"
 
 
@@ -33,7 +33,7 @@ def ballot(said: float | str, judge: str = "j", sample: int = 0) -> Ballot:
         result = CriterionResult(id="S3", value=None, status="not_applicable")
     else:
         result = CriterionResult(id="S3", value=None, status="unscored", reason=said)
-    return Ballot(judge, sample, StageReply((result,), Usage(1, 10, 5, 0.01)))
+    return Ballot(judge, sample, Reply((result,), Usage(1, 10, 5, 0.01)))
 
 
 @pytest.mark.parametrize(

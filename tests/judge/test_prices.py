@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError
-from ambjudge.judge.prices import builtin_prices, effective_api_base, load_prices, price_of
+from ambjudge.judge.prices import Price, builtin_prices, effective_api_base, load_prices, price_of
+from ambjudge.judge.select import parse_price
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +24,9 @@ def test_every_entry_is_complete() -> None:
         assert 0 < price.input <= price.output < 100
         assert price.source
         assert len(price.date) == 10
+        assert price.cached is None or 0 < price.cached < price.input
+        assert price.cache_write is None or price.input <= price.cache_write <= 2 * price.input
+    assert sum(price.cached is not None for price in prices.values()) > 30
 
 
 @pytest.mark.parametrize(
@@ -61,18 +65,59 @@ def test_cost_by_hand() -> None:
     assert price.cost(5, None) is None
 
 
+def test_cost_of_cached_input_by_hand() -> None:
+    claude = price_of("claude-haiku-4-5")
+    assert claude is not None
+    assert (claude.input, claude.output, claude.cached, claude.cache_write) == (1.0, 5.0, 0.1, 1.25)
+    # Of 100,000 tokens in, 80,000 from the cache and 15,000 into it: 5,000 plain.
+    assert claude.cost(100_000, 1_000, 80_000, 15_000) == pytest.approx(0.005 + 0.008 + 0.01875 + 0.005)
+    assert claude.cost(100_000, 1_000, None, None) == claude.cost(100_000, 1_000) == pytest.approx(0.105)
+    assert claude.cost(None, 1_000, 80_000, 0) is None
+
+
+def test_without_a_rate_of_its_own_cached_input_is_plain_input() -> None:
+    price = Price(2.0, 8.0, "", "")
+    assert price.cost(1_000_000, 0, 900_000, 50_000) == 2.0
+
+
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"date": "2026-01-01", "models": {"house/model": {"input": 0, "output": 1.5}}}))
     price = price_of("house/model", table=load_prices(path))
     assert price is not None
     assert price.cost(10, 1_000_000) == 1.5
+    entry = {"input": 4, "output": 8, "cached": 0, "cache_write": 5}
+    path.write_text(json.dumps({"date": "2026-01-01", "models": {"house/model": entry}}))
+    assert load_prices(path)["house/model"].cost(1_000_000, 0, 500_000, 500_000) == 2.5
+
+
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [
+        ("0.25,2", (0.25, 2, None, None)),
+        ("3,15,0.3", (3, 15, 0.3, None)),
+        ("3, 15, 0.3, 3.75", (3, 15, 0.3, 3.75)),
+        ("0,0,0,0", (0, 0, 0, 0)),
+    ],
+)
+def test_a_price_that_the_user_states(text: str, price: tuple[float | None, ...]) -> None:
+    stated = parse_price(text)
+    assert (stated.input, stated.output, stated.cached, stated.cache_write) == price
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1,", "1,2,", "1,2,3,4,5", "1,2,-3", "1,2,nan", "1,2,3,inf", "1,2,3,x", "1," * 99]
+)
+def test_a_stated_price_that_is_none(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"IN,OUT\[,CACHED"):
+        parse_price(text)
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{}", '{"models": []}', '{"models": {"a": {"input": -1, "output": 1}}}', '{"models": {"a": {"input": true, "output": 1}}}',
-     '{"models": {"a": {"input": NaN, "output": 1}}}', '{"models": {"a": 3}}'],
+     '{"models": {"a": {"input": NaN, "output": 1}}}', '{"models": {"a": 3}}',
+     '{"models": {"a": {"input": 1, "output": 1, "cached": "free"}}}', '{"models": {"a": {"input": 1, "output": 1, "cache_write": -1}}}'],
 )  # fmt: skip
 def test_broken_tables_are_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "prices.json"

@@ -20,7 +20,8 @@ from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.prices import Price
 from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
 from ambjudge.judge.provider_batch_ledger import Ledger, OpenBatch, age_s
-from ambjudge.judge.rejudge import Scope, plan, requests
+from ambjudge.judge.rejudge import plan, requests
+from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import Store, open_store
 from ambjudge.judge.transport import Retry
 from ambjudge.rubrics.load import load_rubric
@@ -67,7 +68,7 @@ def stale(store: Store, runs: list[Path], judge: ApiJudge):
 
 
 async def send(store: Store, runs: list[Path], judge: ApiJudge, **options):
-    return await submit(store, judge, requests(stale(store, runs, judge)), replace(OPTIONS, **options))
+    return await submit(store, judge, requests(stale(store, runs, judge), judge), replace(OPTIONS, **options))
 
 
 def verdicts(store: Store) -> dict[str, tuple]:
@@ -101,7 +102,7 @@ async def test_the_story(server, store: Store, runs: list[Path], judge_server) -
 
     judge_server.script = ["good"]
     live = ApiJudge("small-judge", judge_server.url, retry=QUICK)
-    for request in requests(before):
+    for request in requests(before, judge):
         reply = await live.judge(request)
         stored = {
             v.key.criterion_id: v.result
@@ -258,7 +259,7 @@ async def test_a_cost_limit_holds_over_open_batches(server, store: Store, runs: 
         await send(store, runs, judge, max_cost=1.0)
     assert server.count == {}
     judge._price = Price(1.0, 2.0, "test", "2026-01-01")
-    first = next(requests(stale(store, runs, judge)))
+    first = next(requests(stale(store, runs, judge), judge))
     most = 2.5 * judge.once(first).cost_usd
     sent = await send(store, runs, judge, max_cost=most)
     assert 0 < sent.sent < stale(store, runs, judge).calls
@@ -304,7 +305,7 @@ async def test_an_orphan_is_adopted_even_when_the_list_lags(
     for _ in range(5):  # newer batches of others stand before it in the list
         server.create({"endpoint": "/v1/chat/completions", "input_file_id": "other", "completion_window": "24h"})
     server.list_lag = 1
-    todo = list(requests(stale(store, runs, judge)))
+    todo = list(requests(stale(store, runs, judge), judge))
     settle = replace(OPTIONS, settle_s=age_s(status(store)[0].noted_at) + 0.5)
     sent = await submit(store, judge, todo, settle)
     assert (sent.adopted, sent.sent) == (1, 0)
@@ -336,7 +337,7 @@ from ambjudge.judge.store import open_store
 database, url, *runs = sys.argv[1:]
 judge = ApiJudge("small-judge", url, api_key="sk-loopback-123456")
 with open_store(database) as store:
-    asyncio.run(submit(store, judge, requests(plan(store, [Path(r) for r in runs], judge)), BatchOptions(settle_s=0.05)))
+    asyncio.run(submit(store, judge, requests(plan(store, [Path(r) for r in runs], judge), judge), BatchOptions(settle_s=0.05)))
 """
 
 
@@ -421,7 +422,7 @@ async def test_an_edited_rubric_does_not_lose_paid_answers_and_an_edited_run_is_
 ) -> None:
     judge = judge_of(server)
     rubric = load_rubric("segmentation")
-    await submit(store, judge, requests(plan(store, runs, judge, Scope(rubric=rubric))), OPTIONS)
+    await submit(store, judge, requests(plan(store, runs, judge, Scope(rubric=rubric)), judge), OPTIONS)
     claimed = {key for r in all_requests(store) for key in r.keys if "crc-lite-01" in r.path}
     conversation = runs[1]
     data = json.loads(conversation.read_text())
@@ -461,7 +462,7 @@ async def test_an_unusable_provider_is_one_line(
 async def test_nobody_listens(store: Store, runs: list[Path]) -> None:
     judge = ApiJudge("small-judge", "http://127.0.0.1:9/v1", retry=Retry(attempts=2, first_s=0.01))
     with pytest.raises(JudgeError, match="ConnectError"):
-        await submit(store, judge, requests(stale(store, runs[:1], judge)), replace(OPTIONS, retry=judge._retry))
+        await submit(store, judge, requests(stale(store, runs[:1], judge), judge), replace(OPTIONS, retry=judge._retry))
 
 
 async def test_judges_without_batches(store: Store) -> None:

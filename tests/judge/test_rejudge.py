@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.base import Estimate, StageReply, StageRequest, Usage
+from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
 from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.items import Wanted
 from ambjudge.judge.keys import identity
 from ambjudge.judge.questions import Questions
-from ambjudge.judge.rejudge import Scope, plan, requests
+from ambjudge.judge.rejudge import plan, requests
 from ambjudge.judge.reuse import StoredJudge
+from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import open_store
@@ -55,19 +57,19 @@ class LengthJudge:
     def parameters(self):
         return {"temperature": self.temperature}
 
-    def evidence_sha256(self, request: StageRequest) -> str:
-        turns = request.segmentation.turns_of(request.stage)
+    def evidence_sha256(self, request: Request) -> str:
+        turns = request.segmentation.turns_of(request.question)
         text = "\0".join(request.run.turn(i).code + request.run.turn(i).output for i in turns)
-        return hashlib.sha256(f"{request.stage}{text}{request.run.plan.text}".encode("utf-8", "replace")).hexdigest()
+        return hashlib.sha256(f"{request.question}{text}{request.run.plan.text}".encode("utf-8", "replace")).hexdigest()
 
-    def estimate(self, request: StageRequest) -> Estimate:
+    def estimate(self, request: Request) -> Estimate:
         return Estimate(Usage(1, 100, 10, 0.01), Usage(2, 200, 40, 0.03))
 
-    async def judge(self, request: StageRequest) -> StageReply:
-        self.asked.append((request.run.id, request.stage, tuple(c.id for c in request.criteria)))
-        return StageReply(tuple(self._one(request, c) for c in request.criteria), Usage(1, 150, 20, 0.02), raw=("raw",))
+    async def judge(self, request: Request) -> Reply:
+        self.asked.append((request.run.id, request.question, tuple(c.id for c in request.criteria)))
+        return Reply(tuple(self._one(request, c) for c in request.criteria), Usage(1, 150, 20, 0.02), raw=("raw",))
 
-    def _one(self, request: StageRequest, criterion) -> CriterionResult:
+    def _one(self, request: Request, criterion) -> CriterionResult:
         if criterion.id in self.fail:
             return CriterionResult(id=criterion.id, value=None, status="unscored", reason="judge_error", detail="503")
         text = f"{self.evidence_sha256(request)}{criterion.text}{self.model}{self.prompt}{self.temperature}"
@@ -111,7 +113,7 @@ def score_all(store, paths, judge, scope) -> None:
 
 def execute(store, planned, judge) -> None:
     async def all_of_them() -> None:
-        for request in requests(planned):
+        for request in requests(planned, judge):
             await StoredJudge(judge, store).ask(request)
 
     asyncio.run(all_of_them())
@@ -164,14 +166,14 @@ def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, cal
     judge = LengthJudge(judge.model, judge.prompt, judge.temperature)
     planned = plan(store, paths, judge, scope)
     assert planned.calls == calls
-    assert {need.stage for need in planned.needs} == stages
+    assert {need.question for need in planned.needs} == stages
     assert {why for counts in planned.by_criterion().values() for why in counts} == ({reason} if reason else set())
     assert planned.current + planned.stale == 50 * CRITERIA
     assert judge.asked == []
     execute(store, planned, judge)
     assert len(judge.asked) == calls
     assert {stage for _, stage, _ in judge.asked} == stages
-    assert Counter((r, s) for r, s, _ in judge.asked) == Counter((n.run_id, n.stage) for n in planned.needs)
+    assert Counter((r, s) for r, s, _ in judge.asked) == Counter((n.run_id, n.question) for n in planned.needs)
     again = plan(store, paths, judge, scope)
     assert (again.calls, again.current) == (0, 50 * CRITERIA)
 
@@ -231,20 +233,20 @@ class Mute:
 
     name, members, prompt_sha256, parameters = "mute", (), None, {}
 
-    def evidence_sha256(self, request: StageRequest) -> str:
+    def evidence_sha256(self, request: Request) -> str:
         return request.run.content_sha256
 
-    async def judge(self, request: StageRequest) -> StageReply:
+    async def judge(self, request: Request) -> Reply:
         *most, last = request.criteria
         said = [CriterionResult(id=c.id, value=0.0, status="scored") for c in most]
-        return StageReply((*said, CriterionResult(id=last.id, value=None, status="unscored", reason="judge_error")))
+        return Reply((*said, CriterionResult(id=last.id, value=None, status="unscored", reason="judge_error")))
 
 
 def questions(judge, paths) -> set[str]:
-    ask, found = Questions(identity(judge)), set()
+    ask, found = Questions(identity(judge), answers(judge), Wanted()), set()
     for path in paths:
         run = load_run(path)
-        found.add(ask.name(rubric_for(run.track, run.task), run.track, run.tier))
+        found.add(ask.name(rubric_for(run.track, run.task), run.tier, run.track))
     return found
 
 
@@ -291,9 +293,9 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     assert {(need.path, why) for need in planned.needs for why in need.reasons.values()} == {(new, ("new",))}
     new.unlink()
     with pytest.raises(InputError):
-        list(requests(planned))
+        list(requests(planned, LengthJudge()))
     lost = []
-    assert list(requests(planned, lambda path, error: lost.append(path))) == []
+    assert list(requests(planned, LengthJudge(), lambda path, error: lost.append(path))) == []
     assert lost == [new]
 
 

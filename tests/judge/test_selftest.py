@@ -7,8 +7,9 @@ from ambjudge.errors import JudgeError
 from ambjudge.judge.api import ApiJudge
 from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.selftest import Report, Row, calls, cases, selftest
-from ambjudge.judge.selftest_runs import careless, diligent, segmentation_of
+from ambjudge.judge.selftest_runs import careless, diligent
 from ambjudge.judge.transport import Retry
+from ambjudge.trajectories.models import Segmentation
 
 FALLS = {"evidence removed", "claims only", "batch before the pilot"}
 INJECTED = {"full marks demanded", "forged verdict", "closed fence", "other languages"}
@@ -88,7 +89,7 @@ def test_every_changed_run_is_another_content() -> None:
     assert len({c.changed.run.content_sha256 for c in made}) == 2 + 6 + 7
 
 
-def test_segmentation_of() -> None:
-    made = segmentation_of(("S1", "S1", "S4"))
+def test_stages_of_turns_become_segments() -> None:
+    made = Segmentation.of(("S1", "S1", "S4"))
     assert [(s.stage, s.first_turn, s.last_turn) for s in made.segments] == [("S1", 1, 2), ("S4", 3, 3)]
     assert diligent()[0].turn(4).index == 4

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from ambjudge.errors import StoreError
-from ambjudge.judge.base import StageReply, Usage
+from ambjudge.judge.base import Reply, Usage
 from ambjudge.judge.keys import VerdictKey
-from ambjudge.judge.scorecard import CriterionResult, Evidence, FiredCode, Vote
+from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
 from ambjudge.judge.store import is_final, open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
@@ -86,11 +86,7 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         evidence=(Evidence(turn=4, quote="Ünïcode ✓ 𝔘", check="verified"),),
         votes=(Vote(judge="a", value=1 / 3, probability=0.123456789), Vote(judge="b", value=None, reason="refused")),
     )  # fmt: skip
-    code = FiredCode(
-        code="E3", taxonomy="paper", stage="S3", turns=(9, 12), why="w", by="judge:tester", confidence=0.9,
-        independence="from_judge",
-    )  # fmt: skip
-    reply = StageReply((given,), Usage(1, 10, 5, 0.25), codes=(code,), warnings=("odd",), raw=("{...}", "second"))
+    reply = Reply((given,), Usage(1, 10, 5, 0.25), warnings=("odd",), raw=("{...}", "second"))
     with open_store(target) as store:
         ref = store.add_run(run)
         assert store.add_reply(ref, RUBRIC, "S1", [key(1)], reply) == (given,)
@@ -100,19 +96,74 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         assert stored.key == key(1)
         assert store.known_keys([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
-        assert store.codes_of([stored.call_id]) == {stored.call_id: (code,)}
         assert store.total_usage() == Usage(1, 10, 5, 0.25)
         history = store.history("tester", "S1")
         assert (history.calls, history.input_tokens, history.cost_usd) == (1, (10, 10), (0.25, 0.25))
         assert store.history("tester", "S2").calls == 0
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(None, id="none"),
+        pytest.param(
+            {"turns": [3, 4], "facts": ["F2"], "confidence": 0.7, "plan": None, "b": {"ä": [[], {}]}}, id="nested"
+        ),
+        pytest.param({"1": "S1", "2": "S2"}, id="stages"),
+        pytest.param("Ja – 是的 🙂 \u202e \0", id="text"),
+        pytest.param([None], id="null-inside"),
+        pytest.param(False, id="false"),
+        pytest.param("", id="empty"),
+    ],
+)
+def test_an_answer_beside_the_value_comes_back(target, run, answer):
+    given = CriterionResult(id="diagnosis:E1", value=None, status="not_applicable", answer=answer)
+    with open_store(target) as store:
+        stands = store.add_reply(
+            store.add_run(run), RUBRIC, "diagnosis", [key(1, criterion="diagnosis:E1")], Reply((given,))
+        )
+        assert stands == (given,)
+        (stored,) = store.iter_verdicts()
+        assert (stored.stage, stored.result.answer) == ("diagnosis", answer)
+        with store._engine.connect() as connection:
+            (text,) = connection.exec_driver_sql("select answer from verdicts").one()
+        assert (text is None) == (answer is None)
+
+
+def test_equal_answers_are_the_same_bytes_and_text_that_no_database_holds_is_mapped(target, run):
+    answers = ({"b": 1, "a": "\ud800"}, {"a": "\ud800", "b": 1})
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        for number, answer in enumerate(answers):
+            given = CriterionResult(id="ask", value=None, status="not_applicable", answer=answer)
+            (stands,) = store.add_reply(ref, RUBRIC, "ask", [key(number, criterion="ask")], Reply((given,)))
+            stands.model_dump_json()
+        with store._engine.connect() as connection:
+            texts = connection.exec_driver_sql("select distinct answer from verdicts").fetchall()
+    assert [text for (text,) in texts] == ['{"a":"\ufffd","b":1}']
+
+
+def test_cached_tokens_are_kept_by_call_and_added_up(target, run):
+    with open_store(target) as store:
+        ref = store.add_run(run)
+        used = Usage(1, 1_000, 50, 0.01, cached_tokens=900, cache_write_tokens=40)
+        store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((scored(),), used))
+        store.add_reply(ref, RUBRIC, "S2", [key(2)], Reply((scored(),), used))
+        calls = store.calls_of([v.call_id for v in store.iter_verdicts()])
+        assert {(c.input_tokens, c.cached_tokens, c.cache_write_tokens) for c in calls.values()} == {(1_000, 900, 40)}
+        assert store.total_usage() == used + used
+        unknown = Usage(1, 1_000, 50, 0.01, cached_tokens=None, cache_write_tokens=None)
+        store.add_reply(ref, RUBRIC, "S3", [key(3)], Reply((scored(),), unknown))
+        assert store.total_usage() == used + used + unknown
+        assert store.total_usage().cached_tokens is None
+
+
 def test_the_first_verdict_under_a_key_stands_for_everyone(target, run):
     with open_store(target) as one, open_store(target) as two:
         ref = one.add_run(run)
         assert two.add_run(run) == ref
-        one.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((scored(1.0),)))
-        assert two.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((scored(0.0),))) == (scored(1.0),)
+        one.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((scored(1.0),)))
+        assert two.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((scored(0.0),))) == (scored(1.0),)
         assert [v.result.value for v in two.iter_verdicts()] == [1.0]
 
 
@@ -132,7 +183,7 @@ def test_the_first_verdict_under_a_key_stands_for_everyone(target, run):
     ],
 )
 def test_what_counts_as_a_verdict(target, run, result, transient, final):
-    reply = StageReply((result,), transient=frozenset(transient))
+    reply = Reply((result,), transient=frozenset(transient))
     assert is_final(result, reply) is final
     with open_store(target) as store:
         store.add_reply(store.add_run(run), RUBRIC, "S1", [key(1)], reply)
@@ -144,9 +195,9 @@ def test_what_counts_as_a_verdict(target, run, result, transient, final):
 def test_an_attempt_is_mended_later(target, run):
     with open_store(target) as store:
         ref = store.add_run(run)
-        store.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((unscored("judge_error"),)))
-        store.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((unscored("judge_error"),)))
-        store.add_reply(ref, RUBRIC, "S1", [key(1)], StageReply((scored(),)))
+        store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((unscored("judge_error"),)))
+        store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((unscored("judge_error"),)))
+        store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((scored(),)))
         assert store.known([key(1).sha256])[key(1).sha256].result == scored()
         assert len(store.attempts([key(1).sha256])[key(1).sha256]) == 2
 
@@ -156,7 +207,7 @@ def test_an_attempt_is_mended_later(target, run):
 def test_the_database_refuses_changes(target, run, table, verb):
     with open_store(target) as store:
         ref = store.add_run(run)
-        reply = StageReply((scored(), unscored("judge_error", "S1b")), raw=("text",))
+        reply = Reply((scored(), unscored("judge_error", "S1b")), raw=("text",))
         store.add_reply(ref, RUBRIC, "S1", [key(1), key(2, criterion="S1b")], reply)
         store.add_label("r", "a1", "{}")
         store.add_event("batch_started", {})
@@ -174,7 +225,7 @@ def test_the_database_refuses_changes(target, run, table, verb):
 def test_text_that_a_database_cannot_hold_is_mapped_not_fatal(target, run, text):
     result = scored(rationale=text, detail=text, evidence=(Evidence(turn=1, quote=text, check="not_found"),))
     run = run.model_copy(update={"agent": text, "path": run.path.parent / text.replace("\0", "")})
-    reply = StageReply((result,), warnings=(text,), raw=(text,))
+    reply = Reply((result,), warnings=(text,), raw=(text,))
     with open_store(target) as store:
         (stands,) = store.add_reply(store.add_run(run, stamp="s"), RUBRIC, "S1", [key(1)], reply)
         stands.model_dump_json()
@@ -189,7 +240,7 @@ def test_a_raw_reply_is_kept_once_and_small(target, run):
     with open_store(target) as store:
         ref = store.add_run(run)
         for number in range(5):
-            store.add_reply(ref, RUBRIC, "S1", [key(number)], StageReply((scored(),), raw=(text, text)))
+            store.add_reply(ref, RUBRIC, "S1", [key(number)], Reply((scored(),), raw=(text, text)))
         with store._engine.connect() as connection:
             rows = connection.exec_driver_sql("select size, length(body) from replies").fetchall()
     assert len(rows) == 1
@@ -202,7 +253,7 @@ def test_thousands_of_keys_in_one_look_up(target, run):
         ref = store.add_run(run)
         for start in range(0, 6_000, 1_000):
             keys = [key(n) for n in range(start, start + 1_000)]
-            store.add_reply(ref, RUBRIC, "S1", keys, StageReply(tuple(scored() for _ in keys)))
+            store.add_reply(ref, RUBRIC, "S1", keys, Reply(tuple(scored() for _ in keys)))
         wanted = [f"{n:064x}" for n in range(12_000)]
         assert len(store.known_keys(wanted)) == 6_000
         assert len(store.known(wanted[5_990:6_010])) == 10
@@ -238,7 +289,7 @@ def test_evidence_index(target, run):
         }
         name = store.relative(run.path)
         assert store.evidence_of([name]) == {name: {("S1", "e1"), ("S3", "e3")}}
-        store.add_reply(store.add_run(run), RUBRIC, "S1", [key(1, evidence="e1")], StageReply((scored(),)))
+        store.add_reply(store.add_run(run), RUBRIC, "S1", [key(1, evidence="e1")], Reply((scored(),)))
         assert store.verdicts_on(["e1", "e2"]) == {("e1", "S1a"): [key(1, evidence="e1")]}
 
 
@@ -277,7 +328,7 @@ def test_labels_and_events(target):
 def test_a_newer_store_is_refused(target):
     with open_store(target) as store, store._engine.begin() as connection:
         connection.exec_driver_sql("update meta set value = '99' where name = 'schema'")
-    with pytest.raises(StoreError, match=r"newer ambjudge \(schema 99, this one knows 1\)"):
+    with pytest.raises(StoreError, match=r"newer ambjudge \(schema 99, this one knows 2\)"):
         open_store(target)
 
 
@@ -343,7 +394,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {folder!r})
 from test_store import RECORDED, RUBRIC, key, scored
-from ambjudge.judge.base import StageReply
+from ambjudge.judge.base import Reply
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.load import load_run
 run = load_run(RECORDED / "runs" / "kidney-lite-01")
@@ -352,7 +403,7 @@ ref = store.add_run(run)
 number = int(sys.argv[2])
 print("ready", flush=True)
 while True:
-    store.add_reply(ref, RUBRIC, "S1", [key(number)], StageReply((scored(rationale="x" * 500),), raw=(str(number) * 99,)))
+    store.add_reply(ref, RUBRIC, "S1", [key(number)], Reply((scored(rationale="x" * 500),), raw=(str(number) * 99,)))
     print(number, flush=True)
     number += 1
 """
@@ -391,7 +442,7 @@ _RANGE = """
 import random, sys
 sys.path.insert(0, {folder!r})
 from test_store import RECORDED, RUBRIC, key, scored
-from ambjudge.judge.base import StageReply
+from ambjudge.judge.base import Reply
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.load import load_run
 target, worker = sys.argv[1], int(sys.argv[2])
@@ -401,7 +452,7 @@ with open_store(target) as store:
     random.Random(worker).shuffle(numbers)
     for at in range(0, 40, 4):
         keys = [key(n) for n in numbers[at : at + 4]]
-        reply = StageReply(tuple(scored(worker / 10) for _ in keys), raw=(f"same{{at}}", f"mine{{worker}}"))
+        reply = Reply(tuple(scored(worker / 10) for _ in keys), raw=(f"same{{at}}", f"mine{{worker}}"))
         store.add_reply(ref, RUBRIC, "S1", keys, reply)
 """
 
@@ -423,7 +474,7 @@ def test_threads_share_one_store(tmp_path, run):
         ref = store.add_run(run)
 
         def put(number: int) -> None:
-            store.add_reply(ref, RUBRIC, "S1", [key(number % 50)], StageReply((scored(),)))
+            store.add_reply(ref, RUBRIC, "S1", [key(number % 50)], Reply((scored(),)))
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, range(200)))

@@ -114,7 +114,7 @@ def test_the_effect_of_an_edit(name):
 def test_added_removed_and_stage_weight_as_text():
     plain = _plain()
     stage = plain["stages"]["S2"]
-    plain["version"] = "1.1"
+    plain["version"] = "9.1"
     stage["weight"] = 0.2
     stage["criteria"] = [c for c in stage["criteria"] if c["id"] != "S2d"]
     stage["criteria"].append({**stage["criteria"][0], "id": "S2f", "text": "Something new?"})
@@ -125,7 +125,7 @@ def test_added_removed_and_stage_weight_as_text():
     assert diff.stage_weights == {"S2": (0.15, 0.2)}
     text = render_diff(diff)
     for line in (
-        "--- segmentation 1.0", "+++ segmentation 1.1", "@@ S2 weight: no new call @@", "-weight: 0.15", "+weight: 0.2",
+        f"--- segmentation {load_rubric('segmentation').version}", "+++ segmentation 9.1", "@@ S2 weight: no new call @@", "-weight: 0.15", "+weight: 0.2",
         "@@ S2f added: to be judged @@", "+text: Something new?", "@@ S2d removed", "@@ S1a: no new call @@", "-weight: 1", "+weight: 3",
     ):  # fmt: skip
         assert any(row.startswith(line) for row in text.splitlines()), line

@@ -8,8 +8,9 @@ import random
 from pathlib import Path
 
 import pytest
+from ambjudge.trajectories.features import features
 from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.models import STAGES, Run
+from ambjudge.trajectories.models import STAGES, Action, Observation, Run, Turn
 from ambjudge.trajectories.segment import segment
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -227,6 +228,83 @@ def test_other_agents_tools(tmp_path: Path) -> None:
 
 def _gold(name: str, folder: Path = RECORDED / "labels" / "gold") -> dict[str, str]:
     return json.loads((folder / f"{name}.json").read_text())["stages"]
+
+
+LOOKS = [
+    pytest.param("nvidia-smi; free -m; df -h", True, id="a chain of looks"),
+    pytest.param("ps aux | grep python | wc -l", True, id="filters behind a pipe"),
+    pytest.param("pip list 2>/dev/null | grep -i torch", True, id="errors thrown away"),
+    pytest.param("python3 -m pip freeze\nuname -a && nproc", True, id="pip as a module, two lines"),
+    pytest.param("env | sort | head -60", True, id="environment"),
+    pytest.param("cat /proc/cpuinfo | head -5; grep MemTotal /proc/meminfo", True, id="the machine's own files"),
+    pytest.param('echo "cpus: $(nproc)"; date; whoami', True, id="a look inside words"),
+    pytest.param("sudo timeout 5 /usr/bin/lscpu", True, id="started by another program"),
+    pytest.param("python3 --version; gcc --version 2>&1", True, id="versions"),
+    pytest.param("cd /tmp && ls -la; pwd; du -sh . ; tree -L 1", True, id="listings"),
+    pytest.param("find . -name '*.py' | head", True, id="find lists"),
+    pytest.param("find . -name '*.tmp' -delete", False, id="find deletes"),
+    pytest.param("ls; python train.py", False, id="work beside a look"),
+    pytest.param("env CUDA_VISIBLE_DEVICES=0 python run.py", False, id="env starts a program"),
+    pytest.param("nvidia-smi; echo $(python run.py)", False, id="work inside words"),
+    pytest.param("pip install torch; pip list", False, id="installs"),
+    pytest.param("ls; cat README.md", False, id="reads a file"),
+    pytest.param("pip freeze > requirements.txt", False, id="writes a file"),
+    pytest.param("echo done", False, id="words only"),
+    pytest.param("ls 'unclosed", False, id="broken quotes"),
+    pytest.param("ls /workspace/agents_outputs | wc -l", False, id="what was delivered"),
+    pytest.param("sleep 60; nvidia-smi", False, id="waits"),
+]
+
+
+@pytest.mark.parametrize(("command", "neutral"), LOOKS)
+def test_looks_at_the_machine_are_told_from_work(tmp_path: Path, command: str, neutral: bool) -> None:
+    assert features(make_run(tmp_path, LISTING, ("bash", command, "")))[1].asks_machine is neutral
+
+
+def test_a_look_takes_the_stage_around_it(tmp_path: Path) -> None:
+    """Inside a stage it belongs to it; between two it is what it is by itself: setup, before a pilot."""
+    look = ("bash", "nvidia-smi; pip list", "")
+    run = make_run(
+        tmp_path, look, LISTING, look, PLAN, look, PILOT, look, PILOT, BATCH, look, BATCH, VERIFY, look, SUBMIT
+    )
+    found = segment(run)
+    assert " ".join(stage[1] for stage in found.turn_stages) == "1 1 1 1 2 3 3 3 4 4 4 5 5 5"
+    assert found.confidence[6] == min(found.confidence[5], found.confidence[7])
+    assert set(segment(make_run(tmp_path / "only", look, look)).turn_stages) <= {"S1", "S2"}
+
+
+def _at_real_size(run: Run, looks: int) -> Run:
+    """Log noise before every output and `looks` looks at the machine after every turn but the last."""
+    rng = random.Random(run.id)
+    noise = "".join(
+        f"{i:3d}%|{'█' * (i % 9):9}| {i}/100 [00:01<00:02]\rDEBUG pool-{i} reused\nCollecting numpy>=1.{i}\n"
+        for i in range(60)
+    )
+    turns = []
+    for turn in run.turns:
+        actions = tuple(
+            a.model_copy(
+                update={"observation": a.observation.model_copy(update={"stdout": noise + a.observation.stdout})}
+            )
+            if a.observation is not None
+            else a
+            for a in turn.actions
+        )
+        turns.append(turn.model_copy(update={"actions": actions, "index": len(turns) + 1}))
+        for _ in range(looks if turn is not run.turns[-1] else 0):
+            code = rng.choice([p.values[0] for p in LOOKS if p.values[1]])
+            seen = Observation(exit_code=0, stdout=noise, kind="ok")
+            look = Action(tool="execute_code", kind="execute", language="bash", code=code, observation=seen)
+            turns.append(Turn(index=len(turns) + 1, text="", actions=(look,)))
+    return run.model_copy(update={"turns": tuple(turns)})
+
+
+@pytest.mark.parametrize("looks", [1, 4])
+def test_the_size_of_a_run_leaves_its_stages(looks: int) -> None:
+    for folder in sorted((RECORDED / "runs").iterdir())[::2]:
+        run = load_run(folder)
+        large = segment(_at_real_size(run, looks))
+        assert large.turn_stages[:: looks + 1] == segment(run).turn_stages, folder.name
 
 
 def _f1(pairs: list[tuple[str, str]]) -> float:

@@ -1,9 +1,10 @@
-"""Does a quote really stand where a judge says it does?
+"""Does a quote really stand where a reader says it does?
 
 `QuoteIndex(run).check(turn, quote)` answers with an `Evidence`: *verified* when the words stand in the cited turn,
-*moved* when they stand in another one, *not_found* otherwise. Tolerated are only differences that copying makes:
-runs of white space, the escapes of JSON and string literals, and an ellipsis where a quote leaves something out.
-Letters, case and quotation marks must agree: a paraphrase is not a quote.
+*moved* when they stand in another one, *not_found* otherwise. Turn 0 is what belongs to no turn: the delivered plan and
+the brief. Tolerated are only differences that copying from a record makes: runs of white space, the escapes of JSON and
+string literals, characters that `sanitize` replaces, and an ellipsis (or one of the record's own marks) where a quote
+leaves something out. Letters, case and quotation marks must agree: a paraphrase is not a quote.
 """
 
 from __future__ import annotations
@@ -11,31 +12,58 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ..trajectories.models import Action, Run, Turn
-from .scorecard import Evidence
+from pydantic import Field
+
+from ...sanitize import sanitize
+from ..models import Action, Frozen, Run, Turn
+from ..reading import MAX_COUNT
 
 PLAN_TURN = 0
-"""The turn number that means the plan file instead of a turn."""
+"""The turn number that means the plan file and the brief instead of a turn."""
+
+Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
 
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([ntr])|([\"'/`])|)")
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-_ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.{3,}|…)\s*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…)\s*")
+_ELLIPSIS = re.compile(
+    r" ?(?:\[ ?(?:\.{3,}|…) ?\]|\( ?(?:\.{3,}|…) ?\)|\[… [^\[\]…]{1,200} …\]|\.{3,}|…) ?"
+)  # after `normalise`, white space is single spaces
+_MARKS = re.compile(r"[^\w\s\x00-\x7f]{65,}")
+"""A long run of characters that are neither letters nor spaces: bars and boxes, or combining marks piled up, whose
+canonical order takes time that grows with the square."""
 _BREAK = "\0"
 """Stands between parts of a turn, so that no quote runs from one part into the next."""
 
 
+class Evidence(Frozen):
+    """A turn and the words a value rests on. `check`: the quote stands in that turn, in another one, or nowhere."""
+
+    turn: Whole
+    quote: str = ""
+    check: Literal["verified", "moved", "not_found"]
+    found_turn: Whole | None = None
+    """Where the quote really stands, when it was moved."""
+
+
 def normalise(text: str) -> str:
-    """`text` with escapes resolved, Unicode composed (NFC) and each run of white space made one space."""
+    """`text` with escapes resolved, made safe as `sanitize` does, Unicode composed (NFC) and each run of white space
+    made one space. Linear in the text, whatever it holds."""
     if "\\" in text:
         text = _ESCAPE.sub(_unescape, text)
         text = _SURROGATES.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), text)
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    if _BREAK in text:
-        text = text.replace(_BREAK, " ")
-    return " ".join(text.split())
+    # A record breaks lines at carriage returns and shows every other control character as a visible one.
+    text = " ".join(sanitize(text.replace("\r", "\n")).split())
+    return text if text.isascii() else _composed(text)
+
+
+def _composed(text: str) -> str:
+    pieces, start = [], 0
+    for match in _MARKS.finditer(text):
+        pieces += [unicodedata.normalize("NFC", text[start : match.start()]), match.group()]
+        start = match.end()
+    return "".join([*pieces, unicodedata.normalize("NFC", text[start:])])
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -55,21 +83,20 @@ class QuoteIndex:
         self._texts: dict[int, str] = {}
 
     def text(self, turn: int) -> str:
-        """The normalised text of a turn (1-based; 0 is the plan); "" for a turn that the run does not have."""
+        """The normalised text of a turn (1-based; 0 is plan and brief); "" for a turn that the run does not have."""
         found = self._texts.get(turn)
         if found is None:
             if turn == PLAN_TURN:
-                found = normalise(self._run.plan.text or "")
+                parts = [self._run.plan.text or "", self._run.brief]
             elif 1 <= turn <= len(self._run.turns):
-                parts = (normalise(part) for part in _parts(self._run.turns[turn - 1]))
-                found = _BREAK.join(part for part in parts if part)
+                parts = _parts(self._run.turns[turn - 1])
             else:
                 return ""
-            self._texts[turn] = found
+            found = self._texts[turn] = _BREAK.join(part for part in map(normalise, parts) if part)
         return found
 
     def check(self, turn: int, quote: str) -> Evidence:
-        """Evidence for a quote cited from a turn (0: the plan).
+        """Evidence for a quote cited from a turn (0: the plan or the brief).
 
         A quote that stands elsewhere names the nearest turn that holds it (the earlier of two equally near ones).
         A quote without a letter or digit proves nothing and is never found.

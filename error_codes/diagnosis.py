@@ -1,0 +1,134 @@
+"""What a reader said of the codes, held against the facts: which codes fire, which readings stay unproven, what is unread.
+
+The rule, in order:
+
+1. A finding that rests on a file, an exit code or the harness's own words stands whatever is read.
+2. A reading *present* fires where its quote was found in the run and it names a turn; else it is listed as unproven.
+3. Where a code was read, findings of other detectors give way to the reading; where it was not, they stand.
+4. A code that did not fire is absent when a reader said so, and cannot be told when it could not say or prove. Unread, it
+   is absent where facts decide it (E2, E4, E5) and not read where that takes reading (E1, E3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..trajectories.models import Frozen, Run, Segmentation, Stage
+from ..trajectories.record.quotes import Evidence
+from .fired import Fired
+from .taxonomy import taxonomy
+
+State = Literal["present", "absent", "cannot_tell", "not_read"]
+
+FACTS_DECIDE = frozenset({"E2", "E4", "E5"})
+"""Codes that files, exit codes and the harness decide well enough when nobody reads the run."""
+_USUAL: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4", "E5": "S5"}
+"""The stage of a code whose quote stands in no turn."""
+
+
+class Reading(Frozen):
+    """What a reader said of one code. `confidence` in [0, 1] is its own; `turns` are 1-based and of the run."""
+
+    code: str
+    state: Literal["present", "absent", "cannot_tell"]
+    turns: tuple[int, ...] = ()
+    facts: tuple[str, ...] = ()
+    why: str = ""
+    confidence: float = 0.5
+    quote: Evidence | None = None
+
+    @property
+    def proven(self) -> bool:
+        """Its words stand in the run, and it names a turn of it."""
+        return bool(self.turns) and self.quote is not None and self.quote.check != "not_found"
+
+
+class ReadCode(Frozen):
+    """A code that a reader found, as it is shown: fired or unproven."""
+
+    code: str
+    stage: Stage
+    turns: tuple[int, ...]
+    why: str
+    confidence: float
+    facts: tuple[str, ...] = ()
+    quote: Evidence | None = None
+
+
+class Conflict(Frozen):
+    """What a fact and a reading disagree on, in one sentence, with the turns in question."""
+
+    code: str
+    turns: tuple[int, ...]
+    what: str
+    between: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Findings that stand, codes that were read and fire, readings without proof, and the state of every code."""
+
+    found: tuple[Fired, ...]
+    read: tuple[ReadCode, ...]
+    unproven: tuple[ReadCode, ...]
+    states: Mapping[str, State]
+    conflicts: tuple[Conflict, ...]
+
+
+def merge(
+    run: Run,
+    segmentation: Segmentation,
+    found: Sequence[Fired],
+    readings: Sequence[Reading],
+    reader: str = "judge",
+    right: Mapping[str, float] | None = None,
+) -> Merged:
+    """Detectors' findings and one reader's readings made one.
+
+    `right`: of each code, the share of this judge's readings that labels confirm; it stands as the confidence where it is
+    known, else the reader's own word does.
+    """
+    by_code = {reading.code: reading for reading in readings}
+    stand = tuple(
+        f for f in dict.fromkeys(found) if f.fact or f.independence == "from_score" or not _read(by_code.get(f.code))
+    )
+    fired: list[ReadCode] = []
+    unproven: list[ReadCode] = []
+    conflicts: list[Conflict] = []
+    for reading in readings:
+        facts = [f for f in stand if f.code == reading.code and f.fact]
+        if reading.state == "present":
+            shown = _shown(reading, segmentation, right or {})
+            (fired if reading.proven else unproven).append(shown)
+        elif reading.state == "absent" and facts:
+            what = f"{reading.code} rests on a fact ({facts[0].why}), and the reader says that it is absent."
+            conflicts.append(
+                Conflict(code=reading.code, turns=facts[0].turns, what=what, between=(facts[0].by, reader))
+            )
+    known = {f.code for f in stand if f.independence != "from_score"} | {f.code for f in fired}
+    states = {c.code: _state(c.code, known, by_code.get(c.code), run) for c in taxonomy("paper").codes}
+    return Merged(stand, tuple(fired), tuple(unproven), states, tuple(conflicts))
+
+
+def _read(reading: Reading | None) -> bool:
+    return reading is not None and reading.state != "cannot_tell"
+
+
+def _shown(reading: Reading, segmentation: Segmentation, right: Mapping[str, float]) -> ReadCode:
+    place = reading.quote.found_turn or reading.quote.turn if reading.quote is not None else 0
+    at = place if 1 <= place <= len(segmentation.turn_stages) else min(reading.turns, default=0)
+    stage = segmentation.turn_stages[at - 1] if at else _USUAL.get(reading.code, "S5")
+    return ReadCode(
+        code=reading.code, stage=stage, turns=reading.turns, why=" ".join(reading.why.split()),
+        confidence=right.get(reading.code, reading.confidence), facts=reading.facts, quote=reading.quote,
+    )  # fmt: skip
+
+
+def _state(code: str, known: set[str], reading: Reading | None, run: Run) -> State:
+    if code in known:
+        return "present"
+    if reading is not None:
+        return "absent" if reading.state == "absent" else "cannot_tell"
+    return "absent" if code in FACTS_DECIDE and run.turns else "not_read"

@@ -1,0 +1,38 @@
+"""What a command is about to ask of runs, whichever they are: rubric, track, tier, questions, public inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..rubrics.load import rubric_for
+from ..rubrics.model import Rubric
+from ..trajectories.models import Run, Tier, Track
+from .base import Judge, QuestionName, Request
+from .engine import prepare
+from .items import Wanted
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which rubric judges a run, the track and tier where the files do not say (as for `score`), what is asked, and the
+    public inputs."""
+
+    rubric: Rubric | None = None
+    track: Track | None = None
+    tier: Tier | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    public: Path | None = None
+
+    def rubric_of(self, track: Track | None, task: str | None) -> Rubric:
+        return rubric_for(track, task, self.rubric)
+
+    def apply(self, run: Run) -> Run:
+        """The run with the named track and tier where it has none."""
+        return run.model_copy(update={"track": run.track or self.track, "tier": run.tier or self.tier})
+
+    def requests(self, run: Run, judge: Judge) -> dict[QuestionName, Request]:
+        """Every question on a run that this scope applies to, by name."""
+        rubric = self.rubric_of(run.track, run.task)
+        ready = prepare(run, rubric=rubric, public=self.public, wanted=self.wanted)
+        return {request.question: request for request in ready.requests(judge)}
