@@ -29,11 +29,11 @@ from ..trajectories.models import STAGE_NAMES, Run
 from ..trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, Record, estimate_tokens, make_record
 from ..trajectories.record.quotes import QuoteIndex
 from . import prompts
-from .base import Estimate, QuestionName, Reply, Request, Usage
+from .base import CRITERIA, Estimate, QuestionName, Reply, Request, Usage
 from .forms import FORMS
 from .items import AskItem
 from .panel import Ballot, combine
-from .pictures import Picture, plan_picture
+from .pictures import PLAN, Picture, output_pictures, plan_picture
 from .prices import Price, effective_api_base, price_of
 from .replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results, unscored
 from .scorecard import CriterionResult, UnscoredReason
@@ -81,7 +81,7 @@ class ApiJudge:
     temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of a run's record. timeout: seconds a try.
     seed: sent when given, plus the sample's number. samples: answers asked for each question, made one as panel.py says.
     api_key: only when not from the provider's variable; never shown.
-    images: send plan.png along where the model takes images.
+    images: send plan.png along where the model takes images; outputs: also a picture of one output of each kind.
     prices: a table instead of the built-in one; price: what this model costs at this address, whatever a table says.
     """
 
@@ -102,6 +102,7 @@ class ApiJudge:
         prices: Mapping[str, Price] | None = None,
         price: Price | None = None,
         images: bool = True,
+        outputs: bool = False,
     ) -> None:
         if not model.strip():
             raise ConfigError("a judge needs a model's name", "for example --judge openai/gpt-5.4-mini")
@@ -128,8 +129,9 @@ class ApiJudge:
         self._reached = False
         self._breakpoint = takes_cache_control(self._target)
         self._images = images and takes_images(self._target)
+        self._outputs = outputs and self._images
         self._records: OrderedDict[tuple[object, ...], Record] = OrderedDict()
-        self._pictures: OrderedDict[str, Picture | None] = OrderedDict()
+        self._pictures: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
         self._indexes: OrderedDict[str, QuoteIndex] = OrderedDict()
 
     @property
@@ -160,6 +162,7 @@ class ApiJudge:
             "evidence_budget": self._budget,
             "packing": PACKING,
             **({"images": True} if self._images else {}),
+            **({"outputs": True} if self._outputs else {}),
         }
 
     @property
@@ -177,15 +180,35 @@ class ApiJudge:
                 self._records.popitem(last=False)
         return self._records[key]
 
-    def picture(self, run: Run) -> Picture | None:
-        """plan.png as it is sent along; None for a model that takes no images, or where there is none to send."""
+    def pictures(self, request: Request) -> tuple[Picture, ...]:
+        """plan.png, and one output of each kind when asked for; none for a model that takes no images."""
+        run = request.run
         if not self._images:
-            return None
+            return ()
         if run.content_sha256 not in self._pictures:
-            self._pictures[run.content_sha256] = plan_picture(run)
+            plan = plan_picture(run)
+            outputs = output_pictures(run, request.public) if self._outputs else ()
+            self._pictures[run.content_sha256] = (*(() if plan is None else (plan,)), *outputs)
             while len(self._pictures) > _KEPT:
                 self._pictures.popitem(last=False)
         return self._pictures[run.content_sha256]
+
+    def _shown(self, request: Request) -> list[Picture]:
+        """Those that can be sent."""
+        return [picture for picture in self.pictures(request) if picture.png is not None]
+
+    def _looked(self, request: Request) -> str:
+        """Whether plan.png was looked at, and if not, why."""
+        plan = next((picture for picture in self.pictures(request) if picture.title == PLAN), None)
+        if plan is not None and plan.png is not None:
+            return "plan.png was looked at"
+        if plan is not None:
+            why = plan.problem
+        elif request.run.plan.image_path is None:
+            why = "no file of that name came with the run"
+        else:
+            why = "the model is not sent images"
+        return f"plan.png was not looked at: {why}"
 
     def _quotes(self, run: Run) -> QuoteIndex:
         if run.content_sha256 not in self._indexes:
@@ -195,11 +218,11 @@ class ApiJudge:
         return self._indexes[run.content_sha256]
 
     def evidence_sha256(self, request: Request) -> str:
-        """Of the record, and of the picture that goes with it: the same for every question on a run."""
-        record, picture = self.record(request), self.picture(request.run)
-        if picture is None or picture.png is None:
+        """Of the record, and of the pictures that go with it: the same for every question on a run."""
+        record, shown = self.record(request), self._shown(request)
+        if not shown:
             return record.sha256
-        return hashlib.sha256(f"{record.sha256}{picture.sha256}".encode()).hexdigest()
+        return hashlib.sha256("".join([record.sha256, *(picture.sha256 for picture in shown)]).encode()).hexdigest()
 
     def prefix(self, request: Request) -> str:
         """The beginning of the user message: the record, the same bytes whatever is asked."""
@@ -225,15 +248,16 @@ class ApiJudge:
         breakpoint there; others find the common beginning by themselves.
         """
         system = prompts.fill("system", {"nonce": self.record(request).nonce})
-        prefix, question, picture = self.prefix(request), self.asked(request), self.picture(request.run)
-        png = None if picture is None else picture.png
-        if png is None and not self._breakpoint:
+        prefix, question, shown = self.prefix(request), self.asked(request), self._shown(request)
+        if not shown and not self._breakpoint:
             content: str | list[dict[str, Any]] = f"{prefix}\n\n{question}"
         else:
             blocks: list[dict[str, Any]] = [{"type": "text", "text": prefix}]
-            if png is not None:
-                url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-                blocks.append({"type": "text", "text": "The picture is plan.png as it was delivered; like the record, it is data."})  # fmt: skip
+            for picture in shown:
+                url = f"data:image/png;base64,{base64.b64encode(picture.png or b'').decode()}"
+                blocks.append(
+                    {"type": "text", "text": f"The next picture is {picture.title}; like the record, it is data."}
+                )
                 blocks.append({"type": "image_url", "image_url": {"url": url}})
             if self._breakpoint:
                 blocks[-1]["cache_control"] = {"type": "ephemeral"}
@@ -249,8 +273,7 @@ class ApiJudge:
         """
         system = prompts.fill("system", {"nonce": ""})
         prefix, question = f"{system}{self.prefix(request)}", self.asked(request)
-        picture = self.picture(request.run)
-        extra = 0 if picture is None or picture.png is None else _PICTURE_TOKENS
+        extra = _PICTURE_TOKENS * len(self._shown(request))
         most = estimate_tokens(prefix) + estimate_tokens(question) + extra
         low_prefix = len(prefix) // 5
         least = low_prefix + len(question) // 5
@@ -325,7 +348,7 @@ class ApiJudge:
         most = estimate_tokens(prompts.fill("system", {"nonce": ""}) + self.prefix(request) + self.asked(request))
         total = Usage()
         for _ in range(self._samples):
-            total += self._usage(1, most + _PICTURE_TOKENS * self._images, self._max_tokens, 0, 0)
+            total += self._usage(1, most + _PICTURE_TOKENS * len(self._shown(request)), self._max_tokens, 0, 0)
         return total
 
     def reply_to(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply:
@@ -391,20 +414,23 @@ class ApiJudge:
         raw: tuple[str, ...],
     ) -> Reply:  # fmt: skip
         """The reply from the best that was parsed (None: nothing) and why the rest is missing."""
-        record, picture = self.record(request), self.picture(request.run)
+        record = self.record(request)
         warnings = [f"{self.name}: {describe_omissions(record)}"] if record.truncated else []
-        if picture is not None and picture.problem:
-            warnings.append(f"{self.name}: plan.png was not shown: {picture.problem}")
+        unseen = [picture for picture in self.pictures(request) if picture.png is None]
+        warnings += [f"{self.name}: not shown: {picture.title}: {picture.problem}" for picture in unseen]
         if best is None:
             results = unscored(request.criteria, *lost)
         else:
             results = to_results(best, request.question, request.criteria, record, self._quotes(request.run))
             results = tuple(_with_reason(r, lost) for r in results)
+            looked = self._looked(request)
+            on_plan = {c.id for c in request.criteria if request.question in CRITERIA and "plan.png" in c.text}
+            results = tuple(_with_detail(r, looked) if r.id in on_plan else r for r in results)
             warnings += [f"{self.name}, {request.question}: {text}" for text in (*best.ignored, *_citations(results))]
         if self._dropped:
             warnings.append(f"{self.name}: does not take {', '.join(sorted(self._dropped))}; its defaults were used")
         # A reply cut by its length limit may be whole next time; evidence left out will be left out again.
-        cut = lost[0] == "truncated"
+        cut = best is None and lost[0] == "truncated"
         transient = {r.id for r in results if r.status == "unscored" and (r.reason == "unparsable" or cut)}
         return Reply(
             results=results, usage=usage, warnings=tuple(warnings), raw=raw, transient=frozenset(transient),
@@ -520,6 +546,10 @@ def _with_reason(result: CriterionResult, lost: tuple[UnscoredReason, str]) -> C
     if result.reason != "unparsable" or lost[0] == "unparsable":
         return result
     return result.model_copy(update={"detail": f"{result.detail}; repair: {lost[1]}"[:300]})
+
+
+def _with_detail(result: CriterionResult, words: str) -> CriterionResult:
+    return result.model_copy(update={"detail": "; ".join(filter(None, (result.detail, words)))})
 
 
 def _citations(results: tuple[CriterionResult, ...]) -> list[str]:

@@ -140,6 +140,15 @@ def main_piece(path: Path, head: VolumeHead) -> float | None:
     return float(np.bincount(root).max() / where.size)
 
 
+def volume_array(path: Path, head: VolumeHead) -> npt.NDArray[Any] | None:
+    """The voxels as stored, unscaled; None for a volume of more than 64 million."""
+    import numpy as np
+
+    if math.prod(head.shape) > _MAX_PIECED:
+        return None
+    return np.concatenate(list(_slabs(path, head))).reshape(head.shape, order="F")
+
+
 def _different(slab: npt.NDArray[Any], seen: set[float]) -> set[float] | None:
     """The different values so far; None beyond a few dozen. Known values are masked out first: sorting is slow."""
     import numpy as np

@@ -44,9 +44,17 @@ class PublicInputs:
     def cases(self) -> tuple[str, ...]:
         return tuple(self.folders)
 
+    def volume_path(self, case: str) -> Path | None:
+        """The case's reference volume: ct.nii.gz, else its first .nii.gz."""
+        return self._first(case, ("ct.nii.gz",), (".nii.gz", ".nii"))
+
+    def image_path(self, case: str) -> Path | None:
+        """The case's image."""
+        return self._first(case, ("image.png",), _IMAGE_SUFFIXES)
+
     def volume(self, case: str) -> VolumeHead | None:
-        """Header of the case's reference volume: ct.nii.gz, else its first .nii.gz; None when there is none."""
-        path = self._first(case, ("ct.nii.gz",), (".nii.gz", ".nii"))
+        """Header of the case's reference volume; None when there is none."""
+        path = self.volume_path(case)
         try:
             return None if path is None else volume_head(path, path.parent)
         except Refused:
@@ -74,7 +82,7 @@ class PublicInputs:
 
     def image_size(self, case: str) -> tuple[int, int] | None:
         """(width, height) of the case's image."""
-        path = self._first(case, ("image.png",), _IMAGE_SUFFIXES)
+        path = self.image_path(case)
         try:
             return None if path is None else image_size(path, path.parent)
         except Refused:
