@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "segment": ("segment", "Show which stage, S1 to S5, each turn of a run belongs to."),
     "codes": ("codes", "Show the error codes that fired, with the turns they rest on."),
     "rejudge": ("rejudge", "Bring stored verdicts up to date; judge only what changed."),
+    "ask": ("ask", "Ask a model one question about every run: answers with turns and checked quotes."),
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
     "analyze": ("analyze", "Tables, figures and a report: stages, codes, effects, cost, with intervals."),
     "leaderboard": ("leaderboard", "Rank agents overall, by track and by task, with intervals and rank ranges."),

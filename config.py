@@ -29,6 +29,8 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "timeout": (float, None),
     "price": (str, None),
     "rationale": (bool, None),
+    "stages": (str, ("rules", "judge", "mixed")),
+    "diagnosis": (bool, None),
 }
 
 _RANGES: dict[str, tuple[float, float]] = {"concurrency": (1, 1000), "samples": (1, 25), "temperature": (0, 2)}
@@ -122,7 +124,7 @@ def _checked(name: str, value: Any, where: str) -> Any:
     if kind is list:
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(i, str) for i in items):
-            raise ConfigError(f"{where}: must be a string or a list of strings", 'e.g. judge = "heuristic"')
+            raise ConfigError(f"{where}: must be a string or a list of strings", 'e.g. judge = "rules"')
         return tuple(items)
     if kind is bool:
         words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

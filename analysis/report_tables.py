@@ -47,7 +47,7 @@ TABLES: dict[str, Table] = {
     "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0."),
     "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks."),
     "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged."),
-    "codes_read": Table("What was read for codes", "A code is present, absent, cannot tell (a reader could not), or not read (nobody looked). Without a judge that reads runs, E1 and E3 are not read: facts can show them, never exclude them. “Read” counts what is present or absent by somebody's reading. “Fired unread”: shown by facts in a run that nobody read; rates leave these out."),
+    "codes_read": Table("What was read for codes", "A code is present, absent, cannot tell (a reader could not), or not read (nobody looked). Without a judge that reads runs, E1 and E3 are not read: facts can show them, never exclude them. “Read” counts runs in which a reading, or for E2, E4 and E5 the facts, decided. “Fired unread”: shown by facts in a run that nobody read; rates leave these out."),
     "codes": Table("Fired codes", "Rates per run and shares of fired codes, of the runs that were read for them; shares are compositional, so read both."),
     "codes_by_agent": Table("Fired codes by agent", "As above, by agent."),
     "codes_by_track": Table("Fired codes by track", "As above, by track."),

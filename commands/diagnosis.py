@@ -2,81 +2,124 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..console import say, wrap
-from ..sanitize import sanitize_line
-from .render import ENDINGS, turns
+from ..console import raw, say, wrap
+from . import render
 
 if TYPE_CHECKING:
-    from ..error_codes.plan_conformance import Commitment
     from ..error_codes.vqa_answers import AnswerCode
-    from ..judge.session import ScoreOptions
+    from ..judge.scorecard import FiredCode
     from ..judge.tagging import Diagnosis
     from ..trajectories.models import Run
+    from ..trajectories.record.facts import Fact
+    from .readings import Read
 
 
 @dataclass(frozen=True)
 class RunDiagnosis:
-    """A run, its diagnosis, the taxonomy to show, and the plan's commitments when they were asked for."""
+    """A run, its diagnosis, the taxonomy to show, and the facts that a reading may rest on."""
 
     run: Run
     found: Diagnosis
     taxonomy: Literal["paper", "harness"]
-    commitments: tuple[Commitment, ...] | None
+    unread: str
+    """Why codes are not read, where some are."""
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def codes(self) -> tuple[FiredCode, ...]:
+        """The codes of the taxonomy that fired."""
+        return self.found.steps if self.taxonomy == "harness" else self.found.codes
 
     def to_dict(self) -> dict[str, Any]:
         """`ambjudge.codes/1`."""
         from ..trajectories.summary import run_info
 
-        codes = self.found.steps if self.taxonomy == "harness" else self.found.codes
+        found = self.found
         data = {
             "schema": "ambjudge.codes/1",
             "run": run_info(self.run),
             "taxonomy": self.taxonomy,
-            "codes": [code.model_dump(mode="json") for code in codes],
-            "primary_failure": self.found.primary_failure,
-            "episodes": [episode.model_dump(mode="json") for episode in self.found.episodes],
+            "codes": [code.model_dump(mode="json") for code in self.codes],
+            "codes_read": dict(found.codes_read),
+            "unproven": [code.model_dump(mode="json") for code in found.unproven],
+            "plan": [item.model_dump(mode="json") for item in found.plan],
+            "primary_failure": found.primary_failure,
+            "episodes": [episode.model_dump(mode="json") for episode in found.episodes],
         }
-        if self.found.answers:
-            data["answers"] = [a.model_dump(mode="json") for a in self.found.answers]
-        if self.commitments is not None:
-            data["plan"] = [c.model_dump(mode="json") for c in self.commitments]
+        if found.answers:
+            data["answers"] = [a.model_dump(mode="json") for a in found.answers]
+        if found.answer_codes:
+            data["answer_codes"] = dict(found.answer_codes)
         return data
 
 
-def diagnose(run: Run, taxonomy: Literal["paper", "harness"], options: ScoreOptions, plan: bool) -> RunDiagnosis:
-    """Detectors over one run; its output files are checked first, as some of them look at files."""
-    from ..error_codes.plan_conformance import plan_conformance
+def run(
+    obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], taxonomy: str | None, plan: bool, as_json: bool
+) -> int:
+    """The exit code: 0; 1 when a run could not be read, by us or by the judge; 2 when none could."""
+    from pathlib import Path
+
+    from ..config import load
+    from ..judge.base import answers
+    from ..judge.items import Wanted
+    from .readings import read_runs
+    from .scoring import judge_of, score_options
+
+    settings = load(Path(paths[0]), obj["config"])
+    judge, options = judge_of(settings, flags), score_options(settings, flags)
+    chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
+    shown = chosen == "paper" or plan or as_json  # the harness's codes are not read
+    options = replace(options, wanted=Wanted(criteria=False, diagnosis=shown))
+    able = "diagnosis" in answers(judge)
+    first = True
+
+    def show_one(read: Read) -> None:
+        nonlocal first
+        diagnosis = diagnose(read, judge.name, chosen)
+        if as_json:
+            raw(json.dumps(diagnosis.to_dict(), ensure_ascii=False))
+        else:
+            show(diagnosis, plan, first)
+        first = False
+
+    return read_runs(
+        obj, paths, settings, {**flags, "store": flags["store"] if able else "none"}, judge, options, show_one
+    )
+
+
+def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
+    """What detectors found and, where it was asked, what the judge read."""
     from ..judge import tagging
-    from ..judge.engine import prepare
 
-    ready = prepare(run, policy=options.policy, public=options.public)
-    found = tagging.diagnose(run, ready.segmentation, ready.found)
-    return RunDiagnosis(run, found, taxonomy, plan_conformance(run, ready.segmentation) if plan else None)
+    ready, reply = read.ready, read.replies.get("diagnosis")
+    found = tagging.diagnose(ready.run, ready.segmentation, ready.found, reply, judge, read.right)
+    unread = "no judge read the run" if reply is None else "the judge's reading failed"
+    return RunDiagnosis(ready.run, found, taxonomy, unread, ready.facts if reply is not None else ())
 
 
-def show(diagnosis: RunDiagnosis, first: bool) -> None:
-    """Codes, then episodes of failed steps, then the plan's commitments."""
+def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
+    """Codes with their proof, what is known of the others, then failed steps, and the plan's commitments if asked for."""
     run, found = diagnosis.run, diagnosis.found
+    facts = {fact.id: fact for fact in diagnosis.facts}
     if not first:
         say()
     primary = f" · primary failure {found.primary_failure}" if found.primary_failure else ""
-    say(f"{run.id}  {sanitize_line(run.task or 'unknown task')} · {ENDINGS[run.status.ended]}{primary}")
-    codes = found.steps if diagnosis.taxonomy == "harness" else found.codes
-    if not codes:
+    say(wrap(f"{run.id}  {run.task or 'unknown task'} · {render.ENDINGS[run.status.ended]}{primary}", "  ", ""))
+    if not diagnosis.codes:
         say("  no error code fired")
-    for code in codes:
-        circular = " (read from the score)" if code.independence == "from_score" else ""
-        source = f"[{code.by.removeprefix('detector:')}, {code.independence.replace('_', ' ')}, {code.confidence:.1f}]"
-        say(
-            wrap(
-                f"{code.stage}  turn{'s' if len(code.turns) > 1 else ''} {turns(code.turns)}: {code.why}{circular} {source}",
-                "        ",
-                f"  {code.code:<6}",
-            )
-        )
+    for code in diagnosis.codes:
+        _code(code, facts)
+    if diagnosis.taxonomy == "paper":
+        if rest := render.states(found.codes_read, diagnosis.unread):
+            say(wrap(rest, "    ", "  "))
+        if found.unproven:
+            say(f"  {render.UNPROVEN}")
+            for code in found.unproven:
+                _code(code, facts)
     if found.episodes:
         say(
             f"  Failed steps: {sum(e.resolved_at is not None for e in found.episodes)} of {len(found.episodes)} overcome"
@@ -86,28 +129,47 @@ def show(diagnosis: RunDiagnosis, first: bool) -> None:
             tries = f"{e.attempts} attempt{'s' if e.attempts > 1 else ''}"
             say(
                 wrap(
-                    f"turn{'s' if len(e.turns) > 1 else ''} {turns(e.turns)}: {e.cause} ({tries}, {end})",
+                    f"turn{'s' if len(e.turns) > 1 else ''} {render.turns(e.turns)}: {e.cause} ({tries}, {end})",
                     "        ",
                     f"    {e.stage}  ",
                 )
             )
+    _answers(found)
+    if plan:
+        _plan(diagnosis)
+
+
+def _code(code: FiredCode, facts: dict[str, Fact]) -> None:
+    who = code.by.removeprefix("detector:") if code.by.startswith("detector:") else code.by
+    render.fired(code, f" [{who}, {code.independence.replace('_', ' ')}, {code.confidence:.1f}]")
+    for name in code.facts:
+        fact = facts.get(name)
+        say(wrap(f"{name}: {fact.text if fact is not None else 'no fact of this run'}", "        ", "      ↳ "))
+
+
+def _answers(found: Diagnosis) -> None:
+    """vqa: codes of single answers, checked ones with their first example."""
     groups: dict[str, list[AnswerCode]] = {}
     for answer in found.answers:
         groups.setdefault(answer.code, []).append(answer)
-    if groups:
+    if found.answer_codes:
         say("  Answers")
-        for name, hits in sorted(groups.items()):
-            say(wrap(f"{len(hits)} x, first {hits[0].question}: {hits[0].why}", "            ", f"    {name}  "))
-    if diagnosis.commitments is not None:
-        say(
-            "  Plan: " + ("what it promised" if diagnosis.commitments else "no commitment that leaves traces was found")
-        )
-        for c in diagnosis.commitments:
-            where = f" in turn{'s' if len(c.turns) > 1 else ''} {turns(c.turns)}" if c.turns else ""
-            say(
-                wrap(
-                    f"{c.kind} {c.what}: {c.state}{where}{' – ' + c.why if c.why else ''}",
-                    "        ",
-                    f"    {'✓' if c.state == 'done' else '✗'} ",
-                )
-            )
+    for name, count in found.answer_codes.items():
+        hits = groups.get(name)
+        words = f"{count} x, first {hits[0].question}: {hits[0].why}" if hits else "as read"
+        say(wrap(words, "            ", f"    {name}  "))
+
+
+def _plan(diagnosis: RunDiagnosis) -> None:
+    if diagnosis.found.plan:
+        say("  What the plan promised")
+    elif diagnosis.run.plan.text is None:
+        say("  The run has no plan.")
+    elif diagnosis.facts:
+        say("  No commitment of the plan was read.")
+    else:
+        say(f"  The plan's commitments: not read ({diagnosis.unread})")
+    for item in diagnosis.found.plan:
+        say(render.promised(item, 4))
+        if item.quote is not None:
+            say(render.quoted(item.quote))

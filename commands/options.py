@@ -10,14 +10,24 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
+STAGES_FROM = click.option(
+    "--stages",
+    type=click.Choice(["rules", "judge", "mixed"]),
+    help="Who labels the turns; mixed: the judge where rules are unsure.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on stdout (several runs: JSON Lines).")
 
 
 def run_options(function: F) -> F:
-    """--track, --tier, --rubric, --public: what to hold a run against."""
+    """--rubric, --track, --tier, --public: what to hold a run against."""
+    rubric = click.option("--rubric", metavar="FILE|ID", help="For the runs of its track. Default: the built-in one.")
+    return rubric(known_options(function))
+
+
+def known_options(function: F) -> F:
+    """--track, --tier, --public: what is known of a run beside its files."""
     for option in reversed(
         (
-            click.option("--rubric", metavar="FILE|ID", help="For the runs of its track. Default: the built-in one."),
             click.option("--track", metavar="TRACK", help="Where the files do not say."),
             click.option("--tier", type=click.Choice(["lite", "standard", "pro"]), help="Where the files do not say."),
             click.option("--public", metavar="DIR", type=click.Path(), help="Public inputs: cases, reference shapes."),
@@ -61,7 +71,7 @@ def judge_options(function: F) -> F:
                 "judges",
                 multiple=True,
                 metavar="NAME",
-                help="heuristic, a model, local:PATH; several: panel.",
+                help="rules (default), a model, local:PATH; several: panel.",
             ),
             click.option("--api-base", metavar="URL", help="OpenAI-compatible server."),
             click.option("--temperature", type=float, help="Of a model judge."),
@@ -76,6 +86,34 @@ def judge_options(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def question_options(function: F) -> F:
+    """--stages and --no-diagnosis: what a judge that reads is asked beside the criteria."""
+    for option in reversed(
+        (
+            STAGES_FROM,
+            click.option(
+                "--diagnosis/--no-diagnosis", default=None, help="Ask a model which codes apply.  [default: yes]"
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def reading_options(function: F) -> F:
+    """A judge for commands that read runs without scoring them: the judge's options, --max-cost, --store."""
+    for option in reversed(
+        (
+            click.option(
+                "--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Never spend more on a model."
+            ),
+            click.option("--store", metavar="FILE|none", help="Where a model's readings are kept."),
+        )
+    ):
+        function = option(function)
+    return judge_options(function)
 
 
 def batch_options(function: F) -> F:

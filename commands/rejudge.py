@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .options import batch_options, judge_options, policy_options, run_options
+from .options import batch_options, judge_options, policy_options, question_options, run_options
 
 
 @click.command(
@@ -15,6 +15,7 @@ from .options import batch_options, judge_options, policy_options, run_options
 )
 @click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH...]")
 @judge_options
+@question_options
 @run_options
 @policy_options
 @batch_options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -29,10 +30,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.rejudge import plan
     from ..judge.session import Outcome, conversations, scope_of
     from ..judge.update import outdated, update
-    from .scoring import judge_of, open_session_store, score_options
+    from .scoring import check_wanted, judge_of, open_session_store, score_options
 
     settings = load(Path(paths[0]), obj["config"])
     judge, options, quiet = judge_of(settings, flags), score_options(settings, flags), obj["quiet"]
+    check_wanted(judge, options.wanted)
     with ExitStack() as stack:
         found = list(conversations(paths))
         for lost in (item for item in found if isinstance(item, Outcome)):
@@ -125,11 +127,40 @@ def _apart(made: RejudgePlan) -> str:
     return f"{made.apart} of them are of another track than the given rubric and judged by their own"
 
 
+def _by_item(made: RejudgePlan) -> list[tuple[str | None, str, str, Counter[str]]]:
+    """Stale verdicts as (rubric, question, item, count by reason): criteria by rubric first, then what no rubric holds."""
+    from ..judge.base import CRITERIA
+
+    found: dict[tuple[str | None, str, str], Counter[str]] = {}
+    for need in made.needs:
+        rubric = need.rubric_id if need.question in CRITERIA else None
+        for item, reasons in need.reasons.items():
+            found.setdefault((rubric, need.question, item), Counter())["+".join(reasons)] += 1
+    ordered = sorted(found.items(), key=lambda pair: (pair[0][0] is None, pair[0][0] or "", pair[0][1]))
+    return [(*key, why) for key, why in ordered]
+
+
+def _lines(made: RejudgePlan) -> list[tuple[str, str, Counter[str]]]:
+    """The same for people: (rubric or question, items, count by reason). A criterion has its own line; items that no
+    rubric holds and that went stale alike share one."""
+    found: list[tuple[str, list[str], Counter[str]]] = []
+    for rubric, question, item, why in _by_item(made):
+        alike = next((line for line in found if rubric is None and line[0] == question and line[2] == why), None)
+        if alike is None:
+            found.append((rubric or question, [item], why))
+        else:
+            alike[1].append(item)
+    return [
+        (name, ", ".join(items), Counter({reason: n * len(items) for reason, n in why.items()}))
+        for name, items, why in found
+    ]
+
+
 def _plan_dict(made: RejudgePlan) -> dict[str, Any]:
     low, high = made.estimate.low, made.estimate.high
     return {
         "judge": made.judge.judge, "runs": made.runs, "apart": made.apart, "read": made.read, "current": made.current, "stale": made.stale, "calls": made.calls,
-        "by_criterion": [{"rubric": r, "criterion": c, "stale": sum(why.values()), "reasons": dict(why)} for (r, c), why in made.by_criterion().items()],
+        "by_criterion": [{"rubric": r, "question": q, "criterion": c, "stale": sum(why.values()), "reasons": dict(why)} for r, q, c, why in _by_item(made)],
         "input_tokens": [low.input_tokens, high.input_tokens], "output_tokens": [low.output_tokens, high.output_tokens],
         "cost_usd": [low.cost_usd, high.cost_usd], "errors": [{"path": str(p), "error": str(e)} for p, e in made.errors],
     }  # fmt: skip
@@ -142,11 +173,11 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
         )
         return
     rows = [
-        [rubric, criterion, str(sum(why.values())), ", ".join(f"{reason} {n}" for reason, n in why.most_common())]
-        for (rubric, criterion), why in made.by_criterion().items()
+        [name, items, str(sum(why.values())), ", ".join(f"{reason} {n}" for reason, n in why.most_common())]
+        for name, items, why in _lines(made)
     ]
     if rows:
-        console.table(["Rubric", "Criterion", "Stale", "Why"], rows, right=[2], flexible=3)
+        console.table(["Rubric or question", "Item", "Stale", "Why"], rows, right=[2], flexible=1)
         console.say()
     low, high = made.estimate.low, made.estimate.high
     console.say(

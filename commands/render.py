@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..console import number, paint, say, style_of, table, wrap
+from ..console import fit, number, paint, say, style_of, table, width, wrap
 from ..sanitize import sanitize_line
 from ..trajectories.models import STAGE_NAMES, STAGES
 
 if TYPE_CHECKING:
     from ..judge.base import Usage
-    from ..judge.scorecard import CriterionResult, ScoreCard, StageResult
+    from ..judge.scorecard import CriterionResult, Evidence, FiredCode, JudgeInfo, PlanItem, ScoreCard, StageResult
 
 ENDINGS = {
     "submitted": "submitted",
@@ -19,6 +19,10 @@ ENDINGS = {
     "breach": "ended by a breach",
     "cut": "cut off",
 }
+STAGES_BY = {"judge": "stages by the judge", "mixed": "stages by rules and judge"}
+"""Who labelled the turns, where it was not the rules alone."""
+_STATES = {"absent": "absent", "cannot_tell": "cannot tell", "not_read": "not read"}
+_LONGEST_QUOTE = 240
 
 
 def bar(score: float | None, columns: int = 10) -> str:
@@ -30,13 +34,14 @@ def bar(score: float | None, columns: int = 10) -> str:
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(columns)
 
 
-def spent(usage: Usage, form: str = "${:.2f}") -> list[str]:
-    """What judging used, in parts of a line: calls, tokens where a provider's cache had to do with them, cost."""
-    parts = [f"{usage.calls} calls"]
+def spent(usage: Usage | JudgeInfo, form: str = "${:.2f}", tokens: bool = False) -> list[str]:
+    """What judging used, in parts of a line: calls, input tokens (`tokens`: also where no provider's cache had to do with
+    them), cost."""
+    parts = [f"{usage.calls} call{'' if usage.calls == 1 else 's'}"]
     kinds = (("from", usage.cached_tokens), ("into", usage.cache_write_tokens))
-    cached = [f"{_short(tokens)} {where} cache" for where, tokens in kinds if tokens]
-    if cached and usage.input_tokens is not None:
-        parts.append(f"{_short(usage.input_tokens)} tokens in ({', '.join(cached)})")
+    cached = [f"{_short(count)} {where} cache" for where, count in kinds if count]
+    if usage.input_tokens is not None and (cached or tokens):
+        parts.append(f"{_short(usage.input_tokens)} tokens in" + (f" ({', '.join(cached)})" if cached else ""))
     return [*parts, "cost unknown" if usage.cost_usd is None else form.format(usage.cost_usd)]
 
 
@@ -109,11 +114,14 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     policy = [
         f"rubric {card.rubric.id} {card.rubric.version}",
         f"judge {card.judge.name}",
+        *((STAGES_BY[card.stages_from],) if card.stages_from in STAGES_BY else ()),
         f"missing: {card.policy.missing}",
     ]
     if status.disqualified:
         policy.append(f"breach: {card.policy.breach}")
-    say("  " + " · ".join(policy))
+    say(wrap(" · ".join(policy), "    ", "  "))
+    if card.judge.calls:
+        say(wrap(" · ".join(spent(card.judge, "${:.4f}", tokens=True)), "    ", "  "))
     say()
     rows, styles = [], []
     for name in STAGES:
@@ -145,7 +153,10 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
 def _line(name: str, rest: str) -> None:
     import sys
 
-    sys.stdout.write(f"{paint(sanitize_line(name), 'bold')}  {sanitize_line(rest)}\n")
+    name = sanitize_line(name)
+    text = wrap(f"{name}  {rest}", "  ", "")
+    rest = text.removeprefix(name)
+    sys.stdout.write((paint(name, "bold") + rest if rest != text else text) + "\n")
 
 
 def _lost(card: ScoreCard, verbose: bool) -> None:
@@ -166,25 +177,69 @@ def _lost(card: ScoreCard, verbose: bool) -> None:
         reason = f" ({c.reason})" if c.reason else ""
         say(wrap(f"{value}{reason}: {c.rationale or c.detail or 'no reason given'}", "      ", f"  {c.id:<4}"))
         for e in c.evidence[: 5 if verbose else 2]:
-            flag = "" if e.check == "verified" else f" [{e.check.replace('_', ' ')}]"
-            say(wrap(f"turn {e.turn}{flag}: “{e.quote}”", "           ", "      ↳ "))
+            say(quoted(e))
 
 
 def _codes(card: ScoreCard) -> None:
     say()
-    if not card.codes:
+    if card.codes:
+        say("Error codes" + (f" (primary failure {card.primary_failure})" if card.primary_failure else ""))
+    else:
         say("No error code fired.")
-        return
-    say("Error codes" + (f" (primary failure {card.primary_failure})" if card.primary_failure else ""))
     for code in card.codes:
-        circular = " (read from the score)" if code.independence == "from_score" else ""
-        say(
-            wrap(
-                f"{code.stage}  turn{'s' if len(code.turns) > 1 else ''} {turns(code.turns)}: {code.why}{circular}",
-                "      ",
-                f"  {code.code:<4}",
-            )
-        )
+        fired(code)
+    if rest := states(card.codes_read):
+        say(wrap(rest, "    ", "  "))
+    if card.unproven:
+        say()
+        say(UNPROVEN)
+        for code in card.unproven:
+            fired(code)
+    if card.plan:
+        say()
+        say("What the plan promised")
+        for item in card.plan:
+            say(promised(item))
+
+
+UNPROVEN = "Readings without proof (listed, not fired)"
+
+
+def quoted(evidence: Evidence) -> str:
+    """The words that something rests on, with where they were found."""
+    where = "plan or brief" if evidence.turn == 0 else f"turn {evidence.turn}"
+    found = "plan or brief" if evidence.found_turn == 0 else f"turn {evidence.found_turn}"
+    flag = {"verified": "", "moved": f" [stands in {found}]", "not_found": " [not found]"}[evidence.check]
+    quote = evidence.quote if len(evidence.quote) <= _LONGEST_QUOTE else evidence.quote[:_LONGEST_QUOTE] + "…"
+    return wrap(f"{where}{flag}: “{quote}”", "        ", "      ↳ ")
+
+
+def fired(code: FiredCode, source: str = "") -> None:
+    """A code with its turns and reason, and the words and facts that a reading of it rests on."""
+    circular = " (read from the score)" if code.independence == "from_score" else ""
+    at = f"turn{'s' if len(code.turns) > 1 else ''} {turns(code.turns)}" if code.turns else "no turn named"
+    say(wrap(f"{code.stage}  {at}: {code.why}{circular}{source}", "      ", f"  {code.code:<4}"))
+    if code.quote is not None:
+        say(quoted(code.quote))
+
+
+def states(read: Mapping[str, str], unread: str = "") -> str:
+    """What is known of codes that did not fire: `E2, E4: absent · E1, E3: not read`. `unread` says why those are not."""
+    parts = []
+    for state, words in _STATES.items():
+        if codes := [code for code in sorted(read) if read[code] == state]:
+            parts.append(f"{', '.join(codes)}: {words}" + (f" ({unread})" if unread and state == "not_read" else ""))
+    return " · ".join(parts)
+
+
+def promised(item: PlanItem, indent: int = 2) -> str:
+    """A commitment of the plan in one line, with its fate and turns."""
+    mark = {"kept": "✓", "broken": "✗", "dropped": "–"}[item.state]
+    at = f" (turn{'s' if len(item.turns) > 1 else ''} {turns(item.turns)})" if item.turns else ""
+    proof = "" if item.quote is not None and item.quote.check != "not_found" else " [quote not found]"
+    head = f"{' ' * indent}{mark} {item.state:<8}"
+    room = min(width(), 110) - len(f"{head}{at}{proof}")
+    return f"{head}{fit(sanitize_line(item.commitment), max(room, 10))}{at}{proof}"
 
 
 def _problems(card: ScoreCard) -> None:
@@ -213,9 +268,10 @@ def _problems(card: ScoreCard) -> None:
 def row(card: ScoreCard) -> tuple[list[str], list[str | None]]:
     """One line of the table of several runs: its cells and their styles."""
     scores = [card.stages[s].score for s in STAGES]
-    fired = " ".join(dict.fromkeys(c.code for c in card.codes)) or "–"
+    unknown = ["?"] if {"cannot_tell", "not_read"} & set(card.codes_read.values()) else []
+    codes = " ".join([*dict.fromkeys(c.code for c in card.codes), *unknown]) or "–"
     cells = [card.run.id, card.run.task or "–", card.run.tier or "–", *(number(s) for s in scores), number(card.agentic),
-             number(card.task), number(card.overall, 1), fired, card.status.ended]  # fmt: skip
+             number(card.task), number(card.overall, 1), codes, card.status.ended]  # fmt: skip
     bad = "bad" if card.status.ended in ("breach", "cut") else None
     return cells, [None, None, None, *(style_of(s) for s in scores), None, None, "bold", None, bad]
 
@@ -224,3 +280,5 @@ def rows(lines: Sequence[tuple[list[str], list[str | None]]]) -> None:
     """The table of several runs, one row a run."""
     table(["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Ended"], [cells for cells, _ in lines],
           right=range(3, 11), flexible=0, styles=[styles for _, styles in lines])  # fmt: skip
+    if any("?" in cells[11].split() for cells, _ in lines):
+        say("?  codes that nobody read, or that the judge could not tell")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .options import JSON, PATHS, batch_options, judge_options, policy_options, run_options
+from .options import JSON, PATHS, batch_options, judge_options, policy_options, question_options, run_options
 
 
 @click.command(
@@ -15,6 +15,7 @@ from .options import JSON, PATHS, batch_options, judge_options, policy_options, 
 )
 @PATHS
 @judge_options
+@question_options
 @JSON
 @click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well.")
 @run_options

@@ -10,11 +10,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .. import console
 from ..config import Settings, load
-from ..errors import InputError, StoreError
+from ..errors import ConfigError, InputError, StoreError
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
     from ..judge.batch import Progress
+    from ..judge.items import Wanted
     from ..judge.scorecard import ScoreCard
     from ..judge.session import Outcome, ScoreOptions, Session
     from ..judge.store import Store
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
+    from ..judge.base import answers
     from ..judge.session import score_many
 
     settings = load(Path(paths[0]), obj["config"])
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
+    check_wanted(judge, options.wanted)
     with ExitStack() as stack:
         # Nothing is made where nothing is to be read; what is wrong with the paths is told when they are read.
-        there = next((path for path in paths if _exists(path)), None)
+        there = first_there(paths)
         store = (
             None
             if there is None
@@ -41,7 +44,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
                 return 1
             options = replace(options, stored_only=True)
-        sink = _Sink(obj, flags, stack)
+        read = options.wanted.diagnosis and "diagnosis" in answers(judge)
+        sink = _Sink(obj, flags, stack, read)
         session = asyncio.run(score_many(paths, judge, options, sink.take, store=store, on_progress=sink.tell))
         return sink.finish(session)
 
@@ -116,6 +120,7 @@ def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
 
 def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     """Flags over settings over defaults; InputError for an unknown track or a missing --public folder."""
+    from ..judge.items import Wanted
     from ..judge.scorecard import Policy
     from ..judge.session import ScoreOptions
     from ..trajectories.models import TRACKS
@@ -135,20 +140,42 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
         tier=settings.get("tier", flags.get("tier")),
         concurrency=settings.get("concurrency", flags.get("concurrency")) or 8,
         max_cost=settings.get("max_cost", flags.get("max_cost")),
+        wanted=Wanted(
+            diagnosis=settings.get("diagnosis", flags.get("diagnosis")) is not False,
+            stages=settings.get("stages", flags.get("stages")) or "rules",
+        ),
     )
 
 
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):
-        return False
+def check_wanted(judge: Judge, wanted: Wanted) -> None:
+    """ConfigError for stages that this judge cannot label."""
+    from ..judge.base import answers
+
+    if wanted.stages != "rules" and "stages" not in answers(judge):
+        raise ConfigError(
+            f"--stages {wanted.stages}: judge {judge.name} cannot label turns, only a model can",
+            "name one with --judge, or give --stages rules",
+        )
+
+
+def first_there(paths: tuple[str, ...]) -> str | None:
+    """The first path at which there is something."""
+
+    def exists(path: str) -> bool:
+        try:
+            return Path(path).exists()
+        except (OSError, ValueError):
+            return False
+
+    return next((path for path in paths if exists(path)), None)
 
 
 class _Sink:
     """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at once."""
 
-    def __init__(self, obj: dict[str, Any], flags: dict[str, Any], stack: ExitStack) -> None:
+    def __init__(self, obj: dict[str, Any], flags: dict[str, Any], stack: ExitStack, read: bool) -> None:
+        """`read`: the judge is asked which codes apply, so that one it did not read is something that failed."""
+        self.read = read
         self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
         self.file: IO[str] | None = None
         if flags["out"]:
@@ -162,7 +189,7 @@ class _Sink:
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None
         self.rows: list[tuple[list[str], list[str | None]]] = []
-        self.done = self.failed = self.partial = 0
+        self.done = self.failed = self.partial = self.unread = 0
 
     def take(self, outcome: Outcome) -> None:
         if outcome.card is None:
@@ -173,6 +200,7 @@ class _Sink:
         card = outcome.card
         self.done += 1
         self.partial += any(card.stages[s].score is None for s in card.stages)
+        self.unread += self.read and "not_read" in card.codes_read.values()
         if self.file is not None:
             self.file.write(card.to_json() + "\n")
         if self.as_json:
@@ -206,6 +234,8 @@ class _Sink:
             bits = [f"{self.done} scored"]
             if self.partial:
                 bits.append(f"{self.partial} of them with unscored stages")
+            if self.unread:
+                bits.append(f"{self.unread} with codes that the judge did not read")
             if self.failed:
                 bits.append(f"{self.failed} could not be read")
             console.note(", ".join(bits), self.quiet)
@@ -220,4 +250,4 @@ class _Sink:
             return 130
         if not self.done:
             return 2
-        return 1 if self.failed or self.partial else 0
+        return 1 if self.failed or self.partial or self.unread else 0

@@ -3,52 +3,118 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import JSON, PATHS
+from .options import JSON, PATHS, STAGES_FROM, known_options, reading_options
+
+if TYPE_CHECKING:
+    from ..judge.items import StagesFrom
+    from ..trajectories.models import Run, Segmentation
 
 
-@click.command("segment", epilog="\b\nExample:\n  ambjudge segment examples/codes --why")
+@click.command(
+    "segment",
+    epilog="\b\nExamples:\n  ambjudge segment examples/codes --why\n  ambjudge segment runs/ --stages mixed --judge openai/gpt-5.4-mini",
+)
 @PATHS
 @JSON
-@click.option("--why", is_flag=True, help="The signals behind the stage of every turn.")
+@click.option("--why", is_flag=True, help="The signals by which the rules label every turn.")
+@STAGES_FROM
+@reading_options
+@known_options
 @click.pass_obj
-def command(obj: dict[str, Any], paths: tuple[str, ...], as_json: bool, why: bool) -> int:
-    """Show which stage, S1 to S5, each turn of a run belongs to, and what each stage cost."""
-    from ..console import note, raw
-    from ..errors import AmbjudgeError
+def command(obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: bool, **flags: Any) -> int:
+    """Show which stage, S1 to S5, each turn of a run belongs to, and what each stage cost.
+
+    Turns are labelled by rules, by a model that reads the run (--stages judge), or by the model where the rules are
+    unsure (--stages mixed). What a model said is kept in the store.
+    """
+    from pathlib import Path
+
+    from ..config import load
     from ..trajectories.segment import segment
-    from ..trajectories.summary import segments_json
+
+    settings = load(Path(paths[0]), obj["config"])
+    printed = _Printed(as_json, why)
+    if (settings.get("stages", flags["stages"]) or "rules") != "rules":
+        return _read(obj, paths, settings, flags, printed)
+
+    from ..console import note
+    from ..errors import AmbjudgeError
     from .runs import each_result, each_run
 
-    failed = done = 0
+    failed = 0
     for item in each_result(each_run(paths), lambda run: segment(run, explain=why)):
         if isinstance(item, AmbjudgeError):
             failed += 1
             note(f"ambjudge: error: {item}")
-            continue
-        run, result = item
-        if as_json:
-            raw(json.dumps(segments_json(run, result, why=why), ensure_ascii=False))
         else:
-            _show(run, result, why, first=done == 0)
-        done += 1
-    return 0 if not failed else 1 if done else 2
+            printed.add(*item)
+    return 0 if not failed else 1 if printed.done else 2
 
 
-def _show(run: Any, result: Any, why: bool, first: bool) -> None:
+def _read(obj: dict[str, Any], paths: tuple[str, ...], settings: Any, flags: dict[str, Any], printed: _Printed) -> int:
+    """Turns labelled by a judge that reads."""
+    from dataclasses import replace
+
+    from ..judge.engine import read_stages
+    from ..judge.items import Wanted
+    from ..trajectories.segment import segment
+    from .readings import Read, read_runs
+    from .scoring import check_wanted, judge_of, score_options
+
+    judge, options = judge_of(settings, flags), score_options(settings, flags)
+    check_wanted(judge, options.wanted)
+    options = replace(options, wanted=Wanted(criteria=False, diagnosis=False, stages=options.wanted.stages))
+
+    def show(read: Read) -> None:
+        run = read.ready.run
+        rules = segment(run, explain=True) if printed.why else read.ready.segmentation
+        printed.add(run, rules, *read_stages(read.ready, read.replies.get("stages")))
+
+    return read_runs(obj, paths, settings, flags, judge, options, show)
+
+
+class _Printed:
+    """Runs as they are printed, one after the other."""
+
+    def __init__(self, as_json: bool, why: bool) -> None:
+        self.as_json, self.why, self.done = as_json, why, 0
+
+    def add(
+        self, run: Run, rules: Segmentation, found: Segmentation | None = None, stages_from: StagesFrom = "rules"
+    ) -> None:
+        """`found`: the stages in the end, where they are not by `rules` alone, which the signals speak for."""
+        from ..console import raw
+        from ..trajectories.summary import segments_json
+
+        stages = found or rules
+        if self.as_json:
+            data = {**segments_json(run, stages), "stages_from": stages_from}
+            if self.why:
+                signs = segments_json(run, rules, why=True)
+                data |= {"confidence": signs["confidence"], "signals": signs["signals"]}
+                data |= {"rules": signs["turn_stages"]} if stages_from != "rules" else {}
+            raw(json.dumps(data, ensure_ascii=False))
+        else:
+            _show(run, rules, stages, stages_from, self.why, first=self.done == 0)
+        self.done += 1
+
+
+def _show(run: Run, rules: Segmentation, stages: Segmentation, stages_from: str, why: bool, first: bool) -> None:
     from ..console import say, table
     from ..sanitize import sanitize_line
     from ..trajectories.models import STAGE_NAMES, STAGES
     from ..trajectories.summary import stage_costs
-    from .render import turns
+    from .render import STAGES_BY, turns
 
     if not first:
         say()
-    say(f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended: {run.status.ended}")
-    costs = stage_costs(run, result)
+    by = "" if stages_from == "rules" else f" · {STAGES_BY[stages_from]}"
+    say(f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended: {run.status.ended}{by}")
+    costs = stage_costs(run, stages)
     rows = []
     for stage in STAGES:
         cost = costs[stage]
@@ -56,7 +122,7 @@ def _show(run: Any, result: Any, why: bool, first: bool) -> None:
         rows.append(
             [
                 f"{stage} {STAGE_NAMES[stage]}",
-                turns(result.turns_of(stage)) or "–",
+                turns(stages.turns_of(stage)) or "–",
                 str(cost.turns),
                 str(cost.calls),
                 str(cost.failed_calls),
@@ -66,11 +132,12 @@ def _show(run: Any, result: Any, why: bool, first: bool) -> None:
     table(["Stage", "Turns", "n", "Calls", "Failed", "Seconds"], rows, right=range(2, 6), flexible=1)
     if why:
         say()
-        for turn, stage in zip(run.turns, result.turn_stages, strict=True):
-            confidence = f"{result.confidence[turn.index - 1]:.2f}" if result.confidence else ""
+        for turn, stage, guess in zip(run.turns, stages.turn_stages, rules.turn_stages, strict=True):
+            sure = f"{rules.confidence[turn.index - 1]:.2f}" if rules.confidence else ""
+            ours = sure if stages_from == "rules" else f"(rules {guess} {sure})"
             said = sanitize_line(turn.text.strip()[:90]) or sanitize_line(turn.code.strip()[:90])
-            say(f"turn {turn.index:<4} {stage} {confidence}  {said}")
-            for signal in result.signals[turn.index - 1] if result.signals else ():
+            say(f"turn {turn.index:<4} {stage} {ours}  {said}")
+            for signal in rules.signals[turn.index - 1] if rules.signals else ():
                 say(
                     f"          {signal.stage} {signal.weight:+.1f} {signal.name}"
                     + (f": {sanitize_line(signal.quote)[:80]}" if signal.quote else "")

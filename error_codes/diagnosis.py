@@ -117,8 +117,9 @@ def _read(reading: Reading | None) -> bool:
 
 
 def _shown(reading: Reading, segmentation: Segmentation, right: Mapping[str, float]) -> ReadCode:
-    place = reading.quote.found_turn or reading.quote.turn if reading.quote is not None else 0
-    at = place if 1 <= place <= len(segmentation.turn_stages) else min(reading.turns, default=0)
+    quote, last = reading.quote, len(segmentation.turn_stages)
+    place = 0 if quote is None else quote.turn if quote.found_turn is None else quote.found_turn
+    at = next((turn for turn in (place, *sorted(reading.turns)) if 1 <= turn <= last), 0)
     stage = segmentation.turn_stages[at - 1] if at else _USUAL.get(reading.code, "S5")
     return ReadCode(
         code=reading.code, stage=stage, turns=reading.turns, why=" ".join(reading.why.split()),

@@ -177,6 +177,3 @@ class Around:
     @property
     def questions(self) -> frozenset[QuestionName]:
         return answers(self.inner)
-
-
-StageReply = Reply

@@ -92,8 +92,8 @@ class CriteriaForm:
             raise Doubtful("value: a boolean is not on the scale")
         cited = _cited(entry["evidence"])
         if value == NOT_APPLICABLE:
-            return Stated(item.id, "not_applicable", reason=entry["reason"], evidence=cited)
-        return Stated(item.id, "said", float(value), entry["reason"], cited)
+            return Stated(item.id, "not_applicable", reason=entry["reason"][:MAX_TEXT], evidence=cited)
+        return Stated(item.id, "said", float(value), entry["reason"][:MAX_TEXT], cited)
 
 
 class DiagnosisForm:
@@ -135,7 +135,7 @@ class DiagnosisForm:
             "confidence": float(confidence),
         }  # fmt: skip
         state: Literal["said", "cannot_tell"] = "cannot_tell" if value is None else "said"
-        return Stated(item.id, state, value, entry["why"], cited, answer)
+        return Stated(item.id, state, value, entry["why"][:MAX_TEXT], cited, answer)
 
 
 class StagesForm:
@@ -154,7 +154,7 @@ class StagesForm:
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
         labels: list[JsonValue] = []
         for part in sorted(entry["segments"], key=lambda p: p["first_turn"]):
-            first, last = part["first_turn"], part["last_turn"]
+            first, last = int(part["first_turn"]), int(part["last_turn"])  # 3.0 is an integer in JSON
             if first != len(labels) + 1 or not first <= last <= turns:
                 raise Doubtful(f"segments: every turn from 1 to {turns} must stand in exactly one; see turn {min(first, len(labels) + 1)}")  # fmt: skip
             labels += [part["stage"]] * (last - first + 1)
@@ -184,7 +184,7 @@ class AskForm:
     def read(self, item: Criterion, entry: Mapping[str, Any], turns: int) -> Stated:
         cited, answer = _cited(entry["evidence"]), entry["answer"]
         if answer is None:
-            return Stated(item.id, "cannot_tell", reason=entry["reason"], evidence=cited)
+            return Stated(item.id, "cannot_tell", reason=entry["reason"][:MAX_TEXT], evidence=cited)
         kind = item.answer.kind if isinstance(item, AskItem) else "yes_no"
         if kind == "number" and (isinstance(answer, bool) or abs(answer) > 1e30):
             raise Doubtful("answer: no number that can be counted with")
@@ -193,7 +193,7 @@ class AskForm:
         elif len(json.dumps(answer)) > 10 * MAX_TEXT:
             raise Doubtful(f"answer: longer than {10 * MAX_TEXT:,} characters")
         value = float(answer) if kind == "yes_no" else None
-        return Stated(item.id, "said", value, entry["reason"], cited, answer)
+        return Stated(item.id, "said", value, entry["reason"][:MAX_TEXT], cited, answer)
 
 
 _CRITERIA = CriteriaForm()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -28,7 +28,8 @@ class Answer:
 
     kind: AnswerKind = "yes_no"
     options: tuple[str, ...] = ()
-    schema: Mapping[str, Any] | None = None
+    schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    """Compared but not hashed, as a mapping has no hash."""
 
 
 class AskItem(Criterion):
@@ -66,11 +67,18 @@ def ask_item(question: str, answer: Answer | None = None) -> AskItem:
     )  # fmt: skip
 
 
+_REFERENCES = ('"$ref"', '"$dynamicRef"')
+
+
 def _check_schema(schema: Mapping[str, Any] | None) -> None:
     from jsonschema import Draft202012Validator, SchemaError
 
     try:
-        if not isinstance(schema, Mapping) or len(json.dumps(schema)) > 20_000 or "$ref" in json.dumps(schema):
+        if (
+            not isinstance(schema, Mapping)
+            or len(text := json.dumps(schema)) > 20_000
+            or any(r in text for r in _REFERENCES)
+        ):
             raise ConfigError("the answer's schema is no JSON Schema of at most 20,000 characters without $ref", "see --help")  # fmt: skip
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:

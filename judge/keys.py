@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -27,6 +28,8 @@ KeyPart = Literal["criterion", "evidence", "prompt", "judge", "parameters", "sam
 
 _VERSION = "ambjudge.verdict/1"
 _CODE = ("trajectories", "rubrics", "error_codes", "judge")
+_DEEP, _MOST = 3, 100_000
+"""Levels of folders below the public inputs, and entries in all, that are looked at for changes."""
 
 
 class JudgeIdentity(BaseModel):
@@ -121,22 +124,31 @@ def evidence_context(
     instead of the files, the public inputs, and our code.
 
     The store remembers evidence hashes under (run content, this), so that unchanged runs are not rendered again. Any edit
-    of the code that reads, checks or renders changes it: that costs a new rendering, never a call.
+    of the code that reads, checks or renders changes it: that costs a new rendering, never a call. Looks at the public
+    inputs anew each time, so keep what it says while they are held for unchanged.
     """
     parts = [who.judge, who.prompt_sha256, who.parameters, question, track, tier, _seen(public), code_sha256()]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
-@lru_cache(maxsize=8)
 def _seen(public: Path | None) -> list[str] | None:
-    """The folder of public inputs and when anything directly below it was last changed."""
+    """The folder of public inputs: where it is, how many entries it has, their size, and when one was last changed."""
     if public is None:
         return None
-    try:
-        times = [public.stat().st_mtime_ns, *(entry.stat().st_mtime_ns for entry in public.iterdir())]
-    except OSError:
-        times = [0]
-    return [str(public.absolute()), str(max(times)), str(len(times))]
+    count = size = latest = 0
+    folders = [(str(public.absolute()), 0)]
+    while folders and count < _MOST:
+        folder, depth = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    status = entry.stat()
+                    count, size, latest = count + 1, size + status.st_size, max(latest, status.st_mtime_ns)
+                    if entry.is_dir() and depth < _DEEP:
+                        folders.append((entry.path, depth + 1))
+        except OSError:  # what cannot be read is no input for the checks either
+            continue
+    return [str(public.absolute()), str(latest), str(count), str(size)]
 
 
 @cache

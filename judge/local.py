@@ -38,7 +38,7 @@ from .local_rationale import REASON_TOKENS, RationaleWriter, quotable
 from .replies import describe_omissions, unscored
 from .scorecard import CriterionResult, Vote
 
-LETTERS = string.ascii_uppercase[:8]
+LETTERS = string.ascii_uppercase[:20]
 """Names of the answers to choose from."""
 DEFAULT_BUDGET = 12_000
 """Characters of a record; small models lose the thread of longer ones, and prefill time grows with it."""
@@ -117,10 +117,11 @@ class LocalJudge:
 
     def _record(self, request: Request) -> Record:
         key = (request.run.content_sha256, request.run.track, request.segmentation.turn_stages, request.facts)
-        if self._last is None or self._last[0] != key:
+        last = self._last  # once: keys are made while another thread judges
+        if last is None or last[0] != key:
             record = make_record(request.run, request.segmentation, request.facts, budget_chars=self.evidence_budget)
-            self._last = (key, record)
-        return self._last[1]
+            self._last = last = (key, record)
+        return last[1]
 
     async def judge(self, request: Request) -> Reply:
         """Questions on the run that was read last go first: to read a run costs far more than to ask about it."""
@@ -151,7 +152,9 @@ class LocalJudge:
 
     def _judge(self, request: Request) -> Reply:
         record = self._record(request)
-        asked, left = _choices(request)
+        if request.question == "stages" and (hidden := len(request.run.turns) - len(record.turns)):
+            return Reply(unscored(request.criteria, "truncated", f"{hidden} turns are not in the record"))
+        asked = _choices(request)
         results: list[CriterionResult] = []
         warnings: list[str] = []
         written = 0
@@ -170,16 +173,15 @@ class LocalJudge:
                 _, tokens, cached = self._scorer.answers(record.text, asked, take)
             except EvidenceTooLong as error:
                 return Reply(unscored(request.criteria, "truncated", str(error)))
-        if request.question == "stages":
+        if asked and request.question == "stages":
             results = [_stages_of(request, results)]
         found = {r.id: r for r in results}
-        none = "a local judge chooses between answers, and this has none to choose from"
+        none = f"a local judge chooses between at most {len(LETTERS)} answers, and this is no such choice"
         ordered = tuple(
             found.get(c.id)
             or CriterionResult(id=c.id, value=None, status="unscored", reason="no_evidence", detail=none)
             for c in request.criteria
         )
-        assert len(ordered) == len(found) + len(left)
         usage = Usage(
             calls=1 if asked else 0, input_tokens=tokens, output_tokens=written, cost_usd=0.0, cached_tokens=cached
         )
@@ -224,14 +226,15 @@ class LocalJudge:
         if best == NOT_APPLICABLE:
             detail = f"judged not applicable (probabilities {spread})"
             return CriterionResult(id=criterion.id, value=None, status="not_applicable", detail=detail)
-        value = float(best)
+        value = next(level.value for level in criterion.scale if _named(level) == best)
         if value == 0 and record.truncated and request.question in CRITERIA:
             detail = f"judged not met, while {describe_omissions(record)}"[:400]
             return CriterionResult(id=criterion.id, value=None, status="unscored", reason="truncated", detail=detail)
         vote = Vote(judge=self.name, value=value, probability=chance)
         said: JsonValue = None
         if isinstance(criterion, AskItem):
-            said = value > 0.5 if criterion.answer.kind == "yes_no" else _text_of(criterion, value)
+            texts = {level.value: level.text for level in criterion.scale}
+            said = value > 0.5 if criterion.answer.kind == "yes_no" else texts[value]
         return CriterionResult(
             id=criterion.id,
             value=None if isinstance(criterion, AskItem) and criterion.answer.kind != "yes_no" else value,
@@ -242,8 +245,9 @@ class LocalJudge:
         )
 
 
-def _text_of(criterion: Criterion, value: float) -> str:
-    return next(level.text for level in criterion.scale if abs(level.value - value) < 1e-9)
+def _named(level: Level) -> str:
+    """A level's value as it stands among the probabilities."""
+    return f"{level.value:g}"
 
 
 _STAGE_TEXTS = (
@@ -255,21 +259,20 @@ _STAGE_TEXTS = (
 )
 
 
-def _choices(request: Request) -> tuple[tuple[Criterion, ...], tuple[Criterion, ...]]:
-    """The items that are choices between answers, and those that are not; the stages become one choice a turn."""
+def _choices(request: Request) -> tuple[Criterion, ...]:
+    """The items that are choices between few enough answers; the stages become one choice a turn."""
     if request.question == "stages":
         scale = tuple(Level(value=i / 4, text=text) for i, text in enumerate(_STAGE_TEXTS))
         return tuple(
             Criterion(id=f"turn{turn.index}", title=f"stage of turn {turn.index}", text="Which stage of the work is this turn?",
                       scale=scale, evidence=("executions",), source="ours")
             for turn in request.run.turns
-        ), ()  # fmt: skip
-    open_ = tuple(
+        )  # fmt: skip
+    return tuple(
         item for item in request.criteria
-        if item.id == PLAN_ITEM or (isinstance(item, AskItem) and item.answer.kind not in ("yes_no", "choice"))
-        or len(item.scale) > len(LETTERS) - (item.conditional is not None)
+        if item.id != PLAN_ITEM and (not isinstance(item, AskItem) or item.answer.kind in ("yes_no", "choice"))
+        and len(item.scale) <= len(LETTERS) - (item.conditional is not None)
     )  # fmt: skip
-    return tuple(item for item in request.criteria if item not in open_), open_
 
 
 def _stages_of(request: Request, results: Sequence[CriterionResult]) -> CriterionResult:
@@ -303,6 +306,7 @@ class Scorer:
         self.model, self.tokenizer = model, tokenizer
         self.context = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
         self.labels = self._label_tokens()
+        self.label_ids = sorted({i for ids in self.labels.values() for i in ids})
         self._kept: tuple[str, list[int], Any] | None = None
         """The evidence read last, its tokens, and their keys and values."""
 
@@ -380,8 +384,8 @@ class Scorer:
     def explanation_ids(self, criterion: Criterion, result: CriterionResult) -> list[int]:
         """The tokens that ask, right behind the evidence, why this verdict was given."""
         texts = {level.value: level.text for level in criterion.scale}
-        answer = texts.get(result.value, "") if result.value is not None else ""
-        slots = {"title": criterion.title, "text": criterion.text, "answer": answer}
+        answer = result.answer if result.value is None else texts.get(result.value, "")
+        slots = {"title": criterion.title, "text": criterion.text, "answer": str(answer or "")}
         return [*self._ids(prompts.fill(RATIONALE_PROMPT, slots)), *self._frame()[1]]
 
     def answers(
@@ -424,8 +428,9 @@ class Scorer:
         return answers, len(prefix) + sum(map(len, suffixes)), cached
 
     def _weigh(self, probabilities: Any, labels: Mapping[str, str]) -> dict[str, float]:
-        """value -> probability of its label, both spellings taken together."""
-        return {value: float(sum(probabilities[i] for i in self.labels[letter])) for letter, value in labels.items()}
+        """value -> probability of its label, both spellings taken together. `probabilities`: of `label_ids`."""
+        each = dict(zip(self.label_ids, probabilities.tolist(), strict=True))
+        return {value: sum(each[i] for i in self.labels[letter]) for letter, value in labels.items()}
 
     def _read(self, prefix: list[int]) -> Any:
         """The key-value cache of these tokens."""
@@ -436,9 +441,9 @@ class Scorer:
             return self.model(tokens, use_cache=True, logits_to_keep=1).past_key_values
 
     def _next_token(self, cache: Any, prefix: int, suffixes: list[list[int]]) -> Any:
-        """Next-token probabilities after the cached prefix (of so many tokens) + each suffix.
+        """Probabilities of `label_ids` as the next token after the cached prefix (of so many tokens) + each suffix.
 
-        Shape [len(suffixes), vocabulary], on the CPU in float32.
+        Shape [len(suffixes), len(label_ids)], on the CPU in float32.
         """
         import torch
 
@@ -454,7 +459,7 @@ class Scorer:
                     cache_position=torch.arange(prefix, prefix + tokens.shape[1], device=device),
                     logits_to_keep=ends,
                 )  # fmt: skip
-                rows.append(out.logits[0].float().softmax(-1).cpu())
+                rows.append(out.logits[0].float().softmax(-1)[:, self.label_ids].cpu())
                 cache.crop(-tokens.shape[1])
         return torch.cat(rows)
 
@@ -490,7 +495,7 @@ def _block_mask(prefix: int, lengths: list[int], dtype: Any, device: Any) -> tup
 
 def _questions(criterion: Criterion) -> list[tuple[str, dict[str, str]]]:
     """The question in both orders of its answers, with letter -> value for each."""
-    options = [(f"{level.value:g}", level.text) for level in criterion.scale]
+    options = [(_named(level), level.text) for level in criterion.scale]
     if criterion.conditional:
         options.append((NOT_APPLICABLE, f"It does not apply. It applies only when: {criterion.conditional}"))
     asked = []

@@ -168,7 +168,7 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
     evidence: dict[Evidence, None] = dict.fromkeys(e for r in agreeing for e in r.evidence)
     return CriterionResult(
         id=name, value=value, status="scored", votes=votes, evidence=tuple(evidence)[:_MOST_EVIDENCE],
-        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "", answer=said.answer,
+        rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "", answer=said.answer, detail=said.detail,
     )  # fmt: skip
 
 

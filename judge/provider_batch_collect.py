@@ -63,7 +63,7 @@ class Collector:
         self._unscored: Counter[str] = Counter()
         self._usage = Usage()
         self._warnings: list[str] = []
-        self._loaded: tuple[str, Prepared] | None = None
+        self._loaded: tuple[tuple[object, ...], Prepared] | None = None
 
     async def round(self, on_poll: Callable[[BatchState], None] | None) -> list[BatchState]:
         """Ask about every open batch once; returns those that remain open."""
@@ -124,7 +124,7 @@ class Collector:
             names = [f"{record.id}-{number}" for number in range(record.lines)]
             wanted.update(names)
             call_id = hashlib.sha256(f"{batch.id}/{record.id}".encode()).hexdigest()[:32]
-            if self._store.codes_of([call_id]):
+            if self._store.calls_of([call_id]):
                 self._kept += 1
                 continue
             rebuilt = self._rebuild(record, batch.judge, rubrics)
@@ -145,7 +145,7 @@ class Collector:
         try:
             self._store.add_reply(reference, request.rubric, request.question, ordered, reply, call_id)
         except StoreError:
-            if not self._store.codes_of([call_id]):
+            if not self._store.calls_of([call_id]):
                 raise
             self._kept += 1  # another process was faster by a moment
             return
@@ -184,10 +184,11 @@ class Collector:
 
     def _load(self, record: BatchRequest, rubric: Rubric) -> Prepared:
         """One run is kept, as its questions follow each other."""
-        if self._loaded is None or self._loaded[0] != record.path:
+        asked = (record.path, record.rubric_sha256, record.track, record.tier, record.public)
+        if self._loaded is None or self._loaded[0] != asked:
             run = load_conversation(self._store.absolute(record.path))
             run = run.model_copy(update={"track": record.track, "tier": record.tier})
-            self._loaded = (record.path, prepare(run, rubric=rubric, public=record.public))
+            self._loaded = (asked, prepare(run, rubric=rubric, public=record.public))
         return self._loaded[1]
 
     def collected(self, still: list[BatchState], warnings: list[str]) -> Collected:

@@ -8,12 +8,14 @@ or failed answer into a grade.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..rubrics.model import Criterion
+from ..trajectories.reading import whole_text
 from ..trajectories.record import Record
 from ..trajectories.record.quotes import QuoteIndex, normalise
 from .base import CRITERIA, QuestionName
@@ -22,6 +24,8 @@ from .scorecard import CriterionResult, Evidence, UnscoredReason
 
 MAX_REPLY = 200_000
 """Characters; a longer reply is no answer to our question."""
+MAX_DEPTH = 64
+"""Levels of a reply; our forms have six, an answer by the user's own schema a few more."""
 _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)\r?\n```", re.DOTALL | re.IGNORECASE)
 
 
@@ -53,6 +57,27 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise Doubtful(f"{text[:40]} is beyond every number that JSON keeps exact")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > 32:
+        raise Doubtful(f"{text[:40]} is beyond every number that can be counted with")
+    return int(text)
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            part for v in level if isinstance(v, dict | list) for part in (v.values() if isinstance(v, dict) else v)
+        ]
+    return bool(level)
+
+
 def _constant(name: str) -> Any:
     raise Doubtful(f"{name} is no JSON number")
 
@@ -78,6 +103,10 @@ def parse_reply(text: str | None, question: QuestionName, items: Sequence[Criter
     return Parsed(stated, problems, ignored)
 
 
+def _decode(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_finite, parse_int=_whole)
+
+
 def _read(text: str | None) -> dict[str, Any]:
     body = (text or "").strip().removeprefix("\ufeff").strip()
     if not body:
@@ -87,11 +116,16 @@ def _read(text: str | None) -> dict[str, Any]:
     if fence := _FENCE.fullmatch(body):
         body = fence.group(1)
     try:
-        data = json.loads(body, object_pairs_hook=_pairs, parse_constant=_constant)
+        data = _decode(body)
+        if not body.isascii() or "\\u" in body:
+            # Halves of surrogate pairs, which no scorecard can be written with.
+            data = _decode(whole_text(json.dumps(data, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
         raise Doubtful(str(error) if isinstance(error, Doubtful) else f"the reply is not one JSON object: {error}") from None  # fmt: skip
     if not isinstance(data, dict):
         raise Doubtful("the reply is not one JSON object")
+    if _too_deep(data):
+        raise Doubtful(f"the reply is nested deeper than {MAX_DEPTH} levels")
     return data
 
 
@@ -133,6 +167,9 @@ def _result(
         detail = parsed.problems.get(item.id, "no entry")
         return CriterionResult(id=item.id, value=None, status="unscored", reason="unparsable", detail=detail)
     evidence = tuple(_check(turn, quote, record, quotes) for turn, quote in said.evidence)
+    answer = said.answer
+    if isinstance(answer, dict) and question == "diagnosis" and isinstance(named := answer.get("facts"), list):
+        answer = {**answer, "facts": [fact for fact in named if fact in record.fact_ids]}
     if said.state == "not_applicable":
         return CriterionResult(
             id=item.id, value=None, status="not_applicable", detail=item.conditional or "", rationale=said.reason,
@@ -141,7 +178,7 @@ def _result(
     if said.state == "cannot_tell":
         return CriterionResult(
             id=item.id, value=None, status="unscored", reason="no_evidence", detail="the reader cannot tell from the record",
-            rationale=said.reason, evidence=evidence, answer=said.answer,
+            rationale=said.reason, evidence=evidence, answer=answer,
         )  # fmt: skip
     proven = any(e.check != "not_found" for e in evidence)
     if question in CRITERIA and record.truncated and said.value == min(item.values) and not proven:
@@ -150,7 +187,7 @@ def _result(
             detail="judged not met without proof, while " + describe_omissions(record), evidence=evidence,
         )  # fmt: skip
     return CriterionResult(
-        id=item.id, value=said.value, status="scored", rationale=said.reason, evidence=evidence, answer=said.answer
+        id=item.id, value=said.value, status="scored", rationale=said.reason, evidence=evidence, answer=answer
     )
 
 

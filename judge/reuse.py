@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
 from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion
-from ..trajectories.models import Run
+from ..trajectories.models import Run, Tier, Track
 from . import stamps
-from .base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
+from .base import Around, Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request
 from .keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity
 from .scorecard import CriterionResult
 from .store import Store, StoredVerdict
@@ -51,6 +52,7 @@ class StoredJudge(Around):
         self._who = identity(judge)
         self._refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
+        self._contexts: dict[tuple[QuestionName, Track | None, Tier | None, Path | None], str] = {}
 
     def evidence_sha256(self, request: Request) -> str:
         """The inner judge's, remembered for planning."""
@@ -61,8 +63,10 @@ class StoredJudge(Around):
     def _noted(self, request: Request, evidence: str) -> tuple[str, str, str, str]:
         """A row of the evidence index."""
         run = request.run
-        context = evidence_context(self._who, request.question, run.track, run.tier, request.public)
-        return run.content_sha256, context, request.question, evidence
+        kind = (request.question, run.track, run.tier, request.public)
+        if kind not in self._contexts:
+            self._contexts[kind] = evidence_context(self._who, *kind)
+        return run.content_sha256, self._contexts[kind], request.question, evidence
 
     def estimate(self, request: Request) -> Estimate:
         """What judging would use beyond what the store has."""

@@ -1,4 +1,4 @@
-"""From what a user names (`heuristic`, a model, `local:PATH`, or several of them) to a judge."""
+"""From what a user names (`rules`, a model, `local:PATH`, or several of them) to a judge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JudgeOptions:
 
 
 def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -> Judge:
-    """The judge of this name, a panel of several, the heuristic judge for none.
+    """The judge of this name, a panel of several, the heuristic judge (`rules` or `heuristic`) for none.
 
     JudgeError when a judge cannot be built at all (a missing extra, an empty name).
     """
@@ -45,8 +45,8 @@ def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -
 
 def _one(name: str, options: JudgeOptions) -> Judge:
     if not name.strip():
-        raise JudgeError("a judge's name is empty", "give heuristic, a model name, or local:PATH")
-    if name == "heuristic":
+        raise JudgeError("a judge's name is empty", "give rules, a model name, or local:PATH")
+    if name in ("rules", "heuristic"):
         from .heuristic import HeuristicJudge
 
         return HeuristicJudge()

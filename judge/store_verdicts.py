@@ -30,7 +30,7 @@ from ..rubrics.model import Rubric
 from . import store_schema as schema
 from .base import Reply, Usage
 from .keys import VerdictKey
-from .scorecard import CriterionResult, FiredCode, UnscoredReason
+from .scorecard import CriterionResult, UnscoredReason
 from .store_base import StorePart, clean_row, now, to_json
 
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
@@ -195,14 +195,6 @@ class VerdictTables(StorePart):
         query = sa.select(c.id, c.criteria, *used)
         rows: Iterator[Any] = self._in_chunks(query, c.id, call_ids)
         return {row.id: StoredCall(len(json.loads(row.criteria)), *row[2:]) for row in rows}
-
-    def codes_of(self, call_ids: Iterable[str]) -> dict[str, tuple[FiredCode, ...]]:
-        """Error codes that came with these calls, by call. None come with calls any more; older stores have them."""
-        query = sa.select(schema.calls.c.id, schema.calls.c.codes)
-        return {
-            row.id: tuple(FiredCode.model_validate(code) for code in json.loads(row.codes))
-            for row in self._in_chunks(query, schema.calls.c.id, call_ids)
-        }
 
     def raw_replies(self, call_id: str) -> tuple[str, ...]:
         """The model's texts of one call, as received."""

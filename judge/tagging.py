@@ -129,9 +129,11 @@ def _reading(code: str, result: CriterionResult | None) -> Reading | None:
         return None
     said = cast(dict[str, Any], result.answer) if isinstance(result.answer, dict) else {}
     state = "cannot_tell" if result.value is None else "present" if result.value > 0.5 else "absent"
-    shown = [e for e in result.evidence if e.check != "not_found"] or list(result.evidence)
+    proof = [e for e in result.evidence if e.check != "not_found"]
+    places = {e.turn if e.found_turn is None else e.found_turn for e in proof}
+    shown = proof or list(result.evidence)
     vote = next((v.probability for v in result.votes if v.probability is not None), None)
-    turns = tuple(said.get("turns") or ()) or tuple(sorted({e.found_turn or e.turn for e in shown if e.turn > 0}))
+    turns = tuple(said.get("turns") or ()) or tuple(sorted(places - {0}))
     return Reading.model_validate({
         "code": code, "state": state, "turns": turns, "facts": tuple(said.get("facts") or ()), "why": result.rationale,
         "confidence": said.get("confidence", 0.5 if vote is None else vote),

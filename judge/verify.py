@@ -135,11 +135,36 @@ def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None
             found.extend(_turn_range(f"{c.id}.evidence", [e.turn for e in c.evidence], card))
     for code in card.codes:
         found.extend(_turn_range(f"codes.{code.code}.turns", code.turns, card))
+    for code in card.unproven:
+        found.extend(_turn_range(f"unproven.{code.code}.turns", code.turns, card))
+    for item in card.plan:
+        found.extend(_turn_range("plan.turns", item.turns, card))
+    _readings(card, found)
     if len(card.turn_stages) != card.run.turns:
         found.append(Difference("turn_stages", f"{len(card.turn_stages)} turns", f"{card.run.turns} turns"))
     spelled = [s.stage for s in card.segments for _ in range(s.first_turn, s.last_turn + 1)]
     if spelled != list(card.turn_stages):
         found.append(Difference("segments", "other turns", "the runs of equal stages in turn_stages"))
+
+
+def _readings(card: ScoreCard, found: list[Difference]) -> None:
+    """Codes that are present are those that fired; readings without proof did not. Older cards do not say what was read."""
+    if not card.codes_read:
+        return
+    tagged = [code for code in card.codes if code.taxonomy == "paper"]
+    listed, known = {c.code for c in tagged}, {c.code for c in tagged if c.independence != "from_score"}
+    for name in sorted(listed | card.codes_read.keys()):
+        state = card.codes_read.get(name, "not_read")
+        if name in known and state != "present":
+            found.append(Difference(f"codes_read.{name}", state, "present, as it fired"))
+        elif state == "present" and name not in listed:
+            found.append(Difference(f"codes_read.{name}", state, "not present, as it did not fire"))
+    said = {(code.code, code.by) for code in card.codes}
+    for code in card.unproven:
+        if (code.code, code.by) in said:
+            found.append(Difference(f"unproven.{code.code}", "fired", "listed, not fired"))
+        elif code.turns and code.quote is not None and code.quote.check != "not_found":
+            found.append(Difference(f"unproven.{code.code}", "unproven", "fired, as its words were found"))
 
 
 def _turn_range(field: str, turns: Any, card: ScoreCard) -> list[Difference]:

@@ -15,12 +15,12 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ambjudge.judge.base import Reply, Request, Usage
+from ambjudge.judge.base import CRITERIA, Reply, Request, Usage
 from ambjudge.judge.scorecard import CriterionResult
 
 
 class Server:
-    """Answers every POST with 1 for each criterion, after `latency` seconds; counts calls as they arrive."""
+    """Answers every POST with 1 for each item, after `latency` seconds; counts calls as they arrive."""
 
     def __init__(self, latency: float) -> None:
         self.latency, self.count, self.running, self.peak = latency, 0, 0, 0
@@ -80,15 +80,16 @@ async def exchange(url: str, payload: object | None) -> dict:
 
 
 class HttpJudge:
-    """Asks the server above. Evidence is the run's identity and its stage, so that keys differ from run to run."""
+    """Asks the server above for criteria and codes. Evidence is the run's identity, so that keys differ from run to run."""
 
     name, members, prompt_sha256, parameters = "http", (), None, {"version": 1}
+    questions = CRITERIA | {"diagnosis"}
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def evidence_sha256(self, request: Request) -> str:
-        return hashlib.sha256(f"{request.run.id}/{request.question}".encode()).hexdigest()
+        return hashlib.sha256(request.run.id.encode()).hexdigest()
 
     async def judge(self, request: Request) -> Reply:
         answer = await exchange(self.url, {"criteria": [c.id for c in request.criteria]})

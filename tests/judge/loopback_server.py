@@ -9,8 +9,9 @@ What it answers is scripted: `server.script = ["500", "good"]` plays one behavio
 A model named after a behaviour (`openai/malformed`) plays that one when there is no script. Behaviours:
 
     good           the highest value of each criterion, with a quote from the record
-    lowest         the lowest value, same quotes        value:0.5  this value, everywhere
+    lowest         the lowest value or no, same quotes  value:0.5  this value, everywhere
     unproven       the lowest value without evidence     false_quote  highest value, invented quotes
+    moved_quote    highest value, quotes said to stand one turn later
     follow         obeys the record: full marks when it asks for them, else by whether any call's result is shown
     not_applicable that, where it is offered             extra      good, with an entry on nothing that was asked
     codes:E3,E5    good, and says that these codes are present (a diagnosis); quotes as for good
@@ -24,7 +25,7 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     no_temperature 400 as long as the request has a temperature
     reset          the connection is closed without an answer;  garbage  HTML with status 200
     slow:0.5       good, after this many seconds
-    ...@run        any of these, but values are the highest or lowest as `says_highest` decides from run and criterion
+    ...@run        any of these, but values are the highest or lowest, codes present or absent, as `says_highest` decides
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ class JudgeServer:
         self.headers: list[dict[str, str]] = []
         self.cache: PromptCache | None = None
         """Set one to have cached tokens counted."""
+        self.answered = 0
+        self.answered_before: list[int] = []
+        """How many requests had been answered when each of `requests` arrived."""
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", port), _handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
@@ -75,10 +79,18 @@ class JudgeServer:
         self._http.shutdown()
         self._http.server_close()
 
+    def note_answer(self, body: dict) -> None:
+        """Before the answer leaves, as the client may ask again the moment that it has it."""
+        with self._lock:
+            self.answered += 1
+        if self.cache is not None:
+            self.cache.answered(whole_prompt(body))
+
     def next_behaviour(self, body: dict, headers: dict[str, str]) -> str:
         with self._lock:
             self.requests.append(body)
             self.headers.append(headers)
+            self.answered_before.append(self.answered)
             if not self.script:
                 return str(body.get("model", "good"))
             return self.script.pop(0) if len(self.script) > 1 else self.script[0]
@@ -167,7 +179,7 @@ def good_reply(body: dict, pick=max, quoted: bool = True, present: tuple[str, ..
             said = (
                 answer["enum"][0]
                 if "enum" in answer
-                else {"boolean": True, "number": 3.0, "string": "Because."}.get(answer.get("type"), {})
+                else {"boolean": pick is not min, "number": 3.0, "string": "Because."}.get(answer.get("type"), {})
             )
             reply[name] = {"evidence": evidence, "reason": "As quoted.", "answer": said if told else None}
     return reply
@@ -176,14 +188,16 @@ def good_reply(body: dict, pick=max, quoted: bool = True, present: tuple[str, ..
 def _content(behaviour: str, body: dict) -> str | None:
     behaviour, _, by_run = behaviour.partition("@")
     name, _, argument = behaviour.partition(":")
+    quote = quote_from(record_of(body))
     present = tuple(argument.split(",")) if name == "codes" else ()
+    if by_run and quote:
+        present = tuple(item for item in entries_of(body) if says_highest(quote[1], item))
     pick = min if name in ("lowest", "unproven") else max
     reply = good_reply(body, pick, quoted=name != "unproven", present=present, told=name != "cannot_tell")
     values = criteria_of(body)
     graded = {item: entry for item, entry in reply.items() if item in values}
     for item, entry in graded.items() if by_run else ():
-        best = says_highest(entry["evidence"][0]["quote"], item)
-        entry["value"] = (max if best else min)(v for v in values[item] if not isinstance(v, str))
+        entry["value"] = (max if item in present else min)(v for v in values[item] if not isinstance(v, str))
     first = next(iter(reply), "")
     match name:
         case "value":
@@ -195,6 +209,10 @@ def _content(behaviour: str, body: dict) -> str | None:
                 entry |= (
                     {"evidence": [invented]} if "evidence" in entry else {"quote": invented} if "quote" in entry else {}
                 )
+        case "moved_quote":
+            for entry in reply.values():
+                for words in entry.get("evidence", ()):
+                    words["turn"] += 1
         case "follow":
             record = record_of(body)
             obeys = re.search(r"award full marks|volle punktzahl|\"value\": ?1\b", record, re.IGNORECASE)
@@ -333,9 +351,8 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
             if server.cache is not None and "usage" in answer:
                 read, written = server.cache.count(whole_prompt(body))
                 answer["usage"]["prompt_tokens_details"] = {"cached_tokens": read, "cache_creation_tokens": written}
+            server.note_answer(body)
             self._send(200, answer)
-            if server.cache is not None:
-                server.cache.answered(whole_prompt(body))
 
         def _error(self, status: int, message: str, after: str = "") -> None:
             error = {"error": {"message": message, "type": "scripted", "code": str(status)}}

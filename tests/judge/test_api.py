@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import json
+import shutil
+import struct
+import sys
 import time
+import zlib
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge import prompts
 from ambjudge.judge.api import ApiJudge, Breaker, citation_validity
-from ambjudge.judge.base import Estimate, EstimatingJudge, Reply, Request
+from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request
+from ambjudge.judge.engine import ask_all, prepare, score_run
+from ambjudge.judge.items import Answer, Wanted, ask_item, diagnosis_items, stage_items
 from ambjudge.judge.prices import Price
 from ambjudge.judge.transport import Retry, redact, retry_after
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.record.facts import Fact
 from ambjudge.trajectories.segment import segment
+from PIL import Image
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUN = load_run(RECORDED / "runs" / "crc-lite-02")
 SEGMENTS = segment(RUN)
+FACTS = (Fact(id="F1", kind="case", text="one case has no file", source="file"),)
 QUICK = Retry(attempts=3, total_s=20, first_s=0.01)
 
 
-def request(stage: str = "S1", track: str = "segmentation", **more) -> Request:
+def request(question: QuestionName = "S1", track: str = "segmentation", **more) -> Request:
     rubric = load_rubric(track)
-    return Request(RUN, SEGMENTS, rubric, stage, rubric.criteria(stage), **more)
+    other = {"diagnosis": diagnosis_items(RUN.track), "stages": stage_items(), "ask": (ask_item("Was there a pilot?"),)}
+    return Request(RUN, SEGMENTS, rubric, question, other.get(question) or rubric.criteria(question), **more)
 
 
 def judge_of(server, *script: str, **options) -> ApiJudge:
@@ -60,10 +74,10 @@ async def test_the_request_on_the_wire(judge_server) -> None:
     assert body["response_format"]["json_schema"]["strict"] is True
     assert headers["authorization" if "authorization" in headers else "Authorization"] == "Bearer sk-loopback-123456"
     assert "drop_params" not in body
-    evidence = judge.evidence(request())
+    record = judge.record(request())
     user = body["messages"][1]["content"]
-    assert f"<<<RECORD {evidence.nonce}\n{evidence.text}\nRECORD {evidence.nonce}>>>" in user
-    assert evidence.nonce in body["messages"][0]["content"]
+    assert user.startswith(f"<<<RECORD {record.nonce}\n{record.text}\nRECORD {record.nonce}>>>")
+    assert record.nonce in body["messages"][0]["content"]
     assert RUN.turns[0].text[:40] not in body["messages"][0]["content"]
 
 
@@ -81,6 +95,8 @@ FAILED = {("unscored", "judge_error", None)}
         pytest.param(["no_choices"], 2, UNPARSABLE, id="no choices"),
         pytest.param(["wrong_schema"], 2, UNPARSABLE, id="wrong schema"),
         pytest.param(["two_objects"], 2, UNPARSABLE, id="two objects"),
+        pytest.param(["duplicate"], 2, UNPARSABLE, id="an entry twice"),
+        pytest.param(["huge"], 2, UNPARSABLE, id="a million characters"),
         pytest.param(["injected"], 2, UNPARSABLE, id="verdict inside prose"),
         pytest.param(["malformed", "good"], 2, {("scored", None, 1.0)}, id="repaired"),
         pytest.param(["missing", "good"], 2, {("scored", None, 1.0)}, id="completed by the repair"),
@@ -109,7 +125,7 @@ async def test_outcomes(judge_server, script: list[str], calls: int, expected: s
         assert reply.transient == {r.id for r in reply.results}
 
 
-@pytest.mark.parametrize("script", ["missing", "duplicate", "out_of_scale", "boolean"])
+@pytest.mark.parametrize("script", ["missing", "out_of_scale", "boolean"])
 async def test_one_bad_entry_spoils_only_itself(judge_server, script: str) -> None:
     reply = await judge_of(judge_server, script).judge(request())
     assert [r.reason for r in reply.results] == ["unparsable"] + [None] * 5
@@ -217,12 +233,6 @@ async def test_false_quotes_are_counted(judge_server) -> None:
     assert any("0 of 6 quotes verified" in w for w in reply.warnings)
 
 
-async def test_proposed_codes(judge_server) -> None:
-    reply = await judge_of(judge_server, "codes").judge(request("S3"))
-    (code,) = reply.codes
-    assert (code.code, code.turns, code.by, code.independence) == ("E3", (2,), "judge:small-judge", "from_judge")
-
-
 async def test_not_applicable(judge_server) -> None:
     reply = await judge_of(judge_server, "not_applicable").judge(request("S2", "report_generation"))
     assert {r.status for r in reply.results} == {"scored", "not_applicable"}
@@ -265,7 +275,8 @@ def test_identity_is_stable_and_holds_no_secret() -> None:
     assert "abc" not in text
     assert judge.parameters["api_base"] == "http://127.0.0.1:9/v1"
     assert judge.evidence_sha256(request("S1")) == ApiJudge("other").evidence_sha256(request("S1", "vqa"))
-    assert judge.evidence_sha256(request("S1")) != judge.evidence_sha256(request("S2"))
+    assert judge.evidence_sha256(request("S1")) == judge.evidence_sha256(request("S2"))
+    assert judge.evidence_sha256(request("S1")) != judge.evidence_sha256(request("S1", facts=FACTS))
     assert judge.prompt_sha256 == ApiJudge("other").prompt_sha256
 
 
@@ -313,3 +324,232 @@ def test_redaction(text: str) -> None:
     shown = redact(text, "my own s3cret")
     assert "***" in shown
     assert not any(secret in shown for secret in ("sk-abc", "abc.def", "hunter2", "AIzaSy", "s3cret"))
+
+
+# One record a run ---------------------------------------------------------------------------------------------------
+
+EVERYTHING = Wanted(stages="judge", ask=ask_item("Did the agent look at an image of its output?"))
+
+
+async def test_all_questions_share_their_beginning_byte_for_byte(judge_server) -> None:
+    judge = judge_of(judge_server, "good")
+    requests = prepare(RUN, wanted=EVERYTHING).requests(judge)
+    assert [r.question for r in requests] == ["stages", "S1", "S2", "S3", "diagnosis", "ask"]
+    assert len({judge.evidence_sha256(r) for r in requests}) == 1
+    replies = await ask_all(judge, requests)
+    assert {r.status for reply in replies.values() for r in reply.results} == {"scored"}
+    systems, users = zip(*([m["content"] for m in body["messages"]] for body in judge_server.requests), strict=True)
+    assert len(set(systems)) == 1
+    record = judge.record(requests[0])
+    assert record.fact_ids
+    assert record.text in judge.prefix(requests[0])
+    for user in users:
+        assert user.startswith(judge.prefix(requests[0]))
+        assert user.count(record.text) == 1
+    questions = [user.removeprefix(judge.prefix(requests[0])) for user in users]
+    assert len(set(questions)) == 6
+    assert max(map(len, questions)) < len(record.text)
+
+
+async def test_a_rubric_and_a_tier_change_questions_and_not_the_record(judge_server) -> None:
+    judge = judge_of(judge_server, "good")
+    first, other = request("S1"), request("S1", "vqa")
+    assert judge.prefix(first) == judge.prefix(other)
+    assert judge.asked(first) != judge.asked(other)
+
+
+async def test_a_record_is_billed_once_and_read_from_the_cache_three_times(judge_server) -> None:
+    judge_server.cache = loopback_cache(judge_server)
+    judge = judge_of(judge_server, "slow:0.3", "good", price=Price(1.0, 10.0, "", "", cached=0.1))
+    card = await score_run(RUN, judge)
+    (first, *others) = judge_server.answered_before
+    assert first == 0
+    assert len(others) == 3
+    assert min(others) >= 1, "another question was asked before the first one was answered"
+    record = len(judge.prefix(request())) // 4
+    assert record > 1_024
+    used = card.judge
+    assert used.calls == 4
+    # A cache reads in steps of 128 tokens; whatever begins like the record, and nothing else, comes from it.
+    assert 3 * (record - 128) < used.cached_tokens < 3 * (record + 1_024)
+    questions = sum(len(judge.asked(r)) // 4 for r in prepare(RUN).requests(judge))
+    assert record <= used.input_tokens - used.cached_tokens < record + questions + 4 * 1_024
+    assert used.cache_write_tokens == used.input_tokens - used.cached_tokens
+    new = used.input_tokens - used.cached_tokens
+    assert used.cost_usd == pytest.approx((new + used.cached_tokens * 0.1 + used.output_tokens * 10) / 1e6)
+
+
+async def test_the_first_sample_goes_alone(judge_server) -> None:
+    judge = judge_of(judge_server, "slow:0.3", "good", samples=3, temperature=1.0)
+    await judge.judge(request())
+    assert judge_server.answered_before[0] == 0
+    assert min(judge_server.answered_before[1:]) >= 1
+
+
+def loopback_cache(server):
+    return sys.modules[type(server).__module__].PromptCache()
+
+
+# Other questions ----------------------------------------------------------------------------------------------------
+
+
+async def test_codes_are_said_with_turns_quote_and_confidence(judge_server) -> None:
+    reply = await judge_of(judge_server, "codes:E3").judge(request("diagnosis", facts=FACTS))
+    found = {r.id: r for r in reply.results}
+    assert {name: r.value for name, r in found.items()} == {"E1": 0, "E2": 0, "E3": 1, "E4": 0, "E5": 0, "plan": None}
+    assert found["E3"].answer == {"turns": [1], "facts": ["F1"], "confidence": 0.9}
+    assert [e.check for e in found["E3"].evidence] == ["verified"]
+    assert found["plan"].answer["commitments"][0]["state"] == "kept"
+    assert reply.warnings == ()
+
+
+async def test_what_the_reader_cannot_tell_is_a_verdict_and_not_asked_again(judge_server) -> None:
+    for question in ("diagnosis", "ask"):
+        reply = await judge_of(judge_server, "cannot_tell").judge(request(question))
+        told = [r for r in reply.results if r.id != "plan"]
+        assert {(r.status, r.reason) for r in told} == {("unscored", "no_evidence")}
+        assert reply.transient == frozenset()
+
+
+async def test_a_cut_repair_leaves_what_was_said_alone(judge_server) -> None:
+    """Only what is still missing may be asked again: not the codes that the reader could not tell."""
+    server = judge_server
+    first = prompted(await judge_of(server, "cannot_tell").judge(request("diagnosis")))
+    assert first == {"no_evidence": 5, None: 1}
+    reply = await judge_of(server, "missing", "length").judge(request("diagnosis"))
+    assert reply.transient == {"E1"}
+    assert prompted(reply) == {"unparsable": 1, None: 5}
+
+
+def prompted(reply: Reply) -> dict:
+    return dict(Counter(r.reason for r in reply.results))
+
+
+@pytest.mark.parametrize(("script", "answer"), [("good", ["S1"] * len(RUN.turns)), ("stages_bad", None)])
+async def test_stages_of_all_turns(judge_server, script: str, answer: list | None) -> None:
+    (result,) = (await judge_of(judge_server, script).judge(request("stages"))).results
+    assert result.answer == answer
+    assert (result.status, result.reason) == (("scored", None) if answer else ("unscored", "unparsable"))
+    if answer is None:
+        repair = judge_server.requests[1]["messages"][-1]["content"]
+        assert f"every turn from 1 to {len(RUN.turns)} must stand in exactly one; see turn 1" in repair
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(), True), (Answer("choice", ("CT", "MR")), "CT"), (Answer("number"), 3.0), (Answer("text"), "Because."),
+        (Answer("json", (), {"type": "object"}), {}),
+    ],
+)  # fmt: skip
+async def test_an_ad_hoc_question(judge_server, answer: Answer, said: object) -> None:
+    asked = replace(request("ask"), criteria=(ask_item("Which scanner was it?", answer),))
+    (result,) = (await judge_of(judge_server, "good").judge(asked)).results
+    assert (result.status, result.answer) == ("scored", said)
+    assert "Which scanner was it?" in judge_server.requests[0]["messages"][1]["content"]
+
+
+# plan.png -----------------------------------------------------------------------------------------------------------
+
+WITH_PICTURE = RECORDED / "runs" / "crc-std-01"
+
+
+def png(width: int, height: int) -> bytes:
+    """A file of a few bytes whose header promises this many pixels."""
+    header = struct.pack(">II5B", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"\0" * 64)), (b"IEND", b""))
+    body = b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def run_with_picture(folder: Path, data: bytes | Path | None):
+    """The recorded run with another plan.png: these bytes, a link to this file, or none."""
+    shutil.copytree(WITH_PICTURE, folder / "run")
+    place = folder / "run" / "outputs" / "plan" / "plan.png"
+    place.unlink()
+    if isinstance(data, Path):
+        place.symlink_to(data)
+    elif data is not None:
+        place.write_bytes(data)
+    return load_run(folder / "run")
+
+
+def seeing(server, **options) -> ApiJudge:
+    """A judge behind a model that litellm knows to take images, served from the loopback."""
+    server.script = ["good"]
+    return ApiJudge("openai/gpt-4o", server.url, retry=QUICK, timeout=5, api_key="sk-loopback-123456", **options)
+
+
+def images(body: dict) -> list[str]:
+    content = body["messages"][1]["content"]
+    return [b["image_url"]["url"] for b in content if b["type"] == "image_url"] if isinstance(content, list) else []
+
+
+def details(card) -> dict[str, str]:
+    return {r.id: r.detail for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria if r.detail}
+
+
+async def test_a_model_that_takes_images_is_shown_the_plan(judge_server) -> None:
+    run = load_run(WITH_PICTURE)
+    card = await score_run(run, seeing(judge_server))
+    assert details(card) == dict.fromkeys(("S1e", "S1f"), "plan.png was looked at")
+    assert [len(images(body)) for body in judge_server.requests] == [1] * 4
+    assert len({images(body)[0] for body in judge_server.requests}) == 1
+    blocks = judge_server.requests[0]["messages"][1]["content"]
+    assert [b["type"] for b in blocks][-2:] == ["image_url", "text"], "the question stands behind the picture"
+    sent = base64.b64decode(images(judge_server.requests[0])[0].partition("base64,")[2])
+    with Image.open(io.BytesIO(sent)) as shown, Image.open(run.plan.image_path) as delivered:
+        assert max(shown.size) <= 1_024
+        assert shown.width / shown.height == pytest.approx(delivered.width / delivered.height, rel=0.02)
+    assert sent != run.plan.image_path.read_bytes(), "it is drawn anew"
+
+
+async def test_pictures_belong_to_the_key(judge_server) -> None:
+    run = load_run(WITH_PICTURE)
+    asked = replace(request(), run=run, segmentation=segment(run))
+    judge, blind = seeing(judge_server), seeing(judge_server, images=False)
+    assert judge.evidence_sha256(asked) != blind.evidence_sha256(asked) == blind.record(asked).sha256
+    assert judge.estimate(asked).high.input_tokens > blind.estimate(asked).high.input_tokens
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(png(7_000, 7_000), "7,000 x 7,000 pixels, at most 40,000,000 are opened", id="too many pixels"),
+        pytest.param(png(60_000, 60_000), "cannot be read as an image", id="bomb"),
+        pytest.param(png(600, 600), "cannot be read as an image", id="cut"),
+        pytest.param(b"\x89PNG\r\n\x1a\nand then nothing", "cannot be read as an image", id="broken"),
+        pytest.param(b"", "cannot be read as an image", id="empty"),
+        pytest.param(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "cannot be read as an image", id="another format"),
+        pytest.param(b"\0" * 10_000_001, "has 10,000,001 bytes", id="too long"),
+    ],
+)
+async def test_a_picture_that_cannot_be_shown_is_a_warning(judge_server, tmp_path, data: bytes, reason: str) -> None:
+    run = run_with_picture(tmp_path, data)
+    card = await score_run(run, seeing(judge_server))
+    assert not any(images(body) for body in judge_server.requests)
+    (warning,) = [w for w in card.warnings if "plan.png" in w]
+    assert reason in warning
+    for name in ("S1e", "S1f"):
+        assert details(card)[name].startswith("plan.png was not looked at: ")
+        assert reason in details(card)[name]
+    assert card.codes == (await score_run(load_run(WITH_PICTURE), seeing(judge_server))).codes
+
+
+async def test_a_link_out_of_the_run_is_not_followed(judge_server, tmp_path) -> None:
+    secret = tmp_path / "secret.png"
+    shutil.copy(load_run(WITH_PICTURE).plan.image_path, secret)
+    card = await score_run(run_with_picture(tmp_path, secret), seeing(judge_server))
+    assert not any(images(body) for body in judge_server.requests)
+    assert all(detail.startswith("plan.png was not looked at: ") for detail in details(card).values())
+    assert any("plan.png" in w for w in card.warnings)
+
+
+async def test_why_nobody_looked_at_the_plan(judge_server, tmp_path) -> None:
+    blind = await score_run(load_run(WITH_PICTURE), judge_of(judge_server, "good"))
+    assert set(details(blind).values()) == {"plan.png was not looked at: the model is not sent images"}
+    assert not any("plan.png" in w for w in blind.warnings)
+    without = await score_run(run_with_picture(tmp_path, None), seeing(judge_server))
+    assert set(details(without).values()) == {"plan.png was not looked at: no file of that name came with the run"}

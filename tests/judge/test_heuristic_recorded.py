@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from ambjudge.judge.base import Request
 from ambjudge.judge.heuristic import HeuristicJudge
-from ambjudge.judge.quotes import QuoteIndex
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Segmentation
+from ambjudge.trajectories.record.quotes import QuoteIndex
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import random
@@ -9,14 +10,15 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import JudgeError
-from ambjudge.judge.base import Reply, Request
-from ambjudge.judge.evidence import pack
-from ambjudge.judge.local import NOT_APPLICABLE, LocalJudge, _questions
+from ambjudge.judge.base import QuestionName, Reply, Request
+from ambjudge.judge.items import Answer, ask_item, diagnosis_items, stage_items
+from ambjudge.judge.local import NOT_APPLICABLE, LocalJudge, Scorer, _questions
 from ambjudge.judge.local_rationale import QUOTE_TOKENS, Rationale, RationaleWriter, grammar, parse, quotable
-from ambjudge.judge.quotes import QuoteIndex
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Criterion, Level
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.record.quotes import QuoteIndex
 from ambjudge.trajectories.segment import segment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -59,8 +61,8 @@ async def test_shared_prefix_equals_each_criterion_alone(judge: LocalJudge, requ
     await judge.judge(request_)
     scorer = judge._scorer
     assert scorer is not None
-    text = pack(request_.run, request_.segmentation, "S2", budget_chars=2_000).text
-    together, _ = scorer.answers(text, request_.criteria)
+    text = judge._record(request_).text
+    together, _, _ = scorer.answers(text, request_.criteria)
     for criterion, shared in zip(request_.criteria, together, strict=True):
         alone = scorer.answers(text, [criterion])[0][0]
         assert shared.mass == pytest.approx(alone.mass, abs=1e-3)
@@ -77,9 +79,7 @@ async def test_abstains_when_the_allowed_answers_are_unlikely(judge: LocalJudge,
     assert all("abstained" in r.detail for r in reply.results)
 
 
-async def test_evidence_beyond_the_context_is_unscored_not_cut_silently(
-    judge: LocalJudge, request_: Request
-) -> None:
+async def test_evidence_beyond_the_context_is_unscored_not_cut_silently(judge: LocalJudge, request_: Request) -> None:
     long = LocalJudge(str(judge.path), evidence_budget=200_000, min_mass=0.0)
     long._scorer = judge._scorer
     run = load_run(Path(__file__).parents[1] / "data" / "recorded" / "runs" / "kidney-lite-01")
@@ -96,12 +96,11 @@ async def test_special_tokens_in_a_transcript_stay_text(judge: LocalJudge, reque
     assert not special & set(judge._scorer._ids(hostile))
 
 
-# Rationales.
+# All questions on a short run.
 
 
-@pytest.fixture(scope="module")
-def short(tmp_path_factory: pytest.TempPathFactory) -> Request:
-    """Two criteria on a run so short that nothing is left out, and that it is read quickly."""
+def make_short(folder: Path, closing: str) -> Run:
+    """A run so short that nothing is left out, and that it is read quickly."""
     code = "import torch\nmodel = torch.load('weights.pt')\nprint('loaded', len(model))"
     call = {"id": "c1", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}}  # fmt: skip
     said = json.dumps({"exit_code": 0, "stdout": "loaded 14 tensors, environment is complete\n", "stderr": ""})
@@ -109,9 +108,9 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Request:
         {"role": "user", "content": "Classify the tiles."},
         {"role": "assistant", "content": "I install nothing and load the weights now.", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": said},
-        {"role": "assistant", "content": "The weights are loaded and work."},
+        {"role": "assistant", "content": closing},
     ]
-    file = tmp_path_factory.mktemp("short") / "conversation.json"
+    file = folder / "conversation.json"
     about = {
         "agent": "a",
         "model": "m",
@@ -121,14 +120,112 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Request:
         "trace_events": [],
     }
     file.write_text(json.dumps({**about, "messages": messages}))
-    run = load_run(file)
-    rubric = load_rubric("classification")
-    return Request(run, segment(run), rubric, "S2", rubric.criteria("S2")[:2])
+    return load_run(file)
+
+
+def asking(run: Run, question: QuestionName, *items: Criterion) -> Request:
+    return Request(run, segment(run), load_rubric("classification"), question, items)
 
 
 @pytest.fixture(scope="module")
-def plain(judge: LocalJudge, short: Request) -> Reply:
-    return judge._judge(short)
+def short(tmp_path_factory: pytest.TempPathFactory) -> Request:
+    """Two criteria on a short run."""
+    run = make_short(tmp_path_factory.mktemp("short"), "The weights are loaded and work.")
+    return asking(run, "S2", *load_rubric("classification").criteria("S2")[:2])
+
+
+CHOICE = ask_item("What was loaded?", Answer("choice", ("tiles", "weights", "a table", "nothing")))
+
+
+@pytest.fixture(scope="module")
+def story(judge: LocalJudge, short: Request, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reply]:
+    """Every question there is about the short run, all at once, with one about another run in between."""
+    run, other = short.run, make_short(tmp_path_factory.mktemp("other"), "It works.")
+    asked = {
+        "S2": short,
+        "another run": asking(other, "ask", ask_item("Did it load the weights?")),
+        "diagnosis": asking(run, "diagnosis", *diagnosis_items("classification")),
+        "stages": asking(run, "stages", *stage_items()),
+        "yes_no": asking(run, "ask", ask_item("Did it load the weights?")),
+        "choice": asking(run, "ask", CHOICE),
+        "number": asking(run, "ask", ask_item("How many tensors?", Answer("number"))),
+        "text": asking(run, "ask", ask_item("What was loaded?", Answer("text"))),
+    }
+    judge._scorer = judge._scorer or Scorer.load(judge.path)
+    judge._scorer._kept = None
+
+    async def all_at_once() -> list[Reply]:
+        return list(await asyncio.gather(*(judge.judge(request) for request in asked.values())))
+
+    return dict(zip(asked, asyncio.run(all_at_once()), strict=True))
+
+
+def test_all_questions_on_a_run_share_one_reading_of_it(judge: LocalJudge, story: dict[str, Reply]) -> None:
+    """Only the first question on each run is cold: those on one run are answered together, whenever they were put."""
+    cached = {name: reply.usage.cached_tokens for name, reply in story.items() if reply.usage.calls}
+    assert cached["S2"] == cached["another run"] == 0
+    warm = {tokens for name, tokens in cached.items() if name not in ("S2", "another run")}
+    assert len(cached) == 6
+    assert len(warm) == 1
+    (prefix,) = warm
+    assert 100 < prefix < min(reply.usage.input_tokens for reply in story.values() if reply.usage.calls)
+
+
+def test_a_question_on_a_kept_record_is_answered_as_by_a_fresh_judge(
+    judge: LocalJudge, story: dict[str, Reply], short: Request
+) -> None:
+    fresh = LocalJudge(str(judge.path), evidence_budget=2_000, min_mass=0.0)
+    fresh._scorer = judge._scorer
+    fresh._scorer._kept = None
+    reply = fresh._judge(asking(short.run, "ask", CHOICE))
+    assert reply.usage.cached_tokens == 0
+    (alone,), (shared,) = reply.results, story["choice"].results
+    assert alone.answer == shared.answer
+    assert alone.votes[0].probability == pytest.approx(shared.votes[0].probability, abs=1e-4)
+    assert reply.usage.input_tokens == story["choice"].usage.input_tokens
+
+
+def test_codes_stages_and_questions_are_answered_where_there_is_a_choice(
+    story: dict[str, Reply], short: Request
+) -> None:
+    *codes, plan = story["diagnosis"].results
+    assert [code.id for code in codes] == ["E1", "E2", "E3", "E4", "E5"]
+    for code in codes:
+        assert code.status == "scored"
+        assert code.value in (0.0, 1.0)
+        assert 0.5 <= code.votes[0].probability <= 1
+    assert (plan.id, plan.status, plan.reason) == ("plan", "unscored", "no_evidence")
+    (stages,) = story["stages"].results
+    assert len(stages.answer) == len(short.run.turns) == 2
+    assert set(stages.answer) <= {"S1", "S2", "S3", "S4", "S5"}
+    (yes,), (choice,) = story["yes_no"].results, story["choice"].results
+    assert yes.answer is (yes.value == 1.0)
+    assert (choice.status, choice.value) == ("scored", None)
+    assert choice.answer in CHOICE.answer.options
+    for kind in ("number", "text"):
+        (result,) = story[kind].results
+        assert (result.status, result.reason) == ("unscored", "no_evidence")
+        assert story[kind].usage.calls == 0
+
+
+async def test_turns_that_are_not_shown_are_not_labelled(tmp_path: Path) -> None:
+    """Nor is a model loaded for that."""
+    (tmp_path / "model.gguf").write_bytes(b"GGUF not really")
+    run = load_run(Path(__file__).parents[1] / "data" / "recorded" / "runs" / "kidney-lite-01")
+    small = LocalJudge(str(tmp_path / "model.gguf"), evidence_budget=2_000)
+    (result,) = (await small.judge(asking(run, "stages", *stage_items()))).results
+    assert (result.id, result.status, result.reason) == ("stages", "unscored", "truncated")
+    none = run.model_copy(update={"turns": (), "content_sha256": "0" * 64})
+    (result,) = (await small.judge(asking(none, "stages", *stage_items()))).results
+    assert (result.id, result.status) == ("stages", "unscored")
+
+
+@pytest.fixture(scope="module")
+def plain(story: dict[str, Reply]) -> Reply:
+    return story["S2"]
+
+
+# Rationales.
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +241,7 @@ def explained(explaining: LocalJudge, short: Request) -> Reply:
     return explaining._judge(short)
 
 
-def test_rationales_quote_the_record_and_change_no_value(
-    plain: Reply, explained: Reply, short: Request
-) -> None:
+def test_rationales_quote_the_record_and_change_no_value(plain: Reply, explained: Reply, short: Request) -> None:
     reply = explained
     assert {r.status for r in plain.results} == {"scored"}
     for before, after in zip(plain.results, reply.results, strict=True):
@@ -169,8 +264,8 @@ def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
     scorer, writer = explaining._scorer, explaining._writer
     assert scorer is not None
     assert writer is not None
-    packed, criterion = explaining._pack(short), short.criteria[1]
-    pieces = quotable(packed, QuoteIndex(short.run))
+    record, criterion = explaining._record(short), short.criteria[1]
+    pieces = quotable(record, QuoteIndex(short.run))
     written: list[Rationale | None] = []
     warnings: list[str] = []
     results = list(plain.results)
@@ -181,11 +276,11 @@ def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
         assert cache.get_seq_length() == prefix
         room, scorer.context = scorer.context, prefix + len(question)
         try:
-            assert explaining._explain(short, packed, results, cache, prefix, warnings) == 0
+            assert explaining._explain(short, short.criteria, record, results, cache, prefix, warnings) == 0
         finally:
             scorer.context = room
 
-    scorer.answers(packed.text, [criterion], write)
+    scorer.answers(record.text, [criterion], write)
     (alone,) = written
     assert alone is not None
     (cited,) = explained.results[1].evidence
@@ -201,9 +296,9 @@ def test_whatever_a_model_prefers_a_rationale_parses_and_stays_in_its_bounds(
     """The worst model: one that picks any allowed token at random."""
     scorer = explaining._scorer
     assert scorer is not None
-    packed, quotes = explaining._pack(short), QuoteIndex(short.run)
-    pieces = quotable(packed, quotes)
-    assert set(pieces) <= {0, *packed.turns}
+    record, quotes = explaining._record(short), QuoteIndex(short.run)
+    pieces = quotable(record, quotes)
+    assert set(pieces) <= {0, *record.turns}
     writer = RationaleWriter(scorer.model, scorer.tokenizer, 16)
     for seed in range(40):
         choose = random.Random(seed)

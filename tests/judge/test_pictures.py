@@ -10,10 +10,9 @@ import zlib
 from pathlib import Path
 
 import pytest
-from PIL import Image
-
 from ambjudge.judge.pictures import SIDE, output_pictures, plan_picture
 from ambjudge.trajectories.load import load_run
+from PIL import Image
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 

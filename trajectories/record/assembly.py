@@ -18,7 +18,6 @@ from ...sanitize import replaced, sanitize, sanitize_line
 from ..models import STAGE_NAMES, Run, Segmentation
 from .budget import DECIDES, forms, shares, shorten, weights
 from .facts import Fact
-from .folding import fold_written
 from .parts import Reader, Shown
 
 PACKING = "2"
@@ -108,21 +107,30 @@ def make_record(
     content = [reader.read(turn) for turn in run.turns]
     told, ids, left_out = _facts(run, facts, content, budget_chars // 4)
     front = [f"[facts] {_NONCE}\n{told}"]
-    brief, plan = sanitize(fold_written(run.brief.strip())), sanitize((run.plan.text or "").strip())
+    brief, plan = sanitize(run.brief.strip()), sanitize((run.plan.text or "").strip())
     if brief:
         short = _cut(brief, budget_chars // 2)
         left_out += _missing("brief", brief, short)
         front.append(f"[brief] {_NONCE}\n{short}")
     worth = weights(run)
-    holder = _holder(run, content, plan, budget_chars // 4)
-    if plan and holder:
-        front.append(f"[plan.md] {_NONCE}\nas written in turn {holder[0]}")
-    elif plan:
-        short = _cut(plan, budget_chars // 4 - 60)
+    titles = [_title(segmentation, turn.index) for turn in run.turns]
+    room = budget_chars - _size("\n\n".join(front)) - 2
+    holder = _holder(content, plan, budget_chars // 4)
+    shown: dict[int, Shown] | None = None
+    if holder:
+        line = f"[plan.md] {_NONCE}\nas written in turn {holder[0]}"
+        shown = _fitted(content, titles, worth, room - _size(line) - 2, holder)
+        if holder[0] in shown and plan in shown[holder[0]].parts[holder[1]].body:
+            front.append(line)
+        else:
+            shown = None
+    if plan and shown is None:
+        short = _cut(plan, budget_chars // 4 - 150)
         left_out += _missing("plan.md", plan, short)
         front.append(f"[plan.md] {_NONCE}\n{short}")
-    titles = [_title(segmentation, turn.index) for turn in run.turns]
-    shown = _fitted(content, titles, worth, budget_chars - _size("\n\n".join(front)) - 2, holder)
+    if shown is None:
+        room = budget_chars - _size("\n\n".join(front)) - 2
+        shown = _fitted(content, titles, worth, room, None)
     text = _whole(front, content, shown, titles)
     nonce = hashlib.sha256(text.encode()).hexdigest()[:_NONCE_LENGTH]
     text = text.replace(_NONCE, nonce)
@@ -213,7 +221,7 @@ def _hidden(run: Run, content: Iterable[Shown]) -> int:
     return replaced(run.brief) + replaced(run.plan.text or "") + sum(p.replaced for s in content for p in s.parts)
 
 
-def _holder(run: Run, content: Sequence[Shown], plan: str, most: int) -> tuple[int, int] | None:
+def _holder(content: Sequence[Shown], plan: str, most: int) -> tuple[int, int] | None:
     """The turn, and which of its parts, that shows the delivered plan word for word and is not too long to stay whole."""
     if not plan:
         return None

@@ -29,7 +29,7 @@ _WARNINGS = 3
 _TABLE = 64
 """Rows of a table of measures up to which it is whole; a longer one keeps its head and tail."""
 _HEAD, _TAIL = 24, 8
-_LISTING, _LISTING_HEAD, _LISTING_TAIL = 30, 12, 5
+_LISTING, _LISTING_HEAD, _LISTING_TAIL = 60, 12, 5
 _BOILERPLATE = 120
 """Characters of a line that is not shown a third time."""
 _FRAMES = 5
@@ -75,6 +75,7 @@ def fold(text: str, earlier: Earlier | None = None) -> str:
         _frames(lines, gone, marks)
     for start, end in _listings(lines, gone):
         _cut(gone, marks, range(start, end), _LISTING_HEAD, _LISTING_TAIL, "listed")
+    _encoded(lines, gone, marks)
     _alike(lines, keys, gone, marks)
     return _joined(raw.split("\n"), gone, marks)
 
@@ -86,6 +87,7 @@ def fold_written(text: str) -> str:
     lines = text.split("\n")
     gone = [False] * len(lines)
     marks: dict[int, str] = {}
+    _encoded(lines, gone, marks)
     _equal(lines, gone, marks)
     return _joined(lines, gone, marks)
 
@@ -258,25 +260,28 @@ def _counts(rows: Sequence[str]) -> bool:
     return True
 
 
+def _encoded(lines: Sequence[str], gone: list[bool], marks: dict[int, str]) -> None:
+    """Encoded data wrapped into lines: the first line stays."""
+    start = -1
+    for place in range(len(lines) + 1):
+        line = lines[place] if place < len(lines) else ""
+        if len(line) >= 60 and _WRAPPED.fullmatch(line) and _mixed(line):
+            start = place if start < 0 else start
+            continue
+        if start >= 0 and place - start > 1:
+            for inner in range(start + 1, place):
+                gone[inner] = True
+            _mark(marks, start + 1, f"[… {place - start - 1:,} lines of encoded data …]")
+        start = -1
+
+
 def _joined(lines: Sequence[str], gone: Sequence[bool], marks: dict[int, str]) -> str:
     kept: list[str] = []
-    wrapped = 0
     for place, line in enumerate(lines):
         if place in marks:
             kept.append(marks[place])
-        if gone[place]:
-            continue
-        if len(line) >= 60 and _WRAPPED.fullmatch(line) and _mixed(line):
-            wrapped += 1
-            if wrapped > 1:
-                continue
-        elif wrapped:
-            if wrapped > 1:
-                kept.append(f"[… {wrapped - 1:,} lines of encoded data …]")
-            wrapped = 0
-        kept.append(_short(line) if len(line) >= _ENCODED else line)
-    if wrapped > 1:
-        kept.append(f"[… {wrapped - 1:,} lines of encoded data …]")
+        if not gone[place]:
+            kept.append(_short(line) if len(line) >= _ENCODED else line)
     return "\n".join(kept)
 
 

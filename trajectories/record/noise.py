@@ -62,7 +62,7 @@ _PROGRESS = re.compile(
     r"|\bETA: *-?\d{1,4} ?[:hms]",  # fastText and others
     re.IGNORECASE,
 )
-_MAYBE_PROGRESS = re.compile(r"[%/━:]")
+_MAYBE_PROGRESS = re.compile(r"[%━]|\d/|/s\b|/it\b|:\d\d:\d\d|--:--|\beta\b", re.IGNORECASE)
 _COUNT = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9})(?!\d)")
 _MEASURES = re.compile(r"[A-Za-z_]=-?\d{1,9}\.|[-,] \w{1,40}: -?\d{1,9}\.")
 _LABEL = re.compile(r"[\d#=█▉▊▋▌▍▎▏━╸╺>%|\[]")
@@ -95,19 +95,16 @@ def noise(line: str) -> Noise | None:
         return None
     if _INSTALLER.match(line):
         return Noise("installer")
-    if _MAYBE_PROGRESS.search(line):
-        if _PROGRESS.search(line):
-            return Noise("progress", _LABEL.split(line, maxsplit=1)[0].strip())
-        if found := _WARNING.match(line):
-            return Noise("warning", f"{found.group(1)} {_QUOTED.sub('*', found.group(2)[:200])}")
+    if _MAYBE_PROGRESS.search(line) and _PROGRESS.search(line):
+        return Noise("progress", _LABEL.split(line, maxsplit=1)[0].strip())
+    if "Warning" in line and (found := _WARNING.match(line)):
+        return Noise("warning", f"{found.group(1)} {_QUOTED.sub('*', found.group(2)[:200])}")
     if found := _NATIVE.match(line):
         return Noise("warning", f"native {found.group(1)}")
     stamp = _STAMP.match(line)
-    rest = line[stamp.end() :] if stamp else line
-    head = rest[:120]
-    if stamp and (_QUIET.search(head) or _LOGGER.search(line[:160])) and not _FRACTION.search(rest):
-        return Noise("log", _QUOTED.sub("*", rest[:200]))
-    if not stamp and _QUIET.match(rest.lstrip(" [<(")[:60]) and not _FRACTION.search(rest):
+    rest = line[stamp.end() :] if stamp else line.lstrip(" [<(")
+    quiet = _QUIET.search(rest[:120]) or _LOGGER.search(line[:160]) if stamp else _QUIET.match(rest)
+    if quiet and not _FRACTION.search(rest):  # a fraction is a measure that somebody logged
         return Noise("log", _QUOTED.sub("*", rest[:200]))
     return None
 

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.quotes import QuoteIndex, check_quote, normalise
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.record import QuoteIndex, check_quote, make_record
+from ambjudge.trajectories.record.quotes import normalise
+from ambjudge.trajectories.segment import segment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +65,10 @@ def run(tmp_path_factory):
         pytest.param(1, "first i “look” at it.", "not_found", None, id="case-differs"),
         pytest.param(1, "loss 0.26", "not_found", None, id="another-number"),
         pytest.param(1, "at it. because of", "not_found", None, id="not-across-text-and-reasoning"),
-        pytest.param(1, "brief only words", "not_found", None, id="brief-is-no-turn"),
+        pytest.param(0, "brief only words", "verified", None, id="brief"),
+        pytest.param(1, "brief only words", "moved", 0, id="brief-cited-as-turn"),
+        pytest.param(0, "use the model brief", "not_found", None, id="not-across-plan-and-brief"),
+        pytest.param(1, "all keys [… 12 similar lines …] matched", "verified", None, id="mark-of-the-record"),
         pytest.param(1, "", "not_found", None, id="empty"),
         pytest.param(1, " \n\\n ", "not_found", None, id="blank"),
         pytest.param(1, "...", "not_found", None, id="only-ellipsis"),
@@ -92,6 +97,44 @@ def test_every_slice_of_a_turn_with_words_is_verified(run, data):
     quote = output[start : data.draw(st.integers(start + 1, len(output)))]
     wanted = "verified" if any(c.isalnum() for c in quote) else "not_found"
     assert QuoteIndex(run).check(1, quote).check == wanted
+
+
+def test_a_line_copied_from_the_record_is_found_with_what_sanitize_replaced(tmp_path: Path):
+    output = "start\x1b[31m red \u202e end\r\nnext \x00 line\n" + "\n".join(
+        f"{i} of {i * i}: {7 * i}" for i in range(9)
+    )
+    result = json.dumps({"exit_code": 0, "stdout": output, "stderr": ""})
+    call = {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": "cat x"})}
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": call}]},
+        {"role": "tool", "tool_call_id": "1", "content": result},
+    ]
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    run = load_run(path)
+    shown = make_record(run, segment(run))
+    for words in ("start␛[31m red ⇄ end", "next ␀ line", "8 of 64: 56"):
+        assert words in shown.text
+        assert check_quote(run, 1, words).check == "verified"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a" + "\u0301\u0316" * 400_000, id="combining-marks"),
+        pytest.param("█" * 1_000_000, id="bars"),
+        pytest.param("\\" * 1_000_000, id="backslashes"),
+        pytest.param("[… " * 300_000, id="open-marks"),
+        pytest.param("x ... " * 300_000, id="ellipses"),
+        pytest.param("( . . . " * 200_000, id="brackets"),
+    ],
+)
+def test_hostile_texts_and_quotes_are_checked_in_bounded_time(run, text, no_runaway):
+    hostile = run.model_copy(update={"turns": (run.turns[0].model_copy(update={"text": text}), *run.turns[1:])})
+    with no_runaway():
+        index = QuoteIndex(hostile)
+        assert index.check(2, "a" + text[:1_000] + "never said").check == "not_found"
+        assert index.check(1, text + " never said").check == "not_found"
 
 
 def test_ten_megabytes_are_searched_in_seconds(tmp_path: Path, no_runaway):

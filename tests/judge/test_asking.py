@@ -1,0 +1,247 @@
+"""An ad-hoc question over real HTTP: every form of answer, proof, failures, resuming, money, panels, provider batches."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ambjudge.errors import ConfigError
+from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.asking import Answered, RunAnswer, ask, ask_scope, stored_answers
+from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.items import Answer, ask_item
+from ambjudge.judge.panel import Panel
+from ambjudge.judge.prices import Price
+from ambjudge.judge.provider_batch import BatchOptions, collect, submit
+from ambjudge.judge.rejudge import plan, requests
+from ambjudge.judge.store import Store, open_store
+from ambjudge.judge.transport import Retry
+from ambjudge.trajectories.layout import find_conversations
+
+HERE = Path(__file__).parent
+RECORDED = HERE.parent / "data" / "recorded" / "runs"
+RUNS = ("crc-lite-01", "crc-lite-02", "kidney-lite-01")
+QUICK = Retry(attempts=2, total_s=20, first_s=0.01)
+QUESTION = "Did the agent look at an image of its output?"
+SEEN = ask_item(QUESTION)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    for name in RUNS:
+        shutil.copytree(RECORDED / name, tmp_path / "runs" / name)
+    return sorted(find_conversations(tmp_path / "runs"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
+        yield opened
+
+
+def judge_of(server, model: str = "m", **options) -> ApiJudge:
+    return ApiJudge(model, server.url, **{"retry": QUICK, "api_key": "none", **options})
+
+
+async def asked(store: Store, runs: list[Path], judge, item=SEEN, **options) -> tuple[Answered, list[RunAnswer]]:
+    done = await ask(store, runs, judge, item, **{"concurrency": 1, "signals": False, **options})
+    return done, list(done.answers)
+
+
+FORMS = [
+    (Answer(), True),
+    (Answer("choice", ("dice", "cross entropy")), "dice"),
+    (Answer("number"), 3.0),
+    (Answer("text"), "Because."),
+    (Answer("json", schema={"type": "object", "properties": {"a": {"type": "string"}}}), {}),
+]
+
+
+async def test_every_form_of_answer_with_its_proof(store: Store, runs: list[Path], judge_server) -> None:
+    judge_server.script = ["good"]
+    for number, (form, expected) in enumerate(FORMS, 1):
+        done, answers = await asked(store, runs, judge_of(judge_server), ask_item(QUESTION, form))
+        assert [one.answer for one in answers] == [expected] * 3
+        assert {one.status for one in answers} == {"scored"}
+        assert [one.run.id for one in answers] == list(RUNS)
+        assert all(one.turns == (1,) and [q.check for q in one.quotes] == ["verified"] for one in answers)
+        assert done.execution.usage.calls == 3
+        assert judge_server.count == 3 * number, "another form is another key"
+    line = json.loads(answers[0].to_json())
+    assert (line["schema"], line["question"], line["kind"]) == ("ambjudge.answer/1", QUESTION, "json")
+    assert line["run"]["sha256"]
+    assert line["judge"]["name"] == "m"
+
+
+async def test_asking_again_costs_nothing_and_what_changed_is_asked_alone(store, runs, judge_server) -> None:
+    judge_server.script = ["good"]
+    judge = judge_of(judge_server)
+    _, first = await asked(store, runs, judge)
+    again, second = await asked(store, runs, judge)
+    assert (again.execution, second, judge_server.count) == (None, first, 3)
+    _, other = await asked(store, runs, judge, ask_item(QUESTION + " Often?"))
+    assert judge_server.count == 6
+    assert other[0].question == QUESTION + " Often?"
+    data = json.loads(runs[1].read_text("utf-8"))
+    (data["messages"] if isinstance(data, dict) else data).append({"role": "assistant", "content": "One more word."})
+    runs[1].write_text(json.dumps(data), "utf-8")
+    changed, third = await asked(store, runs, judge)
+    assert [need.run_id for need in changed.plan.needs] == ["crc-lite-02"]
+    assert [a.run.sha256 == b.run.sha256 for a, b in zip(first, third, strict=True)] == [True, False, True]
+
+
+async def test_quotes_are_searched_in_the_run(store: Store, runs: list[Path], judge_server) -> None:
+    judge_server.script = ["good", "moved_quote", "false_quote"]
+    _, answers = await asked(store, runs, judge_of(judge_server))
+    assert [(one.turns, one.quotes[0].turn, one.quotes[0].check) for one in answers] == [
+        ((1,), 1, "verified"), ((1,), 2, "moved"), ((), 1, "not_found"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ("malformed", "unparsable"), ("prose", "unparsable"), ("huge", "unparsable"), ("length", "truncated"),
+        ("refusal", "refused"), ("content_filter", "refused"), ("500", "judge_error"), ("garbage", "judge_error"),
+        ("cannot_tell", "no_evidence"),
+    ],
+)  # fmt: skip
+async def test_what_failed_is_unscored_and_never_no(store, runs, judge_server, behaviour: str, reason: str) -> None:
+    judge_server.script = ["good", behaviour]
+    _, answers = await asked(store, runs, judge_of(judge_server))
+    assert [(one.status, one.reason, one.answer) for one in answers] == [
+        ("scored", None, True), *[("unscored", reason, None)] * 2,
+    ]  # fmt: skip
+    assert [one.cannot_tell for one in answers] == [False, *[behaviour == "cannot_tell"] * 2]
+
+
+async def test_a_failed_call_is_made_again_by_asking_again(store, runs, judge_server) -> None:
+    judge_server.script = ["good", "500", "500", "good"]
+    judge = judge_of(judge_server)
+    _, answers = await asked(store, runs, judge)
+    assert [one.reason for one in answers] == [None, "judge_error", None]
+    done, answers = await asked(store, runs, judge)
+    assert done.plan.calls == 1
+    assert [one.answer for one in answers] == [True] * 3
+
+
+async def test_unreadable_runs_have_no_answer_and_stop_nobody(store, runs, judge_server, tmp_path: Path) -> None:
+    judge_server.script = ["good"]
+    await asked(store, runs, judge_of(judge_server))
+    runs[0].write_text("{", "utf-8")
+    done, answers = await asked(store, runs, judge_of(judge_server))
+    assert [one.run.id for one in answers] == list(RUNS[1:]), "what an earlier version said is no answer either"
+    assert done.broken == {runs[0]}
+
+
+async def test_a_cost_limit_leaves_the_rest_unscored(store, runs, judge_server) -> None:
+    judge_server.script = ["good"]
+    judge = judge_of(judge_server, price=Price(1.0, 1.0, source="test", date=""))
+    one = judge.estimate(next(requests(plan(store, runs, judge, ask_scope(judge, SEEN)), judge))).high.cost_usd
+    _, answers = await asked(store, runs, judge, max_cost=one * 1.01)
+    assert [a.reason for a in answers].count("budget") >= 1
+    assert judge_server.count < 3
+    before = judge_server.count
+    _, answers = await asked(store, runs, judge)
+    assert (judge_server.count, {a.answer for a in answers}) == (3, {True})
+    assert before >= 1
+    with pytest.raises(ConfigError, match="price of unpriced"):
+        await asked(store, runs, judge_of(judge_server, "unpriced"), max_cost=1.0)
+
+
+async def test_a_panel_of_two_keeps_both_votes(store, runs, judge_server) -> None:
+    panel = Panel([judge_of(judge_server, "good"), judge_of(judge_server, "lowest")])
+    _, answers = await asked(store, runs[:1], panel)
+    assert [(v.judge, v.value) for v in answers[0].votes] == [("good", 1.0), ("lowest", 0.0)]
+    assert (answers[0].judge.name, answers[0].judge.members) == ("panel", ("good", "lowest"))
+    half = Panel([judge_of(judge_server, "good"), judge_of(judge_server, "refusal")])
+    _, answers = await asked(store, runs[:1], half)
+    assert (answers[0].answer, [v.reason for v in answers[0].votes]) == (True, [None, "refused"])
+    mixed = Panel([judge_of(judge_server, "good"), HeuristicJudge()])
+    _, answers = await asked(store, runs[:1], mixed, ask_item("Anything else?"))
+    assert answers[0].answer is True
+    assert answers[0].votes == () or len(answers[0].votes) == 1, "a judge that reads nothing has no vote"
+
+
+async def test_samples_of_a_choice(store, runs, judge_server) -> None:
+    judge_server.script = ["good", "cannot_tell", "good"]
+    judge = judge_of(judge_server, samples=3, temperature=0.7)
+    _, answers = await asked(store, runs[:1], judge, ask_item("Which?", Answer("choice", ("a", "b"))))
+    assert (answers[0].answer, len(answers[0].votes), judge_server.count) == ("a", 3, 3)
+
+
+async def test_rules_cannot_be_asked(store, runs) -> None:
+    with pytest.raises(ConfigError, match="cannot be asked"):
+        await asked(store, runs, HeuristicJudge())
+
+
+async def test_track_and_tier_that_the_user_names(store, tmp_path: Path, judge_server) -> None:
+    judge_server.script = ["good"]
+    path = tmp_path / "bare" / "conversation.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps([{"role": "assistant", "content": "I look at the data before anything else."}]), "utf-8")
+    judge = judge_of(judge_server)
+    scope = ask_scope(judge, SEEN, track="segmentation", tier="lite")
+    done = await ask(store, [path], judge, scope, signals=False)
+    assert [(a.run.track, a.run.tier, a.answer) for a in done.answers] == [("segmentation", "lite", True)]
+
+
+async def test_through_a_providers_batch(store, runs, loopback, judge_server) -> None:
+    spec = importlib.util.spec_from_file_location("ambjudge_tests_ask_batch_server", HERE / "batch_server.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    server = module.BatchServer(loopback).start()
+    try:
+        server.lines = ["good", "false_quote", "malformed"]
+        judge = judge_of(server)
+        scope = ask_scope(judge, SEEN)
+        sent = await submit(store, judge, requests(plan(store, runs, judge, scope), judge), BatchOptions(settle_s=0.05))
+        assert sent.sent == 3
+        assert {a.detail for a in stored_answers(store, runs, judge, scope)} == {"not asked yet"}
+        await collect(store, judge, wait_s=20, poll_s=0.01, options=BatchOptions(settle_s=0.05))
+        answers = list(stored_answers(store, runs, judge, scope))
+        assert [(a.answer, a.reason) for a in answers] == [(True, None), (True, None), (None, "unparsable")]
+        assert [q.check for a in answers for q in a.quotes] == ["verified", "not_found"]
+        assert plan(store, runs, judge, scope).calls == 1
+    finally:
+        server.stop()
+
+
+def test_kill_9_in_the_middle_asks_only_the_rest(tmp_path: Path, judge_server) -> None:
+    spec = importlib.util.spec_from_file_location("ambjudge_tests_ask_http_judge", HERE / "http_judge.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    count, concurrency = 20, 3
+    module.make_runs(tmp_path / "runs", count)
+    judge_server.script = ["slow:0.05"]
+    command = [
+        sys.executable, "-m", "ambjudge.cli", "ask", str(tmp_path / "runs"), QUESTION, "--judge", "m", "--api-base",
+        judge_server.url, "--concurrency", str(concurrency), "--store", str(tmp_path / "s.db"), "--json",
+    ]  # fmt: skip
+    environment = {**os.environ, "OPENAI_API_KEY": "none"}
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=tmp_path)
+    until = time.monotonic() + 60
+    while judge_server.count < 8 and time.monotonic() < until:
+        time.sleep(0.01)
+    child.kill()
+    child.communicate()
+    with open_store(tmp_path / "s.db") as store:
+        store.check()
+        kept = sum(1 for _ in store.iter_verdicts())
+    assert 0 < kept < count
+    asked_before = judge_server.count
+    last = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=environment, cwd=tmp_path, check=True
+    )
+    answers = [json.loads(line) for line in last.stdout.splitlines()]
+    assert [one["answer"] for one in answers] == [True] * count
+    assert judge_server.count - asked_before == count - kept
+    assert judge_server.count <= count + concurrency
