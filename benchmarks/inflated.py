@@ -18,42 +18,49 @@ EXTRA = 2
 """Idle turns after each turn but the last."""
 _PACKAGES = ("numpy", "scipy", "torch", "nibabel", "monai", "pillow", "pandas", "requests", "einops", "timm", "sympy")
 
+LOOKS = (
+    "nvidia-smi; free -m; df -h", "ps aux | head -80", "pip list 2>/dev/null", "env | sort | head -60", "uname -a && nproc",
+    "ls -la", "pwd; ls", "date; whoami; id", "cat /proc/meminfo | head -5", "python3 --version; pip freeze | grep -i torch",
+    "lscpu | grep -E 'Model name|Thread'; echo; uptime", "df -h / 2>&1 | tail -1", "top -bn1 | head -20", "du -sh /tmp",
+)  # fmt: skip
+"""Commands that only ask the machine for its state."""
+
 
 def turn_of(small: int) -> int:
     """The number that a turn of the small run has in the large one."""
     return 1 + (small - 1) * (1 + EXTRA)
 
 
-def inflate(source: Path, target: Path) -> Path:
-    """A copy of one run folder with an inflated conversation."""
+def inflate(source: Path, target: Path, least: int = NOISE, extra: int = EXTRA) -> Path:
+    """A copy of one run folder with `least` characters of noise before every output and `extra` idle turns in between."""
     shutil.copytree(source, target, symlinks=True)
     place = target / "process" / "conversation.json"
     data = json.loads(place.read_text("utf-8"))
     rng = random.Random(source.name)
     if isinstance(data, dict):
         data = {k: v for k, v in data.items() if k not in ("code_executions", "trace_events")}
-        data["messages"] = _inflated(data["messages"], rng)
+        data["messages"] = _inflated(data["messages"], rng, least, extra)
     else:
-        data = _inflated(data, rng)
+        data = _inflated(data, rng, least, extra)
     place.write_text(json.dumps(data), "utf-8")
     for name in ("tool_calls.jsonl", "trace.jsonl"):  # their turn numbers no longer hold
         (target / "process" / name).unlink(missing_ok=True)
     return target
 
 
-def _inflated(messages: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+def _inflated(messages: list[dict[str, Any]], rng: random.Random, least: int, extra: int) -> list[dict[str, Any]]:
     assistant = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
     found: list[dict[str, Any]] = []
     for place, message in enumerate(messages):
-        found.append(_noisy(message, rng))
+        found.append(_noisy(message, rng, least))
         following = messages[place + 1]["role"] if place + 1 < len(messages) else ""
         if assistant and assistant[0] <= place < assistant[-1] and following == "assistant":
-            for _ in range(EXTRA):
-                found += _idle(len(found), rng)
+            for _ in range(extra):
+                found += _idle(len(found), rng, least)
     return found
 
 
-def _noisy(message: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+def _noisy(message: dict[str, Any], rng: random.Random, least: int) -> dict[str, Any]:
     if message["role"] != "tool":
         return message
     try:
@@ -62,14 +69,14 @@ def _noisy(message: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         return message
     if not isinstance(result, dict) or "stdout" not in result:
         return message
-    return {**message, "content": json.dumps({**result, "stdout": noise(rng) + (result["stdout"] or "")})}
+    return {**message, "content": json.dumps({**result, "stdout": noise(rng, least) + (result["stdout"] or "")})}
 
 
-def _idle(number: int, rng: random.Random) -> list[dict[str, Any]]:
+def _idle(number: int, rng: random.Random, least: int) -> list[dict[str, Any]]:
     """A turn that looks at the machine and does nothing for the task."""
-    command = rng.choice(("free -m", "uptime", "df -h | head -40", "ps aux | head -60"))
+    command = rng.choice(LOOKS)
     call = {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": command})}
-    result = json.dumps({"exit_code": 0, "stdout": noise(rng), "stderr": ""})
+    result = json.dumps({"exit_code": 0, "stdout": noise(rng, least), "stderr": ""})
     return [
         {"role": "assistant", "content": "A look at the machine.", "tool_calls": [{"id": f"idle{number}", "type": "function", "function": call}]},
         {"role": "tool", "tool_call_id": f"idle{number}", "content": result},

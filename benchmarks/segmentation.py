@@ -16,26 +16,19 @@ import json
 import os
 import random
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES, Run
 from ambjudge.trajectories.segment import segment
+from inflated import inflate
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "data" / "recorded"
 CONSTRUCTED = ROOT / "tests" / "data" / "constructed"
-LOOKS = (
-    "nvidia-smi; free -m; df -h", "ps aux | head -80", "pip list 2>/dev/null", "env | sort | head -60", "uname -a && nproc",
-    "ls -la", "pwd; ls", "date; whoami; id", "cat /proc/meminfo | head -5", "python3 --version; pip freeze | grep -i torch",
-    "lscpu | grep -E 'Model name|Thread'; echo; uptime", "df -h / 2>&1 | tail -1", "top -bn1 | head -20", "du -sh /tmp",
-)  # fmt: skip
-"""Commands that only ask the machine for its state."""
 _COMMENT = re.compile(r"#\s*(S[1-5])\b")
 _LOOP = re.compile(r"for \w+ in [^\n]{0,200}(?:patient|case|image|question|glob|listdir)", re.IGNORECASE)
 
@@ -161,67 +154,13 @@ def constructed() -> list[Labelled]:
 
 def at_real_size(noise: int, looks: int) -> list[Labelled]:
     """The recorded runs with about `noise` characters of log before every output and `looks` turns that only look at the
-    machine after every turn but the last; seed: the run's name. What the agent did stays as it was."""
+    machine between all others. What the agent did stays as it was."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted((RECORDED / "labels" / "gold").glob("*.json")):
-            run = Path(folder) / path.stem
-            shutil.copytree(RECORDED / "runs" / path.stem, run)
-            for name in ("tool_calls.jsonl", "trace.jsonl"):
-                (run / "process" / name).unlink(missing_ok=True)
-            file = run / "process" / "conversation.json"
-            told = json.loads(file.read_text(encoding="utf-8"))
-            if isinstance(told, dict):
-                kept = {k: v for k, v in told.items() if k not in ("code_executions", "trace_events")}
-                told = kept | {"messages": _inflated(told["messages"], noise, looks, random.Random(path.stem))}
-            else:
-                told = _inflated(told, noise, looks, random.Random(path.stem))
-            file.write_text(json.dumps(told), encoding="utf-8")
+            run = inflate(RECORDED / "runs" / path.stem, Path(folder) / path.stem, noise, looks)
             found.append(_labelled(path.stem, run, path, 1 + looks))
     return found
-
-
-def _inflated(messages: list[dict[str, Any]], noise: int, looks: int, rng: random.Random) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
-    turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
-    for i, message in enumerate(messages):
-        if i in turns[1:]:
-            for _ in range(looks):
-                call = {
-                    "name": "execute_code",
-                    "arguments": json.dumps({"language": "bash", "code": rng.choice(LOOKS)}),
-                }
-                seen = {"exit_code": 0, "stdout": _log(rng, noise), "stderr": ""}
-                key = f"look_{len(made)}"
-                made += [
-                    {
-                        "role": "assistant",
-                        "content": "",
-                        "tool_calls": [{"id": key, "type": "function", "function": call}],
-                    },
-                    {"role": "tool", "tool_call_id": key, "content": json.dumps(seen)},
-                ]
-        if message["role"] == "tool":
-            result = json.loads(message["content"])
-            if isinstance(result, dict) and "stdout" in result:
-                result["stdout"] = _log(rng, noise) + (result["stdout"] or "")
-                message = {**message, "content": json.dumps(result)}
-        made.append(message)
-    return made
-
-
-def _log(rng: random.Random, size: int) -> str:
-    """Progress bars, installed packages, log records and warnings, about `size` characters of them."""
-    lines: list[str] = []
-    while sum(map(len, lines)) < size:
-        n, word = rng.randrange(100), rng.choice(("numpy", "torch", "pillow", "tqdm", "scipy", "urllib3", "jinja2"))
-        lines += [
-            f"{n:3d}%|{'█' * (n // 10):10}| {n}/100 [00:{n % 60:02d}<00:{59 - n % 60:02d}, {n / 7:.2f}it/s]\r",
-            f"Collecting {word}>={n}.1 (from -r requirements.txt)",
-            f"2026-01-01 10:{n % 60:02d}:00,{n:03d} DEBUG {word}.pool: worker-{n} reused, {n * 7919} bytes",
-            f"/opt/lib/{word}/core.py:{n}: FutureWarning: `{word}_mode` will change its default",
-        ]
-    return "\n".join(lines) + "\n"
 
 
 def _labelled(name: str, folder: Path, labels: Path, step: int = 1) -> Labelled:

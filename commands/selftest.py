@@ -7,50 +7,68 @@ from typing import Any
 
 import click
 
-from .options import judge_options
+from .options import STAGES_FROM, judge_options, run_options
 
 
 @click.command(
     "selftest",
-    epilog="\b\nExamples:\n  ambjudge selftest\n  ambjudge selftest --judge openai/my-model --api-base http://localhost:8000/v1",
+    epilog="\b\nExamples:\n  ambjudge selftest\n  ambjudge selftest --judge openai/my-model --api-base http://localhost:8000/v1\n  ambjudge selftest runs/ --labels labels/ --judge openai/my-model --split dev",
 )
 @click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH...]")
 @judge_options
-@click.option("--rubric", metavar="FILE|ID", help="Rubric file or id; default: each run's own.")
+@run_options
+@click.option("--labels", metavar="DIR|STORE", help="Human labels of the runs: measure the judge against them.")
+@click.option("--annotator", metavar="NAME", help="With --labels: whose.  [gold, else the first by name]")
 @click.option(
-    "--labels",
-    metavar="DIR",
-    type=click.Path(),
-    help="Human labels of the runs: also say the gain over the heuristic judge.",
+    "--split",
+    type=click.Choice(["dev", "test", "both"]),
+    help="With --labels: which runs; write prompts on dev only.  [default: both]",
 )
+@click.option(
+    "--test-share",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="With --labels: share of runs that are test.  [default: 0.5]",
+)
+@STAGES_FROM
+@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="With --labels: never spend more.")
+@click.option("--store", metavar="FILE|none", help="With --labels: where verdicts are kept.")
 @click.option("--dry-run", is_flag=True, help="Only say how many calls it takes.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 4]")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 @click.pass_obj
-def command(
-    obj: dict[str, Any],
-    /,
-    paths: tuple[str, ...],
-    rubric: str | None,
-    labels: str | None,
-    dry_run: bool,
-    concurrency: int | None,
-    as_json: bool,
-    **flags: Any,
-) -> int:
-    """Change runs and questions in ways with a known effect, and count the verdicts that do not follow.
+def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
+    """How robust is a judge, and with --labels: how right?
 
-    Evidence is taken away (verdicts must fall), text asks for full marks (they must not rise), form changes (they must
-    stay). The heuristic judge runs beside as the null model. Without PATH two built-in runs are used. Exit 1 when a
-    verdict broke an expectation.
+    Evidence is taken away (verdicts must fall), text asks for full marks and for no codes (they must not rise), form
+    changes (they must stay). The heuristic judge runs beside as the null model. Without PATH two built-in runs are used.
+    Exit 1 when a verdict broke an expectation.
+
+    With --labels the judge is asked about the labelled runs among PATH: agreement, kappa, F1 of codes, calibration, gain
+    over the rules and over "always met", beside each other on a dev and a test split. What the store has is not asked again.
     """
+    from ..errors import ConfigError
+
+    if flags["labels"] is not None:
+        from .measuring import run
+
+        return run(obj, paths, flags)
+    for name in ("annotator", "split", "test_share", "stages", "max_cost", "store"):
+        if flags[name] is not None:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} belongs to the figures on labelled runs", "give --labels too"
+            )
+    return _robustness(obj, paths, flags)
+
+
+def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     import asyncio
     from pathlib import Path
 
     from ..config import load
     from ..console import note, raw, say
     from ..errors import AmbjudgeError
-    from ..judge.gain import gain
+    from ..judge.base import answers
     from ..judge.selftest import calls, cases, selftest
     from ..rubrics.load import load_rubric
     from ..trajectories.segment import segment
@@ -59,38 +77,30 @@ def command(
 
     settings = load(Path(paths[0]) if paths else Path.cwd(), obj["config"])
     runs = []
-    for item in each_run(paths):
+    for item in each_run(paths, flags["track"], flags["tier"]):
         if isinstance(item, AmbjudgeError):
             raise item
         runs.append((item, segment(item)))
-    chosen = load_rubric(rubric) if rubric else None
-    needed = calls(list(cases(runs or None, chosen)))
-    if dry_run:
-        raw(json.dumps({"calls": needed})) if as_json else say(f"{needed} stage calls")
-        return 0
-    note(f"{needed} stage calls", obj["quiet"])
-    known = _labels(labels) if labels else {}
+    chosen = load_rubric(flags["rubric"]) if flags["rubric"] else None
     judge = judge_of(settings, flags)
-
-    async def work() -> tuple[Any, Any]:
-        many = concurrency or settings.get("concurrency") or 4
-        done = await selftest(judge, runs or None, rubric=chosen, concurrency=many)
-        return done, await gain(judge, [run for run, _ in runs], known, chosen) if known else None
-
-    report, gained = asyncio.run(work())
-    if as_json:
+    prepared = list(cases(runs or None, chosen, answers(judge)))
+    needed, of_codes = calls(prepared), calls([case for case in prepared if case.base.question == "diagnosis"])
+    told = f"{needed - of_codes} stage calls" + (f", {of_codes} about error codes" if of_codes else "")
+    if flags["dry_run"]:
+        raw(json.dumps({"calls": needed})) if flags["as_json"] else say(told)
+        return 0
+    note(told, obj["quiet"])
+    many = flags["concurrency"] or settings.get("concurrency") or 4
+    report = asyncio.run(selftest(judge, runs or None, rubric=chosen, concurrency=many))
+    if flags["as_json"]:
 
         def rows(found: Any) -> list[dict[str, Any]]:
             return [{**row.__dict__, "rate": row.rate, "interval": row.interval} for row in found]
 
         raw(json.dumps({"schema": "ambjudge.selftest/1", "judge": report.judge, "rows": rows(report.rows),
-                        "heuristic": rows(report.baseline), "usage": report.usage.__dict__,
-                        "gain": gained and {**gained.__dict__, "gain": gained.gain, "interval": gained.interval}},
-                       ensure_ascii=False))  # fmt: skip
+                        "heuristic": rows(report.baseline), "usage": report.usage.__dict__}, ensure_ascii=False))  # fmt: skip
     else:
         _show(report)
-        if gained is not None:
-            _show_gain(gained)
     return 1 if report.broken else 0
 
 
@@ -104,44 +114,18 @@ def _show(report: Any) -> None:
         span = "" if row.interval is None else f"{row.interval[0]:.0%}–{row.interval[1]:.0%}"
         other = beside.get(row.name)
         null = "" if other is None else "–" if other.rate is None else f"{other.rate:.0%}"
-        lines.append(
-            [row.name, f"{row.expectation}", f"{row.broken} of {row.pairs}", rate, span, str(row.unscored or ""), null]
-        )
-        styles.append([None, "dim", None, "good" if not row.broken else "bad", "dim", "warn", "dim"])
+        codes = f"{row.codes_broken} of {row.codes}" if row.codes else ""
+        lines.append([
+            row.name, row.expectation, f"{row.broken} of {row.pairs}", codes, rate, span, str(row.unscored or ""), null
+        ])  # fmt: skip
+        styles.append([None, "dim", None, None, "good" if not row.broken else "bad", "dim", "warn", "dim"])
     say(f"judge {report.judge}: share of verdicts that do not follow a change with a known effect")
     table(
-        ["Change", "Verdict must be", "Broken", "Rate", "95 % interval", "Unscored", "Heuristic"],
+        ["Change", "Verdict must be", "Broken", "Of them codes", "Rate", "95 % interval", "Unscored", "Heuristic"],
         lines,
-        right=range(2, 7),
+        right=range(2, 8),
         styles=styles,
     )
     cost = report.usage.cost_usd
     if report.usage.calls:
         say(f"{report.usage.calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}")
-
-
-def _show_gain(found: Any) -> None:
-    from ..console import say
-
-    say()
-    if found.gain is None:
-        say("no labelled criterion on these runs: no gain to speak of")
-        return
-    low, high = found.interval
-    say(
-        f"Against human labels on {found.pairs} criteria: {found.judge} equal on {found.equal / found.pairs:.1%}, the heuristic judge on {found.heuristic_equal / found.pairs:.1%}"
-    )
-    say(
-        f"gain {found.gain:+.1%} [{low:+.1%}, {high:+.1%}] (criteria taken as independent)"
-        + (f", {found.unscored} unscored" if found.unscored else "")
-    )
-
-
-def _labels(folder: str) -> dict[str, Any]:
-    from pathlib import Path
-
-    from ..judge.labels import read_labels
-
-    path = Path(folder)
-    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    return {labels.run: labels for labels in map(read_labels, files)}

@@ -21,15 +21,12 @@ _STEPS = 8
 
 
 def finding_facts(found: Sequence[Fired]) -> tuple[Fact, ...]:
-    """What marked detectors found, in their order; the code that each fired is not named.
-
-    Those of E3 are left out: that nobody noticed is for the reader to say, and what the files hold has facts of its own.
-    """
+    """What marked detectors found, in their order; the code that each fired is not named."""
     sources = {f"detector:{d.name}": d.fact for taxonomy in ("paper", "harness") for d in detectors(taxonomy)}
     facts: dict[tuple[str, str], Fact] = {}
     for code in found:
         source = sources.get(code.by)
-        if code.fact and code.code != "E3" and source is not None:
+        if code.fact and source is not None:
             kind = code.by.partition(":")[2]
             facts.setdefault((kind, code.why), Fact(kind=kind, text=code.why, turns=code.turns, source=source))
     return tuple(facts.values())

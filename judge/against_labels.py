@@ -17,13 +17,13 @@ from ..errors import InputError
 from ..trajectories.models import Run
 from .base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage
 from .batch import Progress, run_batch
-from .compared import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, equal, figures
+from .compared import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures
 from .engine import Prepared, ask_all, prepare, read_stages
 from .heuristic import HeuristicJudge
 from .labels import PAPER_CODES, Labels, read_labels, stored_labels
 from .reuse import StoredJudge
 from .scope import Scope
-from .scorecard import CriterionResult
+from .scorecard import CriterionResult, FiredCode
 from .splits import SPLITS, Split, split_of
 from .tagging import diagnose
 
@@ -111,10 +111,10 @@ def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str,
     kept = [labels for labels in found if annotator in (None, labels.annotator)]
     if not kept:
         raise InputError(f"no labels{f' of {annotator}' if annotator else ''}", "see docs/labels.md", Path(source))
-    kept.sort(key=lambda labels: (labels.annotator == "gold", labels.annotator), reverse=True)
-    # The last one stands: gold, else the first by name.
-    order = sorted(kept, key=lambda labels: labels.annotator, reverse=True)
-    return {labels.run: labels for labels in sorted(order, key=lambda labels: labels.annotator == "gold")}
+    by_run: dict[str, Labels] = {}
+    for labels in sorted(kept, key=lambda labels: (labels.annotator != "gold", labels.annotator)):
+        by_run.setdefault(labels.run, labels)
+    return by_run
 
 
 async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
@@ -124,7 +124,9 @@ async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
     return Compared(
         run=labels.run,
         criteria=await _criteria(requests, replies, labels),
-        codes=_codes(ready, replies.get("diagnosis"), labels, judge.name) if "codes" in labels.model_fields_set else None,
+        codes=_codes(ready, replies.get("diagnosis"), labels, judge.name)
+        if "codes" in labels.model_fields_set
+        else None,
         stages=_stages(ready, replies, labels),
         usage=sum((reply.usage for reply in replies.values()), Usage()),
     )
@@ -135,9 +137,7 @@ async def _criteria(
 ) -> tuple[JudgedItem, ...]:
     found = []
     null = HeuristicJudge()
-    for request in requests:
-        if request.question not in CRITERIA:
-            continue
+    for request in (request for request in requests if request.question in CRITERIA):
         rules = {result.id: result.value for result in (await null.judge(request)).results}
         said = {result.id: result for result in replies[request.question].results}
         for item in request.criteria:
@@ -149,7 +149,7 @@ async def _criteria(
                 (vote.probability, equal(vote.value, label)) for vote in result.votes if vote.probability is not None
             )
             found.append(JudgedItem(
-                id=item.id, stage=request.question, label=label, value=result.value, unscored=result.status == "unscored",  # type: ignore[arg-type]
+                id=item.id, stage=request.question, label=label, value=result.value, unscored=result.status == "unscored",
                 rules=rules.get(item.id), highest=max(item.values), sure=sure,
             ))  # fmt: skip
     return tuple(found)
@@ -162,7 +162,10 @@ def _codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> 
     if reply is None:
         return JudgedCodes(labelled, found)
     merged = diagnose(ready.run, ready.segmentation, ready.found, reply, judge)
-    found |= {"both": _fired(merged.codes), "reading": _fired(c for c in merged.codes if c.independence == "from_judge")}
+    found |= {
+        "both": _fired(merged.codes),
+        "reading": _fired(c for c in merged.codes if c.independence == "from_judge"),
+    }
     results = [result for result in reply.results if result.id in PAPER_CODES]
     present = [result for result in results if result.value is not None and result.value > 0.5]
     return JudgedCodes(
@@ -192,7 +195,7 @@ def _sure(result: CriterionResult, there: bool) -> Sure | None:
     return float(said), (result.value > 0.5) == there
 
 
-def _stages(ready: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels) -> tuple[StagesOfTurn, ...]:
+def _stages(ready: Prepared, replies: Mapping[QuestionName, Reply], labels: Labels) -> tuple[TurnStages, ...]:
     read, by = read_stages(ready, replies.get("stages"))
     if by == "rules":
         return ()

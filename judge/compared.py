@@ -6,11 +6,11 @@ Values of criteria, error codes and stages of turns; stated probabilities beside
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..trajectories.models import STAGES, Stage
-from .base import JUDGED, JudgedStage, Usage
+from .base import JUDGED, QuestionName, Usage
 from .labels import PAPER_CODES
 from .measures import (
     Calibration,
@@ -31,6 +31,8 @@ CodesBy = Literal["reading", "facts", "both"]
 CODES_BY: tuple[CodesBy, ...] = ("reading", "facts", "both")
 Sure = tuple[float, bool]
 """A stated probability of being right, and whether it was."""
+TurnStages = tuple[Stage, Stage, Stage]
+"""A turn's stage: labelled, by the judge, by rules."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class JudgedItem:
     """A labelled criterion: the judge's value, the rules' (heuristic judge), and the highest of the scale."""
 
     id: str
-    stage: JudgedStage
+    stage: QuestionName
     label: float
     value: float | None
     unscored: bool
@@ -72,9 +74,9 @@ class Compared:
     run: str
     criteria: tuple[JudgedItem, ...] = ()
     codes: JudgedCodes | None = None
-    stages: tuple[tuple[Stage, Stage, Stage], ...] = ()
-    """Labelled turns: label, by the judge, by rules. Empty where the judge was not asked for stages."""
-    usage: Usage = Usage()
+    stages: tuple[TurnStages, ...] = ()
+    """Labelled turns; empty where the judge was not asked for stages, or gave none."""
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,7 @@ def _reading(runs: Sequence[JudgedCodes]) -> ReadingFigures:
     )
 
 
-def _stages(runs: Sequence[Sequence[tuple[Stage, Stage, Stage]]], which: Literal[1, 2]) -> StageFigures:
+def _stages(runs: Sequence[Sequence[TurnStages]], which: Literal[1, 2]) -> StageFigures:
     size, n = len(STAGES), sum(map(len, runs))
     tables = [_table(((STAGES.index(turn[0]), STAGES.index(turn[which])) for turn in run), size) for run in runs]
     right = [[sum(turn[0] == turn[which] for turn in run), len(run)] for run in runs]

@@ -116,7 +116,7 @@ def _divide(a: Any, b: Any) -> Floats:
     import numpy as np
 
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return np.divide(a, b, out=np.full(np.broadcast(a, b).shape, np.nan), where=b > 0)
+    return np.asarray(np.divide(a, b, out=np.full(np.broadcast(a, b).shape, np.nan), where=b > 0))
 
 
 # Resampling ----------------------------------------------------------------------------------------------------------
@@ -186,7 +186,9 @@ def calibration(by_run: Sequence[Sequence[tuple[float, bool]]]) -> Calibration:
     for pair in pairs:
         groups.setdefault(min(int(pair[0] * BINS), BINS - 1), []).append(pair)
     bins = tuple(
-        Bin(i / BINS, (i + 1) / BINS, len(g), sum(p for p, _ in g) / len(g), share(sum(right for _, right in g), len(g)))
+        Bin(
+            i / BINS, (i + 1) / BINS, len(g), sum(p for p, _ in g) / len(g), share(sum(right for _, right in g), len(g))
+        )
         for i, g in sorted(groups.items())
     )
     errors = [[sum((p - right) ** 2 for p, right in run), len(run)] for run in kept]

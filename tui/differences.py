@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
 from .panels import Line, Part, Target, evidence_target, line, sign
+from .rows import unknown_codes
 from .table import decimals
 
 if TYPE_CHECKING:
@@ -73,17 +74,17 @@ def _criterion(
 
 def _codes(left: ScoreCard, right: ScoreCard) -> list[Line]:
     sets = [dict.fromkeys(code.code for code in card.codes) for card in (left, right)]
-    lines = [
-        line(""),
-        line(("Error codes  ", "head"), " ".join(sets[0]) or "none", (" → ", "dim"), " ".join(sets[1]) or "none"),
-    ]
-    for card, other, side in ((left, sets[1], "left"), (right, sets[0], "right")):
+    unknown = [unknown_codes(card) for card in (left, right)]
+    said = [" ".join([*fired, "?"] if open_ else fired) or "none" for fired, open_ in zip(sets, unknown, strict=True)]
+    lines = [line(""), line(("Error codes  ", "head"), said[0], (" → ", "dim"), said[1])]
+    for card, at, side, other in ((left, 1, "left", "right"), (right, 0, "right", "left")):
         for number, code in enumerate(card.codes):
-            if code.code not in other:
+            if code.code not in sets[at]:
+                unread = f" ({other}: not known)" if code.code in unknown[at] else ""
                 target = Target("code", f"{side}.{number}", code.turns)
                 lines.append(
                     Line(
-                        ((f" {code.code} ", "code"), (f"only {side}, {code.stage}: ", "dim"), (code.why, "")),
+                        ((f" {code.code} ", "code"), (f"only {side}{unread}, {code.stage}: ", "dim"), (code.why, "")),
                         target,
                         True,
                         5,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..judge.labels import PAPER_CODES, LabelledCode, Labels, problems
 from ..trajectories.stages import Stage
+from .rows import unknown_codes
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
@@ -177,7 +178,7 @@ class Agreement:
     criteria: tuple[int, int]
     stages: tuple[int, int]
     codes: tuple[frozenset[str], frozenset[str]]
-    """Codes that only the labels have, and that only the scorecard has."""
+    """Codes that only the labels have though the scorecard knows of them, and that only the scorecard has."""
     differences: tuple[tuple[str, float | None, float | None], ...]
     """(criterion, labelled, judged)."""
 
@@ -195,7 +196,8 @@ def agree(labels: Labels, card: ScoreCard) -> Agreement:
         (stage, card.turn_stages[turn - 1]) for turn, stage in labels.stages.items() if turn <= len(card.turn_stages)
     ]
     fired = {code.code for code in card.codes if code.taxonomy == "paper"}
-    mine_only, theirs_only = frozenset(set(labels.codes) - fired), frozenset(fired - set(labels.codes))
+    told = fired | set(PAPER_CODES) - set(unknown_codes(card))  # what was not read differs from nothing
+    mine_only, theirs_only = frozenset(set(labels.codes) & told - fired), frozenset(fired - set(labels.codes))
     return Agreement(
         (len(both) - len(differing), len(both)), (sum(a == b for a, b in turns), len(turns)), (mine_only, theirs_only), differing
     )  # fmt: skip

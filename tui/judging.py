@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,10 +36,25 @@ def plan_lines(made: RejudgePlan) -> list[Line]:
         line(f"output tokens {_interval(low.output_tokens, high.output_tokens, '{:,}')}"),
         line(f"cost {_interval(low.cost_usd, high.cost_usd, '${:.4f}')}"),
     ]  # fmt: skip
-    for (rubric, criterion), why in list(made.by_criterion().items())[:12]:
-        lines.append(line(f"  {rubric} {criterion}: {', '.join(f'{n} {reason}' for reason, n in why.most_common())}"))
+    lines += [
+        line(f"  {name}: {', '.join(f'{n} {reason}' for reason, n in why.most_common())}") for name, why in _stale(made)
+    ]
     lines += [line(f"  cannot be read: {error}") for _, error in made.errors[:3]]
     return lines
+
+
+def _stale(made: RejudgePlan) -> list[tuple[str, Counter[str]]]:
+    """Stale verdicts by reason: of the first criteria, and of each question whose items no rubric holds."""
+    from ..judge.base import CRITERIA
+
+    criteria: dict[str, Counter[str]] = {}
+    others: dict[str, Counter[str]] = {}
+    for need in made.needs:
+        of_rubric = need.question in CRITERIA
+        for item, reasons in need.reasons.items():
+            found, name = (criteria, f"{need.rubric_id} {item}") if of_rubric else (others, need.question)
+            found.setdefault(name, Counter())["+".join(reasons)] += 1
+    return [*sorted(criteria.items())[:12], *others.items()]
 
 
 def _interval(low: float | None, high: float | None, form: str) -> str:

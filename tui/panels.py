@@ -12,7 +12,7 @@ from ..trajectories.stages import STAGE_NAMES, STAGES, Stage
 from .table import decimals, grade
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import CriterionResult, ScoreCard, StageChecks
+    from ..judge.scorecard import CriterionResult, Evidence, FiredCode, ScoreCard, StageChecks
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
 
@@ -24,7 +24,7 @@ Part = tuple[str, str]
 class Target:
     """What a line leads to. `turns` are where it is to be seen, `quotes` the words to look for in each of them."""
 
-    kind: Literal["stage", "criterion", "evidence", "code", "contradiction", "episode"]
+    kind: Literal["stage", "criterion", "evidence", "code", "contradiction", "episode", "plan"]
     id: str
     turns: tuple[int, ...] = ()
     quotes: tuple[str, ...] = ()
@@ -80,24 +80,24 @@ def sign(result: CriterionResult) -> Part:
 
 def evidence_target(result: CriterionResult) -> Target:
     """A criterion with the turns and quotes that its value rests on; a moved quote where it really stands."""
-    items = [
-        (e.found_turn if e.check == "moved" and e.found_turn is not None else e.turn, e.quote) for e in result.evidence
-    ]
+    items = [(_place(e), e.quote) for e in result.evidence]
     return Target("criterion", result.id, tuple(t for t, _ in items), tuple(q for _, q in items))
 
 
 def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "", blind: bool = False) -> list[Line]:
-    """The scorecard: totals, stages with their criteria, codes, contradictions, failed steps.
+    """The scorecard: totals, stages with their criteria, codes, the plan's commitments, contradictions, failed steps.
 
     The criterion or code named by `open_id` is shown with its reasons; `blind` hides every value and reason.
     """
     if blind:
         return _blind_lines(card, rubric, open_id)
     texts = {c.id: c for c in rubric.criteria()} if rubric else {}
-    lines = [_totals(card), line((f"{card.rubric.id} {card.rubric.version} · {card.judge.name}", "dim")), line("")]
+    labelled = "" if card.stages_from == "rules" else f" · stages by {_LABELLED[card.stages_from]}"
+    said = f"{card.rubric.id} {card.rubric.version} · {card.judge.name}{labelled}"
+    lines = [_totals(card), line((said, "dim")), line("")]
     for name in STAGES:
         lines += _stage_lines(card, name, texts, open_id)
-    lines += _code_lines(card, open_id)
+    lines += [*_code_lines(card, open_id), *_plan_lines(card)]
     if card.contradictions:
         lines += [line(""), line(("Contradicted by facts", "head"))]
         for number, item in enumerate(card.contradictions):
@@ -118,6 +118,9 @@ def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "", b
             *(line(("- ", "dim"), text, indent=2) for text in card.warnings),
         ]
     return lines
+
+
+_LABELLED = {"judge": "the judge", "mixed": "rules and judge"}
 
 
 def _totals(card: ScoreCard) -> Line:
@@ -175,27 +178,30 @@ def _reasons(result: CriterionResult, criterion: Criterion | None) -> list[Line]
             ("     ", ""), (state if result.status != "scored" else "", "unknown"), words or "no reason given", indent=5
         )
     )
-    for number, item in enumerate(result.evidence):
-        note = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}[
-            item.check
-        ]
-        where = "plan" if item.turn == 0 else f"turn {item.turn}"
-        turn = item.found_turn if item.check == "moved" and item.found_turn is not None else item.turn
-        target = Target("evidence", f"{result.id}#{number}", (turn,), (item.quote,))
-        quote = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
-        struck = "" if item.check == "verified" else "bad"
-        lines.append(
-            Line(
-                (("   ↳ ", "dim"), (where, "link"), (note, "bad"), (f" “{quote}”" if quote else "", struck or "quote")),
-                target,
-                False,
-                5,
-            )
-        )
+    lines += [_evidence_line(item, f"{result.id}#{number}") for number, item in enumerate(result.evidence)]
     for vote in result.votes:
         value = "unscored" if vote.value is None else f"{vote.value:g}"
         lines.append(line((f"     {vote.judge}: {value}{f' ({vote.reason})' if vote.reason else ''}", "dim"), indent=7))
     return lines
+
+
+def _place(item: Evidence) -> int:
+    """The turn in which the words really stand, as far as is known."""
+    return item.found_turn if item.check == "moved" and item.found_turn is not None else item.turn
+
+
+def _evidence_line(item: Evidence, id: str) -> Line:
+    """A quote with its check, as a line that leads to it."""
+    note = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}[
+        item.check
+    ]
+    where = "plan" if item.turn == 0 else f"turn {item.turn}"
+    quote = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
+    struck = "" if item.check == "verified" else "bad"
+    return Line(
+        (("   ↳ ", "dim"), (where, "link"), (note, "bad"), (f" “{quote}”" if quote else "", struck or "quote")),
+        Target("evidence", id, (_place(item),), (item.quote,)), False, 5,
+    )  # fmt: skip
 
 
 def _check_lines(checks: StageChecks) -> list[Line]:
@@ -216,22 +222,65 @@ def _check_lines(checks: StageChecks) -> list[Line]:
     return lines
 
 
+_STATES = {"absent": "absent", "cannot_tell": "cannot tell", "not_read": "not read"}
+
+
+def code_target(code: FiredCode, number: int, mark: str = "") -> Target:
+    """Where a code leads to: its turns, with the quoted words in the one that holds them. `number` is its place among the
+    scorecard's codes; `mark` sets apart those that did not fire."""
+    place = _place(code.quote) if code.quote is not None else None
+    quotes = tuple(code.quote.quote if code.quote is not None and turn == place else "" for turn in code.turns)
+    return Target("code", f"{mark}{code.code}.{number}", code.turns, quotes)
+
+
 def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
     primary = f" (primary {card.primary_failure})" if card.primary_failure else ""
     lines = [line(""), line(("Error codes", "head"), (primary, "dim"))]
     if not card.codes:
         lines.append(line(("   none fired", "dim")))
     for number, code in enumerate(card.codes):
-        target = Target("code", f"{code.code}.{number}", code.turns)
-        where = f"turn {numbers(code.turns)}" if code.turns else "no single turn"
-        lines.append(
-            Line(((f" {code.code} ", "code"), (f"{code.stage} {where}: ", "dim"), (code.why, "")), target, True, 4)
-        )
-        if target.id == open_id:
-            kind = code.independence.replace("_", " ")
-            lines.append(
-                line((f"    {code.by} · {kind} · confidence {code.confidence:.2f} · {code.taxonomy}", "dim"), indent=4)
-            )
+        lines += _code(code, code_target(code, number), open_id)
+    for state, words in _STATES.items():
+        if codes := [code for code in sorted(card.codes_read) if card.codes_read[code] == state]:
+            lines.append(line((f" {', '.join(codes)}: ", "dim"), (words, "dim" if state == "absent" else "unknown")))
+    if card.unproven:
+        lines.append(line(("Readings without proof ", "head"), ("(did not fire)", "dim")))
+        for number, code in enumerate(card.unproven):
+            lines += _code(code, code_target(code, number, "?"), open_id, "unknown")
+    return lines
+
+
+def _code(code: FiredCode, target: Target, open_id: str, style: str = "code") -> list[Line]:
+    """A code as a stop of the cursor; what it rests on where it is open."""
+    where = f"turn {numbers(code.turns)}" if code.turns else "no single turn"
+    lines = [Line(((f" {code.code} ", style), (f"{code.stage} {where}: ", "dim"), (code.why, "")), target, True, 4)]
+    if target.id != open_id:
+        return lines
+    kind = code.independence.replace("_", " ")
+    lines.append(
+        line((f"    {code.by} · {kind} · confidence {code.confidence:.2f} · {code.taxonomy}", "dim"), indent=4)
+    )
+    if code.quote is not None:
+        lines.append(_evidence_line(code.quote, f"{target.id}#quote"))
+    if code.facts:
+        lines.append(line(("    facts of the record: ", "dim"), ", ".join(code.facts), indent=4))
+    return lines
+
+
+def _plan_lines(card: ScoreCard) -> list[Line]:
+    """What the plan promised and what became of it, as read."""
+    if not card.plan:
+        return []
+    marks: dict[str, Part] = {"kept": ("✓ ", "good"), "broken": ("✗ ", "bad"), "dropped": ("– ", "warn")}
+    lines = [line(""), line(("What the plan promised", "head"))]
+    for number, item in enumerate(card.plan):
+        place = _place(item.quote) if item.quote is not None else None
+        words = item.quote.quote if item.quote is not None else ""
+        turns = item.turns or ((place,) if place is not None else ())
+        where = f" {item.state}, turn {numbers(item.turns)}" if item.turns else f" {item.state}"
+        doubt = " ≠" if item.quote is None or item.quote.check == "not_found" else ""
+        target = Target("plan", f"p{number}", turns, tuple(words if turn == place else "" for turn in turns))
+        lines.append(Line((marks[item.state], (item.commitment, ""), (where, "dim"), (doubt, "bad")), target, True, 2))
     return lines
 
 

@@ -2,7 +2,8 @@
 
     kidney                     the word stands in id, agent, model, task, track or tier
     track:vqa  agent:gpt       the field holds the text, ignoring case; several of one field: any of them
-    code:E3  code:none         that code fired; no code fired
+    code:E3  code:none         that code fired; none did. What was not read counts for neither, nor for -code:E3
+    unread:E1  unread:any      nobody knows of that code: not read, or the reader could not tell
     text:monai  text:"no space left"    the agent wrote, ran or saw these words (looked up in the runs' files)
     S3<0.5  overall>=60        numbers: S1-S5, stage (the lowest), agentic, taskscore, overall, turns, failed, codes, cost
     unscored  contradictions   also: scored, waiting, error, marked, disqualified, unverified
@@ -61,7 +62,7 @@ def compile_query(text: str, marked: Container[int] = (), holding: Holding = lam
         negative = term.startswith("-") and len(term) > 1
         name, predicate = _term(term[1:] if negative else term, marked, holding)
         if negative:
-            all_of.append(_not(predicate))
+            all_of.append(_without(term[1:]) if name == "code" else _not(predicate))
         elif name:
             any_of.setdefault(name, []).append(predicate)
         else:
@@ -94,10 +95,12 @@ def _term(term: str, marked: Container[int], holding: Holding) -> tuple[str, Pre
             raise QueryError(f"{name}: needs a value", f"e.g. {name}:{'E3' if name == 'code' else 'x'}")
         if name == "code":
             return name, _code(value)
+        if name == "unread":
+            return name, _unread(value)
         if name == "text":
             return name, _numbered(holding(value))
         if name not in TEXTS:
-            raise QueryError(f"no facet {name}:", _suggest(name, [*TEXTS, "code", "text"]))
+            raise QueryError(f"no facet {name}:", _suggest(name, [*TEXTS, "code", "unread", "text"]))
         return name, _holds(TEXTS[name], value)
     if term.lower() == "marked":
         return "", _numbered(marked)
@@ -122,10 +125,26 @@ def _holds(field: Callable[[RunRow], str | None], wanted: str) -> Predicate:
 
 def _code(wanted: str) -> Predicate:
     if wanted == "none":
-        return lambda row: row.state == "scored" and not row.codes
+        return lambda row: row.state == "scored" and not row.codes and not row.unknown
     if wanted == "any":
         return lambda row: bool(row.codes)
     return lambda row: any(code.casefold() == wanted for code in row.codes)
+
+
+def _without(term: str) -> Predicate:
+    """The opposite of a `code:` term, where it is known: a code that was not read is neither there nor absent."""
+    wanted = term.partition(":")[2].strip('"').casefold()
+    if wanted in ("none", "any"):
+        return _code("any" if wanted == "none" else "none")
+    return lambda row: row.state == "scored" and wanted not in map(str.casefold, (*row.codes, *row.unknown))
+
+
+def _unread(wanted: str) -> Predicate:
+    if wanted == "none":
+        return lambda row: row.state == "scored" and not row.unknown
+    if wanted == "any":
+        return lambda row: bool(row.unknown)
+    return lambda row: any(code.casefold() == wanted for code in row.unknown)
 
 
 def _comparison(name: str, sign: str, text: str) -> Predicate:

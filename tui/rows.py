@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..trajectories.stages import STAGES
 
+if TYPE_CHECKING:
+    from ..judge.scorecard import ScoreCard
+
 State = Literal["waiting", "scored", "error"]
+
+CODES = ("E1", "E2", "E3", "E4", "E5")
+TAKES_READING = ("E1", "E3")
+"""Codes that nothing but reading excludes."""
 
 
 class RunRow(NamedTuple):
@@ -32,6 +39,11 @@ class RunRow(NamedTuple):
     task_score: float | None = None
     overall: float | None = None
     codes: tuple[str, ...] = ()
+    """Codes that fired."""
+    unknown: tuple[str, ...] = ()
+    """Codes that did not fire and of which nobody knows: not read, or the reader could not tell."""
+    read: bool = False
+    """A judge read the run for codes."""
     primary: str | None = None
     ended: str | None = None
     disqualified: bool = False
@@ -62,13 +74,14 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     run, status = card["run"], card["status"]
     stages = card["stages"]
     criteria = [c for name in STAGES for c in stages[name]["criteria"]]
+    codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
     return RunRow(
         number, _text(run["id"]) or "?", str(path) if path is not None else str(run["path"]), "scored",
         _text(run["agent"]), _text(run["model"]), _text(run["task"]), _text(run["track"]), _text(run["tier"]),
         _whole(run["repeat"]), _whole(run["turns"]),
         tuple(_number(stages[name]["score"]) for name in STAGES),
         _number(card["agentic"]), _number(card["task"]), _number(card["overall"]),
-        tuple(dict.fromkeys(str(code["code"]) for code in card["codes"])),
+        codes, *_readings(card, codes),
         _text(card["primary_failure"]), _text(status["ended"]), bool(status["disqualified"]),
         _whole(card["resources"]["failed_calls"]), len(card["contradictions"]),
         sum(c["status"] == "unscored" for c in criteria) + sum(stages[name]["score"] is None for name in STAGES),
@@ -76,6 +89,29 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
         _number(card["resources"]["cost_usd"]),
     )  # fmt: skip
+
+
+def unknown_codes(card: ScoreCard) -> tuple[str, ...]:
+    """Codes of a scorecard that did not fire and of which nobody knows."""
+    return _unknown(card.codes_read, {code.code for code in card.codes})
+
+
+def _readings(card: Mapping[str, Any], fired: Container[str]) -> tuple[tuple[str, ...], bool]:
+    """Codes that are unknown, and whether a judge read the run for codes.
+
+    Without a reader facts can show E1 and E3 and never exclude them; a scorecard of an older version does not say more.
+    """
+    states = dict(card.get("codes_read") or {})
+    tagged = any(str(code["by"]).startswith("judge:") for code in card["codes"])
+    told = any(states.get(code) in ("absent", "cannot_tell") for code in TAKES_READING)
+    return _unknown(states, fired), bool(states) and (tagged or told)
+
+
+def _unknown(states: Mapping[str, Any], fired: Container[str]) -> tuple[str, ...]:
+    known = {code for code in CODES if states.get(code) in ("present", "absent")}
+    if not states:
+        known = set(CODES) - set(TAKES_READING)
+    return tuple(code for code in CODES if code not in known and code not in fired)
 
 
 def _text(value: Any) -> str | None:

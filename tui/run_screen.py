@@ -22,7 +22,7 @@ from .layout import Layout, blocks_of
 from .minimap import Minimap
 from .paint import safe_line
 from .pane import Pane
-from .panels import Line, Target, file_lines, json_lines, line, plan_lines, scorecard_lines
+from .panels import Line, Target, code_target, file_lines, json_lines, line, plan_lines, scorecard_lines
 from .rows import RunRow
 from .source import Collection, Opened
 from .table import decimals
@@ -314,7 +314,7 @@ class RunScreen(Screen[None]):
         code = card.codes[number]
         if self._tab != "Scorecard":
             self._choose_tab("Scorecard")
-        self._select(Target("code", f"{code.code}.{number}", code.turns))
+        self._select(code_target(code, number))
         self._leave_mark()
         self.transcript.go_turn(turn)
 
@@ -444,7 +444,7 @@ class RunScreen(Screen[None]):
 _LEGEND = (
     "★ turn that the selected item rests on · ▸ line with the quoted words · ✗ failed",
     "✓ met  ✗ not met  ½ ◐ partly  + credited by the tier  – does not apply  ? unscored",
-    "≠ a quote that does not stand in the turn it is cited from",
+    "≠ a quote that does not stand in the turn it is cited from · ?E3 a reading without proof, which did not fire",
     "Characters in reverse colours stand for control, invisible or direction-changing characters of the transcript.",
     "Click a stage, an evidence line, a fold marker or the minimap to go there.",
 )

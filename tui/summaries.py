@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
 from .panels import Line, bar, line
-from .rows import RunRow
+from .rows import CODES, TAKES_READING, RunRow
 from .table import decimals, grade
 
 if TYPE_CHECKING:
     from .draft import Agreement
-
-_CODES = ("E1", "E2", "E3", "E4", "E5")
 
 
 def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
@@ -46,20 +44,34 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def _codes(rows: Sequence[RunRow]) -> list[Line]:
+    """Shares among the runs that were read for a code: where only what fires is known, every known run has it."""
     lines = [line(("Share of runs in which a code fired", "head"))]
-    for code in (*_CODES, "none"):
-        count = sum(not row.codes if code == "none" else code in row.codes for row in rows)
-        share = count / len(rows)
-        lines.append(
-            line((f" {code:<5}", "code" if code != "none" else "dim"), (bar(share, 24), ""), f" {share:6.1%}  {count}")
-        )
-    return lines
+    for code in CODES:
+        sample = [row for row in rows if (row.read or code not in TAKES_READING) and code not in row.unknown]
+        lines += _share(code, sum(code in row.codes for row in sample), len(sample), len(rows), "code")
+    sample = _known(rows)
+    return lines + _share("none", sum(not row.codes for row in sample), len(sample), len(rows), "dim")
+
+
+def _share(name: str, count: int, known: int, runs: int, style: str) -> list[Line]:
+    """One bar; among how many runs, where these are not all."""
+    share = count / known if known else None
+    words = "not read" if share is None else f"{share:6.1%}  {count}" + (f" of {known} read" if known < runs else "")
+    return [line((f" {name:<5}", style), (bar(share, 24), ""), f" {words}")]
+
+
+def _known(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The runs of which every code is known."""
+    return [row for row in rows if row.read and not row.unknown]
 
 
 def _cliff(rows: Sequence[RunRow]) -> list[Line]:
     lines = [line(("Mean Overall by number of fired codes", "head"))]
+    known = _known(rows)
+    if len(known) < len(rows):
+        lines.append(line((f" {len(known):,} of {len(rows):,} runs were read for all codes", "dim")))
     for label, holds in _COUNTS:
-        group = [row.overall for row in rows if holds(len(set(row.codes)))]
+        group = [row.overall for row in known if holds(len(set(row.codes)))]
         value = mean(group)
         share = None if value is None else value / 100
         if group:

@@ -65,7 +65,7 @@ def _hand_over(ctx: CodeContext) -> tuple[int, ...]:
     return tuple(sorted({t for t in (ctx.final_write, *ctx.checks, ctx.last) if t}))
 
 
-@detector("wrong_files_unnoticed", code="E3", stage="S5", independence="from_files", fact="file")
+@detector("wrong_files_unnoticed", code="E3", stage="S5", independence="from_files")
 def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
     """Delivered files are wrong and the run's own check passed, tested something else, or never took place."""
     if ctx.facts is None or not ctx.facts.defects or not ctx.handed_over or ctx.final_write is None:
@@ -265,7 +265,7 @@ def sign_ignored(ctx: CodeContext) -> Iterable[Finding]:
         yield Finding(tuple(dict.fromkeys((*turns[kind], ctx.last))), why, sign.confidence, ctx.stage(sign.turn))
 
 
-@detector("bad_content_delivered", code="E3", stage="S4", independence="from_files", fact="file")
+@detector("bad_content_delivered", code="E3", stage="S4", independence="from_files")
 def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
     """The files hold what a look would have shown: placeholders, one output for all cases, the unchanged input."""
     if ctx.facts is None or not ctx.last or ctx.run.status.ended == "breach":

@@ -28,7 +28,7 @@ LEVEL = 0.006
 """Range of the outputs' means, as a share of their own contrast (standard deviation), from which on they do not follow the input."""
 
 
-@detector("unlike_files_accepted", code="E3", stage="S4", independence="from_files", fact="file")
+@detector("unlike_files_accepted", code="E3", stage="S4", independence="from_files")
 def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """A delivered file lies far off all others in size or level of the same thing, and no execution went into its case.
 

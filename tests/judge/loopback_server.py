@@ -25,6 +25,8 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     no_temperature 400 as long as the request has a temperature
     reset          the connection is closed without an answer;  garbage  HTML with status 200
     slow:0.5       good, after this many seconds
+    false_quote:E3 the same, and says that this code is present
+    good;plan=refusal      the second one where an item of this id is asked (`plan` is of the diagnosis), else the first
     ...@run        any of these, but values are the highest or lowest, codes present or absent, as `says_highest` decides
 """
 
@@ -92,8 +94,12 @@ class JudgeServer:
             self.headers.append(headers)
             self.answered_before.append(self.answered)
             if not self.script:
-                return str(body.get("model", "good"))
-            return self.script.pop(0) if len(self.script) > 1 else self.script[0]
+                behaviour = str(body.get("model", "good"))
+            else:
+                behaviour = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        behaviour, *others = behaviour.split(";")
+        special = [other.split("=", 1) for other in others]
+        return next((what for item, what in special if item in entries_of(body)), behaviour)
 
 
 def prompt_of(body: dict) -> str:
@@ -189,7 +195,7 @@ def _content(behaviour: str, body: dict) -> str | None:
     behaviour, _, by_run = behaviour.partition("@")
     name, _, argument = behaviour.partition(":")
     quote = quote_from(record_of(body))
-    present = tuple(argument.split(",")) if name == "codes" else ()
+    present = tuple(argument.split(",")) if name in ("codes", "false_quote") and argument else ()
     if by_run and quote:
         present = tuple(item for item in entries_of(body) if says_highest(quote[1], item))
     pick = min if name in ("lowest", "unproven") else max

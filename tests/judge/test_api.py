@@ -539,12 +539,18 @@ async def test_a_picture_that_cannot_be_shown_is_a_warning(judge_server, tmp_pat
 
 
 async def test_a_link_out_of_the_run_is_not_followed(judge_server, tmp_path) -> None:
+    """Neither one that was there when the run was read, nor one that took the file's place since."""
+    picture = load_run(WITH_PICTURE).plan.image_path.read_bytes()
     secret = tmp_path / "secret.png"
-    shutil.copy(load_run(WITH_PICTURE).plan.image_path, secret)
-    card = await score_run(run_with_picture(tmp_path, secret), seeing(judge_server))
+    secret.write_bytes(picture)
+    linked = await score_run(run_with_picture(tmp_path / "linked", secret), seeing(judge_server))
+    assert set(details(linked).values()) == {"plan.png was not looked at: no file of that name came with the run"}
+    run = run_with_picture(tmp_path / "swapped", picture)
+    run.plan.image_path.unlink()
+    run.plan.image_path.symlink_to(secret)
+    swapped = await score_run(run, seeing(judge_server))
+    assert any("plan.png" in w and "is a link that leaves the run" in w for w in swapped.warnings)
     assert not any(images(body) for body in judge_server.requests)
-    assert all(detail.startswith("plan.png was not looked at: ") for detail in details(card).values())
-    assert any("plan.png" in w for w in card.warnings)
 
 
 async def test_why_nobody_looked_at_the_plan(judge_server, tmp_path) -> None:

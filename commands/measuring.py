@@ -1,0 +1,259 @@
+"""The work of `ambjudge selftest --labels`: a judge's figures on labelled runs, as data and as tables."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..config import load
+from ..console import Progress, note, raw, say, table
+from ..errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from ..judge.against_labels import LabelReport
+    from ..judge.compared import Figures
+    from ..judge.measures import Calibration, Figure
+    from ..trajectories.models import Run
+
+_Pick = Callable[["Figures"], "Figure | None"]
+
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when a run could not be read, or no labelled one was among them; 2 when none could be read."""
+    from pathlib import Path
+
+    from ..judge.against_labels import Selection, against_labels, labels_by_run, planned
+    from ..judge.base import Judge
+    from ..judge.pacing import Budget, GuardedJudge, Pacer
+    from ..judge.reuse import StoredJudge
+    from ..judge.session import scope_of
+    from ..judge.splits import SPLITS
+    from .render import spent
+    from .scoring import check_wanted, judge_of, open_session_store, score_options
+
+    if not paths:
+        raise ConfigError("--labels says nothing about the built-in runs", "name the labelled runs: selftest RUNS --labels DIR")  # fmt: skip
+    quiet, settings = obj["quiet"], load(Path(paths[0]), obj["config"])
+    judge, options = judge_of(settings, flags), score_options(settings, flags)
+    check_wanted(judge, options.wanted)
+    share = 0.5 if flags["test_share"] is None else flags["test_share"]
+    splits = tuple(split for split in SPLITS if flags["split"] in (None, "both", split))
+    known = labels_by_run(flags["labels"], flags["annotator"])
+    chosen = Selection(known, scope_of(options), splits, share)
+    runs = _Runs(paths)
+    with ExitStack() as stack:
+        store = open_session_store(paths[0], settings, flags, judge, stack, quiet)
+        budget = None if options.max_cost is None else Budget(options.max_cost)
+        asked: Judge = GuardedJudge(judge, Pacer(options.concurrency), budget)
+        if store is not None:
+            asked = StoredJudge(asked, store)
+        if flags["dry_run"]:
+            count, calls, most = planned(asked, runs, chosen)
+            if flags["as_json"]:
+                raw(json.dumps({"runs": count, "calls": calls, "most": asdict(most)}))
+            else:
+                bill = "cost unknown" if most.cost_usd is None else f"at most ${most.cost_usd:.4f}"
+                say(f"{count} labelled runs, {calls} calls, {bill}")
+            return runs.exit_code(count)
+        bar = Progress("measured", None, quiet)
+        stack.callback(bar.clear)
+        report = asyncio.run(
+            against_labels(
+                asked, runs, chosen, concurrency=options.concurrency, on_progress=lambda p: bar.update(p.done)
+            )
+        )
+        bar.clear()
+    if flags["as_json"]:
+        raw(json.dumps(_as_dict(report), ensure_ascii=False))
+    else:
+        _show(report)
+        if report.all_runs.usage.calls:
+            note(", ".join(spent(report.all_runs.usage, "${:.4f}")), quiet)
+    return runs.exit_code(report.all_runs.runs)
+
+
+class _Runs:
+    """The runs at the paths; what cannot be read is noted and counted."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        self.paths, self.read, self.lost = paths, 0, 0
+
+    def __iter__(self) -> Iterator[Run]:
+        from .runs import each_run
+
+        for item in each_run(self.paths):
+            if isinstance(item, InputError):
+                self.lost += 1
+                note(f"ambjudge: error: {item}")
+            else:
+                self.read += 1
+                yield item
+
+    def exit_code(self, measured: int) -> int:
+        if not self.read:
+            return 2
+        if not measured:
+            note("ambjudge: none of these runs has a label of this split (labels name runs by their id)")
+        return 1 if self.lost or not measured else 0
+
+
+def _as_dict(report: LabelReport) -> dict[str, Any]:
+    """`ambjudge.selftest/1`, with `labels` in place of the rows about robustness. `gain` is over all runs measured."""
+    from ..judge.measures import SEED
+
+    whole = report.all_runs
+    gain = None
+    if whole.criteria is not None:
+        ours, rules = whole.criteria.overall, whole.criteria.rules
+        gain = {
+            "judge": report.judge, "pairs": ours.equal.n, "equal": _count(ours.equal), "unscored": ours.unscored,
+            "heuristic_equal": _count(rules.equal), "gain": whole.criteria.over_rules.value,
+            "interval": whole.criteria.over_rules.interval,
+        }  # fmt: skip
+    return {
+        "schema": "ambjudge.selftest/1", "judge": report.judge, "rows": [], "heuristic": [],
+        "usage": asdict(whole.usage), "gain": gain,
+        "labels": {
+            "test_share": report.test_share, "seed": SEED,
+            "splits": {split: asdict(figures) for split, figures in report.columns.items()},
+            "all": asdict(whole),
+        },
+    }  # fmt: skip
+
+
+def _count(figure: Figure) -> int:
+    return round((figure.value or 0.0) * figure.n)
+
+
+def _show(report: LabelReport) -> None:
+    columns = report.columns
+    heads = [f"{split}, {found.runs} runs" for split, found in columns.items()]
+    say(f"judge {report.judge} against human labels; 95 % intervals, n is what a figure was counted on")
+    _table("Figure", heads, [(name, [pick(c) for c in columns.values()]) for name, pick in _FIGURES])
+    ids = sorted({id for c in columns.values() if c.criteria for id in c.criteria.by_criterion})
+    if ids:
+        say()
+        _table(
+            "Criterion, share equal",
+            heads,
+            [(id, [_criterion(c, id, "equal") for c in columns.values()]) for id in ids],
+        )
+        say()
+        _table("Criterion, kappa", heads, [(id, [_criterion(c, id, "kappa") for c in columns.values()]) for id in ids])
+    for by, title in (("reading", "reading alone"), ("facts", "facts and findings"), ("both", "both")):
+        found = [c.codes[by] if c.codes and by in c.codes else None for c in columns.values()]  # type: ignore[index]
+        if any(found):
+            say()
+            rows = [
+                (f"{code} {part}", [getattr(f.by_code[code], part) if f else None for f in found])
+                for code in next(f for f in found if f).by_code
+                for part in ("precision", "recall", "f1")
+            ]
+            _table(f"Code by {title}", heads, rows)
+    for split, figures in columns.items():
+        if figures.reading is not None:
+            _bins(f"Confidence in a code, {split}", figures.reading.calibration)
+        if figures.criteria is not None and figures.criteria.calibration is not None:
+            _bins(f"Probability of a value, {split}", figures.criteria.calibration)
+    say()
+    for split, figures in columns.items():
+        say(f"{split}: {', '.join(_left_over(figures))}")
+
+
+def _table(title: str, heads: list[str], rows: list[tuple[str, list[Figure | None]]]) -> None:
+    """Figures that no column has are left out."""
+    lines = []
+    for name, found in rows:
+        known = [figure for figure in found if figure is not None and figure.n]
+        if known:
+            methods = sorted({figure.method for figure in known if figure.interval})
+            lines.append([name, *map(_cell, found), ", ".join(methods)])
+    table([title, *heads, "Interval"], lines, styles=[[None] * (1 + len(heads)) + ["dim"]] * len(lines))
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None or not figure.n:
+        return ""
+    value = "–" if figure.value is None else f"{figure.value:.3f}"
+    span = "" if figure.interval is None else f" [{figure.interval[0]:.2f}, {figure.interval[1]:.2f}]"
+    return f"{value}{span} n {figure.n}"
+
+
+def _bins(title: str, found: Calibration) -> None:
+    if not found.n:
+        return
+    say()
+    lines = [[f"{b.low:.1f}–{b.high:.1f}", f"{b.stated:.2f}", _cell(b.right)] for b in found.bins]
+    table([title, "Stated", "Right (wilson)"], lines)
+    say(f"expected calibration error {found.ece:.3f}")
+
+
+def _left_over(found: Figures) -> list[str]:
+    usage = found.usage
+    bits = [f"{usage.calls} calls", "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"]
+    if found.criteria is not None:
+        bits.append(f"{found.criteria.overall.unscored} criteria unscored")
+    if found.reading is not None:
+        bits += [
+            f"{found.reading.unproven} readings unproven", f"{found.reading.cannot_tell} codes that it could not tell",
+            f"{found.reading.unread} codes unread",
+        ]  # fmt: skip
+    return bits
+
+
+def _criterion(found: Figures, id: str, part: str) -> Figure | None:
+    item = found.criteria.by_criterion.get(id) if found.criteria else None
+    return getattr(item, part) if item else None
+
+
+def _of_criteria(path: str) -> _Pick:
+    """A figure of the criteria by its path (`overall.equal`)."""
+
+    def pick(found: Figures) -> Figure | None:
+        here: Any = found.criteria
+        for name in path.split("."):
+            here = here.get(name) if isinstance(here, dict) else getattr(here, name, None)
+        return here  # type: ignore[no-any-return]
+
+    return pick
+
+
+def _of_codes(by: str, part: str) -> _Pick:
+    def pick(found: Figures) -> Figure | None:
+        origin = (found.codes or {}).get(by)  # type: ignore[call-overload]
+        return None if origin is None else origin.clean if part == "clean" else getattr(origin.micro, part)
+
+    return pick
+
+
+def _of_stages(by: str, part: str) -> _Pick:
+    return lambda found: getattr(found.stages[by], part) if found.stages else None  # type: ignore[index]
+
+
+_FIGURES: list[tuple[str, _Pick]] = [
+    ("criteria, equal to the label", _of_criteria("overall.equal")),
+    ("criteria, kappa", _of_criteria("overall.kappa")),
+    *((f"{stage}, {part}", _of_criteria(f"by_stage.{stage}.{part}")) for stage in ("S1", "S2", "S3") for part in ("equal", "kappa")),
+    ("rules, equal to the label", _of_criteria("rules.equal")),
+    ("rules, kappa", _of_criteria("rules.kappa")),
+    ("always met, equal to the label", _of_criteria("always_met")),
+    ("gain over the rules", _of_criteria("over_rules")),
+    ("gain over always met", _of_criteria("over_always_met")),
+    *(
+        (f"codes by {title}, {name}", _of_codes(by, part))
+        for by, title in (("reading", "reading"), ("facts", "facts"), ("both", "both"))
+        for part, name in (("f1", "micro F1"), ("precision", "precision"), ("recall", "recall"), ("clean", "clean runs with one"))
+    ),
+    ("quotes of present codes found", lambda found: found.reading.quotes if found.reading else None),
+    ("confidence in codes, Brier score", lambda found: found.reading.calibration.brier if found.reading else None),
+    ("probability of values, Brier score", _of_criteria("calibration.brier")),
+    *(
+        (f"stages by {title}, {name}", _of_stages(by, part))
+        for by, title in (("reading", "the judge"), ("rules", "rules"))
+        for part, name in (("accuracy", "accuracy"), ("macro_f1", "macro F1"))
+    ),
+]  # fmt: skip

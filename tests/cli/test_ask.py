@@ -1,0 +1,230 @@
+"""ask as a user runs it: a table for people, JSON Lines and files for programs, exit codes, one line for what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECORDED = ROOT / "data" / "recorded" / "runs"
+RUNS = ("crc-lite-01", "crc-lite-02", "kidney-lite-01")
+QUESTION = "Did the agent look at an image of its output?"
+
+
+@pytest.fixture
+def asking(out, judge_server, tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
+    """`ambjudge ask runs/ ...` of three recorded runs with the scripted judge and a store."""
+    for name in RUNS:
+        shutil.copytree(RECORDED / name, tmp_path / "runs" / name)
+    judge_server.script = ["good"]
+
+    def call(*args: str) -> tuple[int, str, str]:
+        judge = ("--judge", "m", "--api-base", judge_server.url, "--store", "s.db", "--concurrency", "1")
+        return out("ask", "runs", *(args or (QUESTION,)), *judge)
+
+    return call
+
+
+def lines(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_table_for_people(asking, judge_server) -> None:
+    judge_server.script = ["good", "false_quote", "cannot_tell"]
+    code, text, told = asking()
+    assert code == 0, "cannot tell is an answer"
+    rows = text.splitlines()
+    assert rows[0].split() == ["Run", "Answer", "Turns", "Quote"]
+    assert [row.split("  ")[0] for row in rows[1:]] == list(RUNS)
+    assert rows[1].split()[1:3] == ["yes", "1"]
+    assert rows[2].endswith("[not found]")
+    assert "cannot tell" in rows[3]
+    assert "yes 2, no 0, cannot tell 1, 1 of the answers without a quote that was found" in told
+    assert "3 calls" in told
+    assert asking()[:2] == (0, text)
+    assert judge_server.count == 3
+
+
+def test_an_unscored_run_is_named_and_makes_exit_code_1(asking, judge_server) -> None:
+    judge_server.script = ["lowest", "refusal", "good"]
+    code, text, told = asking()
+    assert (code, "unscored" in text, "refused: I cannot help" in text) == (1, True, True)
+    assert "yes 1, no 1, unscored 1 (refused 1)" in told
+
+
+def test_json_lines(asking) -> None:
+    code, text, _ = asking("--json", "Which loss?", "--choice", "dice,ce")
+    found = lines(text)
+    assert (code, [one["answer"] for one in found]) == (0, ["dice"] * 3)
+    assert {one["schema"] for one in found} == {"ambjudge.answer/1"}
+    assert found[0]["quotes"][0]["check"] == "verified"
+    assert (found[0]["turns"], found[0]["status"], found[0]["judge"]["name"]) == ([1], "scored", "m")
+
+
+@pytest.mark.parametrize(
+    ("form", "answer", "told"),
+    [
+        (("--number",), 3.0, "numbers 3 (median 3, 3 to 3)"),
+        (("--text",), "Because.", "answered 3"),
+        (("--schema", "form.json"), {}, "answered 3"),
+        ((), True, "yes 3, no 0"),
+    ],
+)
+def test_every_form_and_every_file(asking, tmp_path: Path, form: tuple[str, ...], answer: object, told: str) -> None:
+    (tmp_path / "form.json").write_text('{"type": "object"}', "utf-8")
+    code, text, note = asking(*form, "What?", "--json", "--out", "new/a.jsonl")
+    assert (code, told in note) == (0, True)
+    assert (tmp_path / "new" / "a.jsonl").read_text("utf-8") == text
+    assert [one["answer"] for one in lines(text)] == [answer] * 3
+    assert asking(*form, "What?", "--out", "new/a.csv")[0] == 0
+    assert asking(*form, "What?", "--out", "new/a.parquet")[0] == 0
+    with (tmp_path / "new" / "a.csv").open(encoding="utf-8", newline="") as stream:
+        table = list(csv.DictReader(stream))
+    parquet = pl.read_parquet(tmp_path / "new" / "a.parquet")
+    assert [row["run_id"] for row in table] == parquet["run_id"].to_list() == list(RUNS)
+    assert parquet["answer"].to_list() == [json.dumps(answer) if isinstance(answer, dict) else answer] * 3
+    assert parquet["turns"].to_list() == [[1]] * 3
+
+
+def test_one_run_in_full(out, judge_server, tmp_path: Path) -> None:
+    judge_server.script = ["moved_quote"]
+    args = ("--judge", "m", "--api-base", judge_server.url, "--store", "s.db")
+    code, text, _ = out("ask", RECORDED / "crc-lite-01", QUESTION, *args)
+    assert (code, text.splitlines()[:2]) == (0, ["crc-lite-01: yes", "    As quoted."])
+    assert "[moved: turn 1]" in " ".join(text.split())
+
+
+def test_a_dry_run_asks_nobody(asking, judge_server) -> None:
+    code, text, _ = asking(QUESTION, "--dry-run", "--price", "1,2")
+    assert (code, judge_server.count) == (0, 0)
+    assert "3 runs with judge m: 0 answers stand, 3 to ask, cost $" in text
+    made = json.loads(asking(QUESTION, "--dry-run", "--json")[1])
+    assert (made["schema"], made["calls"], made["stale"]) == ("ambjudge.plan/1", 3, 3)
+
+
+def test_a_cost_limit(asking, judge_server) -> None:
+    code, text, told = asking(QUESTION, "--max-cost", "0", "--price", "1,2", "--json")
+    assert (code, judge_server.count, {one["reason"] for one in lines(text)}) == (1, 0, {"budget"})
+    assert "unscored 3 (budget 3)" in told
+    assert asking(QUESTION, "--price", "1,2")[0] == 0
+
+
+def test_a_panel_that_is_split(out, judge_server, asking) -> None:
+    judge_server.script = []
+    both = ("--judge", "good", "--judge", "lowest", "--api-base", judge_server.url, "--store", "s.db")
+    code, text, _ = out("ask", "runs", QUESTION, *both)
+    assert (code, text.count("no (1 of 2)")) == (0, 3)
+
+
+def test_through_a_providers_batch(asking, out, loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("ambjudge_tests_cli_batch_server", ROOT / "judge" / "batch_server.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    server = module.BatchServer(loopback).start()
+    server.stages = ["in_progress"]
+    args = ("ask", "runs", QUESTION, "--judge", "m", "--api-base", server.url, "--store", "s.db", "--batch")
+    try:
+        code, text, told = out(*args)
+        assert (code, text) == (1, "")
+        assert "sent 3 requests" in told
+        code, text, _ = out(*args, "--json", "--wait", "20")
+        assert (code, [one["answer"] for one in lines(text)]) == (0, [True] * 3)
+        assert server.count["POST /batches"] == 1
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("ask", "runs", "runs"), "is a path that exists"),
+        (("ask", "runs"), "is a path that exists"),
+        (("ask", QUESTION), "no PATH before the question"),
+        (("ask",), "name the runs, then the question"),
+        (("ask", "runs", QUESTION), "cannot be asked: only a model reads a question"),
+        (("ask", "runs", " ", "--judge", "m"), "the question is empty"),
+        (("ask", "runs", "why" * 2_000, "--judge", "m"), "at most 4,000"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--number", "--text"), "--number and --text exclude each other"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--choice", "a,a"), "a choice of 1 answers"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--schema", "list.json"), "no JSON Schema"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--schema", "bad.json"), "the answer's schema"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--schema", "none.json"), "no such file"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--out", "a.txt"), "names no format"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--track", "chess"), "no track 'chess'"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--store", "none"), "works on a store"),
+        (("ask", "nowhere", QUESTION, "--judge", "m"), "no such file or folder"),
+    ],
+)
+def test_what_is_wrong_is_one_line(asking, out, tmp_path: Path, args: tuple[str, ...], says: str) -> None:
+    (tmp_path / "list.json").write_text("[1]", "utf-8")
+    (tmp_path / "bad.json").write_text('{"type": 7}', "utf-8")
+    code, text, told = out(*args)
+    assert (code, text, told.count("\n"), says in told) == (2, "", 1, True), told
+
+
+def test_nobody_at_the_address(asking, out) -> None:
+    code, _, told = out(
+        "ask", "runs", QUESTION, "--judge", "m", "--api-base", "http://127.0.0.1:9/v1", "--store", "s.db"
+    )
+    assert (code, "check --api-base" in told) == (3, True)
+
+
+def test_unreadable_runs_are_named_and_the_others_answered(asking, tmp_path: Path) -> None:
+    (tmp_path / "runs" / RUNS[0] / "process" / "conversation.json").write_text("{", "utf-8")
+    code, text, told = asking(QUESTION, "--json")
+    assert (code, len(lines(text)), "conversation.json: is not JSON" in told) == (1, 2, True)
+
+
+def test_ctrl_c_keeps_what_was_answered(asking, judge_server, tmp_path: Path) -> None:
+    judge_server.script = ["good", "slow:2", "good"]
+    command = [
+        sys.executable, "-m", "ambjudge.cli", "ask", "runs", QUESTION, "--judge", "m", "--api-base", judge_server.url,
+        "--store", "s.db", "--concurrency", "1", "--json",
+    ]  # fmt: skip
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, text=True,
+        env={**os.environ, "OPENAI_API_KEY": "none"},
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while judge_server.count < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    text, told = child.communicate(timeout=60)
+    assert (child.returncode, [one["answer"] for one in lines(text)]) == (130, [True, True, None])
+    assert lines(text)[2]["detail"] == "not asked yet"
+    assert "the same command goes on from there" in told
+    assert asking()[0] == 0
+    assert judge_server.count == 3
+
+
+def test_what_a_run_says_never_reaches_the_terminal_as_a_command(terminal, judge_server, tmp_path: Path) -> None:
+    path = tmp_path / "r\x1b[31m" / "conversation.json"
+    path.parent.mkdir()
+    said = "I look at it.\x1b]0;owned\x07 Then I look at it again and again."
+    path.write_text(json.dumps([{"role": "assistant", "content": said}]), "utf-8")
+    judge_server.script = ["good"]
+    for form in ((), ("--json",)):
+        _, seen = terminal(
+            "ask", str(path), QUESTION, "--judge", "m", "--api-base", judge_server.url, "--store", "s.db", *form, NO_COLOR="1"
+        )  # fmt: skip
+        assert "\x1b" not in seen
+        assert "\x07" not in seen
+
+
+def test_help_fits_a_screen(out) -> None:
+    code, text, _ = out("ask", "--help")
+    assert (code, "Examples:" in text) == (0, True)
+    assert len(text.splitlines()) <= 42
