@@ -22,14 +22,20 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from ambjudge.judge.base import CRITERIA
 from ambjudge.judge.batch import run_batch
 from ambjudge.judge.execute import execute
+from ambjudge.judge.items import diagnosis_items
 from ambjudge.judge.rejudge import plan
 from ambjudge.judge.store import open_store
+from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
 from ambjudge.trajectories.load import load_run
 
 TESTS = Path(__file__).parents[1] / "tests" / "judge"
+QUESTIONS = 4
+"""Of a run: S1-S3 and the diagnosis."""
+ITEMS = len(load_rubric("segmentation").criteria()) + len(diagnosis_items("segmentation"))
 
 
 def load(name: str):
@@ -58,7 +64,7 @@ def throughput(args: argparse.Namespace, folder: Path) -> None:
             run_batch(range(args.calls), lambda _: http.exchange(url, payload), concurrency=args.concurrency)
         )
         say("batch runner alone", summary.elapsed_s, ideal)
-        http.make_runs(folder / "runs", -(-args.calls // 3))
+        http.make_runs(folder / "runs", -(-args.calls // QUESTIONS))
         with open_store(folder / "s.db") as store:
             judge = http.HttpJudge(url)
             planned = plan(store, find_conversations(folder / "runs"), judge)
@@ -74,7 +80,7 @@ def through_litellm(args: argparse.Namespace, folder: Path) -> None:
     from ambjudge.judge.api import ApiJudge
 
     server = load("loopback_server").JudgeServer(script=[f"slow:{args.latency}"]).start()
-    http.make_runs(folder / "more", -(-args.calls // 3))
+    http.make_runs(folder / "more", -(-args.calls // QUESTIONS))
     judge = ApiJudge("openai/good", server.url, evidence_budget=8_000)
     with open_store(folder / "api.db") as store:
         planned = plan(store, find_conversations(folder / "more"), judge)
@@ -92,7 +98,7 @@ FAILURES = ("429:1", "429", "500", "503", "slow:6", "length", "malformed", "pros
 
 
 def with_faults(args: argparse.Namespace, folder: Path) -> None:
-    """Every scored value must be the one that the server stands for, which differs by run and criterion."""
+    """Every scored criterion must have the value that the server stands for, which differs by run and criterion."""
     from ambjudge.judge.api import ApiJudge, Breaker
     from ambjudge.judge.prices import Price
     from ambjudge.judge.transport import litellm
@@ -103,7 +109,7 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
         f"{chance.choice(FAILURES) if chance.random() < args.faults else good}@run" for _ in range(args.calls * 5)
     ]
     server = loopback.JudgeServer(script=script).start()
-    http.make_runs(folder / "faulty", -(-args.calls // 3))
+    http.make_runs(folder / "faulty", -(-args.calls // QUESTIONS))
     price = Price(input=1.0, output=10.0, source="benchmark", date="2026-01-01")
     judge = ApiJudge(
         "openai/good",
@@ -129,7 +135,8 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
         lines = {run.ref: load_run(run.path).turns[0].text for run in store.iter_runs()}
         final = list(store.iter_verdicts())
         wrong = sum(
-            v.result.status == "scored"
+            v.stage in CRITERIA
+            and v.result.status == "scored"
             and v.result.value != float(loopback.says_highest(lines[v.run_ref], v.key.criterion_id))
             for v in final
         )
@@ -161,9 +168,9 @@ def kills(args: argparse.Namespace, folder: Path) -> None:
     with open_store(folder / "k.db") as store:
         store.check()
         found = Counter((v.run_ref, v.key.criterion_id) for v in store.iter_verdicts())
-    minimum = runs * 3
+    minimum = runs * QUESTIONS
     print(
-        f"{args.kills} kills: {len(found)} verdicts of {runs * 12}, the most for one criterion {max(found.values())}; "
+        f"{args.kills} kills: {len(found)} verdicts of {runs * ITEMS}, the most for one item {max(found.values())}; "
         f"{server.count} calls, {server.count - minimum} above the minimum {minimum} "
         f"(at most {args.kills * concurrency} were under way); integrity ok"
     )

@@ -15,10 +15,10 @@ import threading
 import time
 from pathlib import Path
 
-from ambjudge.judge.evidence import pack
 from ambjudge.judge.local import Scorer, _questions
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.record import make_record
 from ambjudge.trajectories.segment import segment
 
 ROOT = Path(__file__).parents[1]
@@ -70,8 +70,8 @@ def main() -> None:
     path = args.model or next(Path(str(spec and spec.origin)).parent.rglob("*.gguf"))
     scorer = Scorer.load(path, args.device)
     run = load_run(ROOT / "examples" / "codes")
-    segmentation, criteria = segment(run), load_rubric("segmentation").criteria("S2")
-    evidence = pack(run, segmentation, "S2", budget_chars=args.budget).text
+    criteria = load_rubric("segmentation").criteria("S2")
+    evidence = make_record(run, segment(run), (), budget_chars=args.budget).text
     before, after = scorer._frame()
     prefix = [*before, *scorer._ids(evidence)]
     asked = [q for c in criteria for q in _questions(c)]
@@ -84,7 +84,7 @@ def main() -> None:
     del kept
     with Peak(args.device) as shared_memory:
         started = time.perf_counter()
-        shared, tokens = scorer.answers(evidence, criteria)
+        shared, tokens, _ = scorer.answers(evidence, criteria)
         shared_time = time.perf_counter() - started
 
     worst = 0.0
@@ -94,7 +94,7 @@ def main() -> None:
         ids = torch.tensor([[*prefix, *scorer._ids(text), *after]], device=device)
         out = scorer.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=1, do_sample=False,
                                     output_logits=True, return_dict_in_generate=True, pad_token_id=0)  # fmt: skip
-        row = out.logits[0][0].float().softmax(-1).cpu()
+        row = out.logits[0][0].float().softmax(-1)[scorer.label_ids].cpu()
         if number % 2:
             both = [previous, scorer._weigh(row, letters)]
             means = {v: sum(part[v] for part in both) / 2 for v in letters.values()}
@@ -110,6 +110,11 @@ def main() -> None:
     )
     print(f"shared prefix {shared_time:8.2f} s")
     print(f"one generate call a question {alone_time:8.2f} s")
+    started = time.perf_counter()
+    _, more, cached = scorer.answers(evidence, load_rubric("segmentation").criteria("S3"))
+    print(
+        f"another question on the same record {time.perf_counter() - started:.2f} s, {cached:,} of its {more:,} tokens cached"
+    )
     print(f"ratio {alone_time / shared_time:.1f} x   largest difference of a probability {worst:.1e}")
     print(f"memory above the weights: bare prefill {bare.megabytes:.0f} MB, shared scoring {shared_memory.megabytes:.0f} MB "
           f"({shared_memory.megabytes / max(bare.megabytes, 1e-9) - 1:+.0%})")  # fmt: skip

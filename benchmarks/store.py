@@ -2,7 +2,7 @@
 
     python benchmarks/store.py [--runs 10000] [--store URL]
 
-Writes that many small runs (each with the files of a real one), stores a verdict for every criterion, and times what a
+Writes that many small runs (each with the files of a real one), stores a verdict for every criterion and code, and times what a
 user meets: storing an answer (one commit on disk), planning when nothing changed, when one criterion was edited and
 when the judge changed, reading every verdict. Prints one line each; target: nothing changed under 2 s for 10,000 runs.
 """
@@ -21,9 +21,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from ambjudge.judge.base import Reply, Request, Usage
-from ambjudge.judge.rejudge import Scope, plan, requests
+from ambjudge.judge.base import CRITERIA, Reply, Request, Usage
+from ambjudge.judge.rejudge import plan, requests
 from ambjudge.judge.reuse import StoredJudge
+from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
@@ -33,15 +34,16 @@ RUBRIC = load_rubric("segmentation")
 
 
 class QuickJudge:
-    """Answers at once; its evidence is the run's plan."""
+    """Answers criteria and codes at once; its evidence is the run's plan."""
 
     members, prompt_sha256, parameters = (), None, {}
+    questions = CRITERIA | {"diagnosis"}
 
     def __init__(self, name: str = "quick") -> None:
         self.name = name
 
     def evidence_sha256(self, request: Request) -> str:
-        return hashlib.sha256(f"{request.question}{request.run.plan.text}".encode()).hexdigest()
+        return hashlib.sha256(request.run.plan.text.encode()).hexdigest()
 
     async def judge(self, request: Request) -> Reply:
         text = f"The plan says what is asked on page {request.run.id}. " * 4
@@ -85,7 +87,7 @@ def timed(what: str, work):
 
 
 async def execute(planned, judge) -> None:
-    for request in requests(planned):
+    for request in requests(planned, judge):
         await judge.ask(request)
 
 
@@ -95,7 +97,8 @@ from pathlib import Path
 began = time.perf_counter()
 sys.path.insert(0, {here!r})
 from store import QuickJudge, RUBRIC
-from ambjudge.judge.rejudge import Scope, plan
+from ambjudge.judge.rejudge import plan
+from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.layout import find_conversations
 with open_store({target!r}, root={root!r}) as store:
@@ -120,7 +123,7 @@ def main() -> None:
             planned, _ = timed(
                 "plan, nothing stored yet (reads every run)", lambda: plan(store, paths, judge, Scope(RUBRIC))
             )
-            assert planned.calls == 3 * args.runs
+            assert planned.calls == 4 * args.runs
             _, seconds = timed(
                 "judge and store all of it, one after the other",
                 lambda: asyncio.run(execute(planned, StoredJudge(judge, store))),
@@ -132,7 +135,7 @@ def main() -> None:
                 again, _ = timed(f"plan, nothing changed, {when}", lambda: plan(store, paths, judge, Scope(RUBRIC)))
                 assert (again.calls, again.read) == (0, 0), (again.calls, again.read)
             text, _ = timed("plan, one criterion of S3 edited", lambda: plan(store, paths, judge, Scope(edited())))
-            assert (text.calls, {n.stage for n in text.needs}) == (args.runs, {"S3"})
+            assert (text.calls, {n.question for n in text.needs}) == (args.runs, {"S3"})
             timed("read every verdict", lambda: sum(1 for _ in store.iter_verdicts()))
         for _ in range(3):
             code = _AGAIN.format(here=str(Path(__file__).parent), target=target, root=str(root))

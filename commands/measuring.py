@@ -149,9 +149,9 @@ def _show(report: LabelReport) -> None:
         if any(found):
             say()
             rows = [
-                (f"{code} {part}", [getattr(f.by_code[code], part) if f else None for f in found])
+                (f"{code} {name}", [getattr(f.by_code[code], part) if f else None for f in found])
                 for code in next(f for f in found if f).by_code
-                for part in ("precision", "recall", "f1")
+                for part, name in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
             ]
             _table(f"Code by {title}", heads, rows)
     for split, figures in columns.items():

@@ -34,7 +34,9 @@ from .options import STAGES_FROM, judge_options, run_options
 @click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="With --labels: never spend more.")
 @click.option("--store", metavar="FILE|none", help="With --labels: where verdicts are kept.")
 @click.option("--dry-run", is_flag=True, help="Only say how many calls it takes.")
-@click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 4]")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 4; with --labels 8]"
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:

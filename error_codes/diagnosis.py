@@ -4,7 +4,7 @@ The rule, in order:
 
 1. A finding that rests on a file, an exit code or the harness's own words stands whatever is read.
 2. A reading *present* fires where its quote was found in the run and it names a turn; else it is listed as unproven.
-3. Where a code was read, findings of other detectors give way to the reading; where it was not, they stand.
+3. Where a reader proved a code or said that it is absent, findings of other detectors give way; else they stand.
 4. A code that did not fire is absent when a reader said so, and cannot be told when it could not say or prove. Unread, it
    is absent where facts decide it (E2, E4, E5) and not read where that takes reading (E1, E3).
 """
@@ -92,7 +92,7 @@ def merge(
     """
     by_code = {reading.code: reading for reading in readings}
     stand = tuple(
-        f for f in dict.fromkeys(found) if f.fact or f.independence == "from_score" or not _read(by_code.get(f.code))
+        f for f in dict.fromkeys(found) if f.fact or f.independence == "from_score" or not _settles(by_code.get(f.code))
     )
     fired: list[ReadCode] = []
     unproven: list[ReadCode] = []
@@ -112,8 +112,8 @@ def merge(
     return Merged(stand, tuple(fired), tuple(unproven), states, tuple(conflicts))
 
 
-def _read(reading: Reading | None) -> bool:
-    return reading is not None and reading.state != "cannot_tell"
+def _settles(reading: Reading | None) -> bool:
+    return reading is not None and (reading.state == "absent" or (reading.state == "present" and reading.proven))
 
 
 def _shown(reading: Reading, segmentation: Segmentation, right: Mapping[str, float]) -> ReadCode:

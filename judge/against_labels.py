@@ -15,12 +15,13 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..trajectories.models import Run
+from ..trajectories.reading import decode, parse_json, read_bytes
 from .base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage
 from .batch import Progress, run_batch
 from .compared import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures
 from .engine import Prepared, ask_all, prepare, read_stages
 from .heuristic import HeuristicJudge
-from .labels import PAPER_CODES, Labels, read_labels, stored_labels
+from .labels import LABEL_FIELDS, PAPER_CODES, Labels, parse_labels, stored_labels
 from .reuse import StoredJudge
 from .scope import Scope
 from .scorecard import CriterionResult, FiredCode
@@ -49,13 +50,18 @@ class Selection:
     test_share: float = 0.5
 
     def jobs(self, runs: Iterable[Run]) -> Iterator[tuple[Split, Prepared, Labels]]:
-        """Each of the runs that is measured, ready to be judged."""
+        """Each of the runs that is measured, ready to be judged. InputError for a label off its criterion's scale."""
         for run in runs:
             split, said = split_of(run, self.test_share), self.labels.get(run.id)
             if said is None or split not in self.splits:
                 continue
             run = self.scope.apply(run)
             rubric = self.scope.rubric_of(run.track, run.task)
+            for item in rubric.criteria():
+                label = said.criteria.get(item.id)
+                if label is not None and not any(equal(value, label) for value in item.values):
+                    scale = ", ".join(f"{value:g}" for value in item.values)
+                    raise InputError(f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}", f"see: ambjudge rubric show {rubric.id}")  # fmt: skip
             yield split, prepare(run, rubric=rubric, public=self.scope.public, wanted=self.scope.wanted), said
 
 
@@ -107,7 +113,7 @@ def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str,
             found = list(stored_labels(store, annotator=annotator))
     else:
         path = Path(source)
-        found = [read_labels(file) for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])]
+        found = [_from_file(file) for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])]
     kept = [labels for labels in found if annotator in (None, labels.annotator)]
     if not kept:
         raise InputError(f"no labels{f' of {annotator}' if annotator else ''}", "see docs/labels.md", Path(source))
@@ -115,6 +121,14 @@ def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str,
     for labels in sorted(kept, key=lambda labels: (labels.annotator != "gold", labels.annotator)):
         by_run.setdefault(labels.run, labels)
     return by_run
+
+
+def _from_file(path: Path) -> Labels:
+    """Fields that are not ours are left aside, as `ambjudge agreement` does: other people's notes stand in label files."""
+    data = parse_json(decode(read_bytes(path), path), path)
+    if isinstance(data, dict):
+        data = {"annotator": "a1", **{name: data[name] for name in LABEL_FIELDS if data.get(name) is not None}}
+    return parse_labels(data, path)
 
 
 async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:

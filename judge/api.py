@@ -21,6 +21,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -131,7 +132,7 @@ class ApiJudge:
         self._images = images and takes_images(self._target)
         self._outputs = outputs and self._images
         self._records: OrderedDict[tuple[object, ...], Record] = OrderedDict()
-        self._pictures: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
+        self._pictures: OrderedDict[tuple[str, Path | None], tuple[Picture, ...]] = OrderedDict()
         self._indexes: OrderedDict[str, QuoteIndex] = OrderedDict()
 
     @property
@@ -182,16 +183,16 @@ class ApiJudge:
 
     def pictures(self, request: Request) -> tuple[Picture, ...]:
         """plan.png, and one output of each kind when asked for; none for a model that takes no images."""
-        run = request.run
+        run, key = request.run, (request.run.content_sha256, request.public)
         if not self._images:
             return ()
-        if run.content_sha256 not in self._pictures:
+        if key not in self._pictures:
             plan = plan_picture(run)
             outputs = output_pictures(run, request.public) if self._outputs else ()
-            self._pictures[run.content_sha256] = (*(() if plan is None else (plan,)), *outputs)
+            self._pictures[key] = (*(() if plan is None else (plan,)), *outputs)
             while len(self._pictures) > _KEPT:
                 self._pictures.popitem(last=False)
-        return self._pictures[run.content_sha256]
+        return self._pictures[key]
 
     def _shown(self, request: Request) -> list[Picture]:
         """Those that can be sent."""

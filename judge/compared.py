@@ -202,7 +202,6 @@ def _criteria(runs: _Runs) -> CriteriaFigures | None:
 
 def _items(runs: _Runs, value: _Value) -> ItemFigures:
     pairs = [[(item.label, value(item)) for item in run] for run in runs]
-    n = sum(map(len, pairs))
     right = [[sum(equal(said, label) for label, said in run), len(run)] for run in pairs]
     scored = [[(label, said) for label, said in run if said is not None] for run in pairs]
     levels = sorted({round(value, 6) for run in scored for pair in run for value in pair})
@@ -212,7 +211,7 @@ def _items(runs: _Runs, value: _Value) -> ItemFigures:
         for run in scored if run
     ]  # fmt: skip
     return ItemFigures(
-        equal=over_runs(right, ratio, n),
+        equal=_share(right),
         kappa=over_runs(tables, on_tables(cohen_kappa, len(levels)), sum(map(len, scored))),
         unscored=sum(item.unscored for run in runs for item in run),
     )
@@ -256,7 +255,15 @@ def _stages(runs: Sequence[Sequence[TurnStages]], which: Literal[1, 2]) -> Stage
     size, n = len(STAGES), sum(map(len, runs))
     tables = [_table(((STAGES.index(turn[0]), STAGES.index(turn[which])) for turn in run), size) for run in runs]
     right = [[sum(turn[0] == turn[which] for turn in run), len(run)] for run in runs]
-    return StageFigures(over_runs(right, ratio, n), over_runs(tables, on_tables(macro_f1, size), n))
+    return StageFigures(_share(right), over_runs(tables, on_tables(macro_f1, size), n))
+
+
+def _share(rows: Sequence[Sequence[int]]) -> Figure:
+    """The share of (right, all) over runs; one case a run is a simple share."""
+    n = sum(total for _, total in rows)
+    if all(total <= 1 for _, total in rows):
+        return share(sum(right for right, _ in rows), n)
+    return over_runs(rows, ratio, n)
 
 
 def _table(cells: Iterable[tuple[int, int]], size: int) -> list[int]:

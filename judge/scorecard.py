@@ -59,7 +59,7 @@ class CriterionResult(Part):
     status: CriterionStatus
     reason: UnscoredReason | None = None
     detail: str = ""
-    """More words on an unscored or not applicable criterion."""
+    """More words on an unscored or not applicable criterion; on one about plan.png, whether the picture was looked at."""
     rationale: str = ""
     evidence: tuple[Evidence, ...] = ()
     votes: tuple[Vote, ...] = ()

@@ -118,12 +118,16 @@ def side_file(folder: Path, *names: str) -> Path | None:
     return None
 
 
-def find_plan(folder: Path, name: str) -> Path | None:
-    """plan.md or plan.png in any of the places where runs keep them; links that leave the run are not followed."""
+def find_plan(folder: Path, name: str, warnings: list[str] | None = None) -> Path | None:
+    """plan.md or plan.png in any of the places where runs keep them; links that leave the run are not followed, and said."""
     for place in _PLAN_FOLDERS:
         candidate = folder / place / name
-        if is_file(candidate) and inside(folder, candidate):
+        if not is_file(candidate):
+            continue
+        if inside(folder, candidate):
             return candidate
+        if warnings is not None:
+            warnings.append(f"plan: {name} is a link that leaves the run; not followed")
     return None
 
 

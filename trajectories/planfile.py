@@ -20,7 +20,7 @@ _SAVES_IMAGE = re.compile(
 
 def read_plan(folder: Path, turns: Sequence[Turn], warnings: list[str]) -> Plan:
     """The run's plan. When no file came with the run, the text that its successful writes and edits add up to."""
-    path, image = find_plan(folder, "plan.md"), find_plan(folder, "plan.png")
+    path, image = find_plan(folder, "plan.md", warnings), find_plan(folder, "plan.png", warnings)
     changes = [(turn.index, change) for turn in turns for action in turn.actions for change in changes_of_plan(action)]
     turn = changes[-1][0] if changes else None
     image_turn = next(

@@ -161,7 +161,7 @@ class Browser(App[None]):
 
         what = rows[0].id if len(rows) == 1 else f"{len(rows)} runs"
         self.push_screen(
-            Prompt(f"Judge {what} by", self._judge_name, "heuristic, a model, or local:PATH; its cost is shown first"),
+            Prompt(f"Judge {what} by", self._judge_name, "rules, a model, or local:PATH; its cost is shown first"),
             named,
         )
 

@@ -40,10 +40,6 @@ class RunRow(NamedTuple):
     overall: float | None = None
     codes: tuple[str, ...] = ()
     """Codes that fired."""
-    unknown: tuple[str, ...] = ()
-    """Codes that did not fire and of which nobody knows: not read, or the reader could not tell."""
-    read: bool = False
-    """A judge read the run for codes."""
     primary: str | None = None
     ended: str | None = None
     disqualified: bool = False
@@ -59,6 +55,10 @@ class RunRow(NamedTuple):
     """US dollars that the run itself cost."""
     error: str = ""
     """Why the run cannot be read or scored."""
+    unknown: tuple[str, ...] = ()
+    """Codes that did not fire and of which nobody knows: not read, or the reader could not tell."""
+    read: bool = False
+    """A judge read the run for codes."""
 
 
 def waiting(number: int, path: Path, id: str) -> RunRow:
@@ -75,19 +75,20 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     stages = card["stages"]
     criteria = [c for name in STAGES for c in stages[name]["criteria"]]
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
+    unknown, read = _readings(card, codes)
     return RunRow(
         number, _text(run["id"]) or "?", str(path) if path is not None else str(run["path"]), "scored",
         _text(run["agent"]), _text(run["model"]), _text(run["task"]), _text(run["track"]), _text(run["tier"]),
         _whole(run["repeat"]), _whole(run["turns"]),
         tuple(_number(stages[name]["score"]) for name in STAGES),
         _number(card["agentic"]), _number(card["task"]), _number(card["overall"]),
-        codes, *_readings(card, codes),
+        codes,
         _text(card["primary_failure"]), _text(status["ended"]), bool(status["disqualified"]),
         _whole(card["resources"]["failed_calls"]), len(card["contradictions"]),
         sum(c["status"] == "unscored" for c in criteria) + sum(stages[name]["score"] is None for name in STAGES),
         sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
-        _number(card["resources"]["cost_usd"]),
+        _number(card["resources"]["cost_usd"]), unknown=unknown, read=read,
     )  # fmt: skip
 
 

@@ -48,16 +48,18 @@ def _codes(rows: Sequence[RunRow]) -> list[Line]:
     lines = [line(("Share of runs in which a code fired", "head"))]
     for code in CODES:
         sample = [row for row in rows if (row.read or code not in TAKES_READING) and code not in row.unknown]
-        lines += _share(code, sum(code in row.codes for row in sample), len(sample), len(rows), "code")
+        fired, everywhere = (sum(code in row.codes for row in some) for some in (sample, rows))
+        unread = f"not read{f', fired in {everywhere}' if everywhere else ''}"
+        lines.append(_share(code, fired, len(sample), len(rows), unread))
     sample = _known(rows)
-    return lines + _share("none", sum(not row.codes for row in sample), len(sample), len(rows), "dim")
+    return [*lines, _share("none", sum(not row.codes for row in sample), len(sample), len(rows), "not read")]
 
 
-def _share(name: str, count: int, known: int, runs: int, style: str) -> list[Line]:
+def _share(name: str, count: int, known: int, runs: int, unread: str) -> Line:
     """One bar; among how many runs, where these are not all."""
     share = count / known if known else None
-    words = "not read" if share is None else f"{share:6.1%}  {count}" + (f" of {known} read" if known < runs else "")
-    return [line((f" {name:<5}", style), (bar(share, 24), ""), f" {words}")]
+    words = unread if share is None else f"{share:6.1%}  {count}" + (f" of {known} read" if known < runs else "")
+    return line((f" {name:<5}", "code" if name != "none" else "dim"), (bar(share, 24), ""), f" {words}")
 
 
 def _known(rows: Sequence[RunRow]) -> list[RunRow]:

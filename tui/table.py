@@ -73,7 +73,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Task", 4, lambda r: decimals(r.task_score), lambda r: r.task_score, lambda r: grade(r.task_score), 3, right=True),
     Column("Ovrl", 5, lambda r: decimals(r.overall, 1), lambda r: r.overall,
            lambda r: grade(None if r.overall is None else r.overall / 100), right=True),
-    Column("Codes", 10, lambda r: fired(r), lambda r: r.codes if r.codes or (r.read and not r.unknown) else None, lambda r: "code"),
+    Column("Codes", 9, lambda r: fired(r), lambda r: r.codes if r.codes or (r.read and not r.unknown) else None, lambda r: "code"),
     Column("End", 4, lambda r: ENDED.get(r.ended or "", r.ended or ""), lambda r: r.ended,
            lambda r: "bad" if r.disqualified or r.ended in ("cut", "breach") else "", 2),
     Column("Turns", 5, lambda r: "" if r.turns is None else str(r.turns), lambda r: r.turns, gives_way=7, right=True),

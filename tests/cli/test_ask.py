@@ -175,11 +175,10 @@ def test_what_is_wrong_is_one_line(asking, out, tmp_path: Path, args: tuple[str,
     assert (code, text, told.count("\n"), says in told) == (2, "", 1, True), told
 
 
-def test_nobody_at_the_address(asking, out) -> None:
-    code, _, told = out(
-        "ask", "runs", QUESTION, "--judge", "m", "--api-base", "http://127.0.0.1:9/v1", "--store", "s.db"
-    )
-    assert (code, "check --api-base" in told) == (3, True)
+def test_a_judge_that_cannot_be_used(asking, judge_server) -> None:
+    judge_server.script = ["401"]
+    code, text, told = asking()
+    assert (code, text, "sk-secret" in told) == (3, "", False)
 
 
 def test_unreadable_runs_are_named_and_the_others_answered(asking, tmp_path: Path) -> None:
@@ -216,12 +215,12 @@ def test_what_a_run_says_never_reaches_the_terminal_as_a_command(terminal, judge
     said = "I look at it.\x1b]0;owned\x07 Then I look at it again and again."
     path.write_text(json.dumps([{"role": "assistant", "content": said}]), "utf-8")
     judge_server.script = ["good"]
-    for form in ((), ("--json",)):
-        _, seen = terminal(
-            "ask", str(path), QUESTION, "--judge", "m", "--api-base", judge_server.url, "--store", "s.db", *form, NO_COLOR="1"
-        )  # fmt: skip
-        assert "\x1b" not in seen
-        assert "\x07" not in seen
+    _, seen = terminal(
+        "ask", str(path), QUESTION, "--judge", "m", "--api-base", judge_server.url, "--store", "s.db", NO_COLOR="1"
+    )  # fmt: skip
+    assert "I look at it" in seen
+    assert "\x1b" not in seen
+    assert "\x07" not in seen
 
 
 def test_help_fits_a_screen(out) -> None:

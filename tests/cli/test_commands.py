@@ -16,6 +16,7 @@ from ambjudge.cli import COMMANDS
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 RECORDED = ROOT / "tests" / "data" / "recorded"
+CODES = ("E1", "E2", "E3", "E4", "E5")
 
 
 def lines(text: str) -> list[dict]:
@@ -216,9 +217,20 @@ def test_codes_of_the_three_examples(out) -> None:
     assert code == 0
     found = {d["run"]["id"]: {c["code"] for c in d["codes"]} for d in lines(text)}
     assert found == {"clean": set(), "codes": {"E3", "E4", "E5"}, "disqualified": {"E1"}}
-    _, text, _ = out("codes", EXAMPLES / "codes", "--taxonomy", "harness", "--plan")
+    _, text, _ = out("codes", EXAMPLES / "codes", "--taxonomy", "harness")
     assert "primary failure S4:E" in text
-    assert "Plan: what it promised" in text
+
+
+def test_codes_without_a_model_say_what_nobody_read(out) -> None:
+    _, text, _ = out("codes", EXAMPLES / "clean", "--plan")
+    assert "E2, E4, E5: absent · E1, E3: not read (no judge read the run)" in text
+    assert "The plan's commitments: not read (no judge read the run)" in text
+    (data,) = lines(out("codes", EXAMPLES / "clean", "--json")[1])
+    assert data["codes_read"] == {**dict.fromkeys(CODES, "absent"), "E1": "not_read", "E3": "not_read"}
+    assert (data["unproven"], data["plan"]) == ([], [])
+    assert "E1, E3: not read" in out("score", EXAMPLES / "clean")[1]
+    _, text, _ = out("score", EXAMPLES)
+    assert "?  codes that nobody read, or that the judge could not tell" in text
 
 
 def test_verify_accepts_own_cards_and_finds_a_changed_number(out, tmp_path: Path) -> None:
@@ -233,6 +245,23 @@ def test_verify_accepts_own_cards_and_finds_a_changed_number(out, tmp_path: Path
     assert "overall: stated 39.9100, recomputed 38.9" in text
     assert "stages.S1.score" in text
     assert "1 of 3 scorecards add up" in err
+
+
+def test_verify_holds_what_was_read_against_what_fired(out, tmp_path: Path, judge_server) -> None:
+    _, text, _ = out("score", EXAMPLES / "codes", "--json", "--judge", "codes:E3,E5", "--api-base", judge_server.url)
+    (card,) = lines(text)
+
+    def differences() -> str:
+        (tmp_path / "card.json").write_text(json.dumps(card), encoding="utf-8")
+        return out("verify", tmp_path / "card.json")[1]
+
+    assert differences() == ""
+    card["codes_read"] |= {"E3": "absent", "E1": "present"}
+    card["unproven"] = [card["codes"][0]]
+    said = differences()
+    assert "codes_read.E3: stated absent, recomputed present, as it fired" in said
+    assert "codes_read.E1: stated present, recomputed not present" in said
+    assert "unproven.E3: stated fired" in said
 
 
 def test_rubric_commands(out, tmp_path: Path) -> None:
@@ -318,21 +347,22 @@ def _collection(folder: Path, *names: str) -> Path:
 def test_model_verdicts_are_asked_for_once(out, stored, tmp_path: Path, judge_server) -> None:
     runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
     judge = ("--judge", "good", "--api-base", judge_server.url)
-    assert json.loads(out("score", runs, "--json", "--dry-run", *judge)[1])["calls"] == 6
+    assert json.loads(out("score", runs, "--json", "--dry-run", *judge)[1])["calls"] == 8
     assert judge_server.count == 0
     code, first, err = out("score", runs, "--json", *judge)
     assert code == 0
-    assert judge_server.count == 6
-    assert "6 calls, cost unknown" in err
+    assert judge_server.count == 8, "S1, S2, S3 and the codes of two runs"
+    assert "8 calls, cost unknown" in err
     assert (tmp_path / ".ambjudge" / "ambjudge.db").is_file()
     code, again, err = out("score", runs, "--json", *judge)
-    assert judge_server.count == 6, "nothing changed, so nothing is asked"
+    assert judge_server.count == 8, "nothing changed, so nothing is asked"
     assert "calls" not in err
     for before, after in zip(lines(first), lines(again), strict=True):
         assert before["stages"] == after["stages"]
-        assert (before["judge"]["calls"], after["judge"]["calls"]) == (3, 0)
-    out("score", runs, "--json", *judge, "--store", "none")
-    assert judge_server.count == 12
+        assert (before["judge"]["calls"], after["judge"]["calls"]) == (4, 0)
+        assert before["codes_read"] == after["codes_read"] == dict.fromkeys(CODES, "absent")
+    out("score", runs, "--json", *judge, "--store", "none", "--no-diagnosis")
+    assert judge_server.count == 14
 
 
 def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections_root(tmp_path: Path) -> None:
@@ -347,6 +377,59 @@ def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections
     (tmp_path / own).write_bytes(b"")
     assert default_store(runs) == tmp_path / own
     assert default_store(runs, settings_folder=tmp_path / "project") == tmp_path / "project" / own
+
+
+def test_codes_are_read_by_a_model_once_and_shown_with_their_words(out, stored, tmp_path: Path, judge_server) -> None:
+    runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
+    judge = ("--judge", "codes:E3", "--api-base", judge_server.url)
+    code, text, err = out("codes", runs, *judge, "--plan")
+    assert (code, judge_server.count) == (0, 2)
+    assert "2 calls" in err
+    assert "judge:codes:E3, from judge, 0.9" in text
+    assert "↳ turn 1: “I'll read the documentation" in text
+    assert "↳ F1: " in text, "the fact that the reading rests on, in words"
+    assert "E1, E2, E4, E5: absent" in text
+    assert "✓ kept    a pilot (turn 1)" in text
+    first, second = lines(out("codes", runs, *judge, "--json")[1])
+    assert judge_server.count == 2, "kept like every verdict"
+    assert first["codes_read"]["E3"] == "present"
+    assert first["codes"][0]["quote"]["check"] == "verified"
+    assert second["plan"][0]["state"] == "kept"
+    out("codes", runs, *judge, "--taxonomy", "harness")
+    cards = lines(out("score", runs, *judge, "--json")[1])
+    assert judge_server.count == 8, "the criteria alone are asked"
+    assert cards[0]["codes"] == first["codes"]
+    code, text, err = out("codes", runs, "--judge", "refusal", "--api-base", judge_server.url)
+    assert code == 1
+    assert "E1, E3: not read (the judge's reading failed)" in text
+    assert "answers are missing: refused" in err
+
+
+def test_a_model_labels_the_stages(out, stored, tmp_path: Path, judge_server) -> None:
+    runs = _collection(tmp_path, "crc-lite-02", "vqa-std-02")
+    judge = ("--judge", "good", "--api-base", judge_server.url)
+    assert out("segment", runs, *judge)[0] == 0
+    assert judge_server.count == 0, "rules ask nobody"
+    code, text, _ = out("segment", runs, *judge, "--stages", "judge", "--json", "--why")
+    assert (code, judge_server.count) == (0, 2)
+    for data in lines(text):
+        assert data["stages_from"] == "judge"
+        assert set(data["turn_stages"]) == {"S1"} != set(data["rules"])
+        assert len(data["signals"]) == len(data["turn_stages"])
+    assert "stages by the judge" in out("segment", runs, *judge, "--stages", "judge", "--why")[1]
+    code, text, _ = out("score", runs / "crc-lite-02", *judge, "--stages", "judge")
+    assert (code, judge_server.count) == (0, 6), "the stages are known, the criteria and codes are not"
+    assert "judge good · stages by the judge" in text
+    (tmp_path / "ambjudge.toml").write_text('stages = "mixed"\n', encoding="utf-8")
+    for command in ("score", "segment", "rejudge"):
+        code, text, err = out(command, runs, "--judge", "rules")
+        assert (code, text) == (2, "")
+        assert "cannot label turns, only a model can" in err
+
+
+def test_the_rules_are_a_judge_by_that_name(out) -> None:
+    (card,) = lines(out("score", EXAMPLES / "clean", "--judge", "rules", "--json")[1])
+    assert card["judge"]["name"] == "heuristic"
 
 
 def test_unknown_price_and_a_cost_limit_do_not_go_together(out, tmp_path: Path, judge_server) -> None:
@@ -406,7 +489,7 @@ def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, stored,
     assert "budget" in reasons
     code, text, _ = out("score", runs, "--json", *judge)
     assert code == 0, "what was left over is asked for next time"
-    assert judge_server.count == 9
+    assert judge_server.count == 12
     assert out("score", runs, *judge[:-1], "cheap")[0] == 2
 
 
@@ -414,9 +497,13 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Pa
     """Edit a criterion: its calls. Edit a weight: none. Change nothing: none. Change the model: all. The dry run said so."""
     runs = _collection(tmp_path, "crc-lite-01", "crc-lite-02", "crc-std-01")
     judge = ("--judge", "good", "--api-base", judge_server.url)
-    assert json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])["calls"] == 9
+    plan = json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])
+    assert plan["calls"] == 12
+    diagnosis = [c["criterion"] for c in plan["by_criterion"] if c["question"] == "diagnosis"]
+    assert diagnosis == [*CODES, "plan"]
+    assert "E1, E2, E3, E4, E5, plan" in out("rejudge", runs, *judge, "--dry-run")[1]
     out("score", runs, *judge, "--json")
-    assert judge_server.count == 9
+    assert judge_server.count == 12
     assert json.loads(out("rejudge", runs, *judge, "--dry-run", "--json")[1])["calls"] == 0
 
     source = (files("ambjudge.rubrics") / "classification.yaml").read_text("utf-8")
@@ -427,20 +514,20 @@ def test_rejudge_asks_only_for_what_an_edit_made_stale(out, stored, tmp_path: Pa
     plan = json.loads(out("rejudge", runs, *judge, "--rubric", own, "--dry-run", "--json")[1])
     assert (plan["calls"], plan["stale"]) == (3, 3)
     assert [(c["criterion"], c["stale"], c["reasons"]) for c in plan["by_criterion"]] == [("S3", 3, {"criterion": 3})]
-    assert judge_server.count == 9
+    assert judge_server.count == 12
     code, text, _ = out("rejudge", runs, *judge, "--rubric", own)
-    assert (code, judge_server.count) == (0, 12)
+    assert (code, judge_server.count) == (0, 15)
     assert "3 verdicts made in 3 calls" in text
     assert "3 scorecards renewed" in text
 
     own.write_text(edited.replace("weight: 0.35", "weight: 0.70"), encoding="utf-8")
     assert json.loads(out("rejudge", runs, *judge, "--rubric", own, "--dry-run", "--json")[1])["calls"] == 0
     _, text, _ = out("rejudge", runs, *judge, "--rubric", own)
-    assert judge_server.count == 12
+    assert judge_server.count == 15
     assert "3 scorecards renewed" in text
     other = ("--judge", "lowest", "--api-base", judge_server.url)
     plan = json.loads(out("rejudge", runs, *other, "--rubric", own, "--dry-run", "--json")[1])
-    assert (plan["calls"], plan["current"]) == (9, 0)
+    assert (plan["calls"], plan["current"]) == (12, 0)
 
 
 def test_a_rubric_given_for_one_track_leaves_the_others_alone(out, stored, tmp_path: Path) -> None:
@@ -489,7 +576,7 @@ def test_rejudge_through_a_provider_batch(out, stored, tmp_path: Path, batch_ser
     judge = ("--judge", "good", "--api-base", batch_server.url, "--batch")
     code, text, err = out("rejudge", runs, *judge)
     assert code == 1
-    assert "sent 6 requests in 1 batches" in err
+    assert "sent 8 requests in 1 batches" in err
     assert text == ""
     assert "the same command collects later" in err
     for _ in range(5):
@@ -509,7 +596,7 @@ def test_score_through_a_provider_batch(out, stored, tmp_path: Path, batch_serve
     command = ("score", runs, "--judge", "good", "--api-base", batch_server.url, "--batch", "--json")
     code, text, err = out(*command)
     assert (code, text) == (1, "")
-    assert "sent 6 requests in 1 batches" in err
+    assert "sent 8 requests in 1 batches" in err
     for _ in range(5):
         code, text, err = out(*command)
         if text:

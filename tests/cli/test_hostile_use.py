@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 from ambjudge.cli import run
+from ambjudge.commands.render import scorecard
 from ambjudge.commands.runs import each_result
+from ambjudge.judge.engine import score
+from ambjudge.judge.scorecard import Evidence, FiredCode, JudgeInfo, PlanItem
+from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +163,35 @@ def test_any_width_of_the_terminal_will_do(runs: Path, terminal, command: list[s
     code, seen = terminal(command[0], str(runs / "=1+1"), *command[1:], COLUMNS=columns)
     assert code in (0, 1)
     assert "kidney-seg-task" in seen
+
+
+def test_a_scorecard_fits_eighty_columns(terminal, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    """Also one with long readings, readings without proof, a plan, and a crowd of tokens."""
+    _, seen = terminal("score", str(ROOT / "examples" / "codes"), NO_COLOR="1", COLUMNS="80")
+    assert max(len(line.rstrip()) for line in seen.splitlines()) <= 80
+    quote = Evidence(turn=2, quote="a line of the log " * 40, check="moved", found_turn=3)
+    said = {"taxonomy": "paper", "stage": "S3", "turns": (1, 3), "why": "So it reads. " * 30, "confidence": 0.8}
+    code = FiredCode(code="E3", by="judge:m", independence="from_judge", quote=quote, **said)
+    lost = FiredCode(code="E1", by="judge:m", independence="from_judge", **said)
+    card = score(load_run(ROOT / "examples" / "clean")).model_copy(
+        update={
+            "codes": (code,), "unproven": (lost,), "codes_read": {"E1": "cannot_tell", "E2": "absent", "E3": "present"},
+            "plan": (PlanItem(commitment="run one case first, and look at it " * 9, state="dropped", turns=(1, 3, 5)),),
+            "stages_from": "mixed",
+            "judge": JudgeInfo(name="provider/model", calls=4, input_tokens=120_400, cached_tokens=98_000, cost_usd=None),
+        }
+    )  # fmt: skip
+    monkeypatch.setattr("ambjudge.console.width", lambda: 80)
+    monkeypatch.setattr("ambjudge.commands.render.width", lambda: 80)
+    scorecard(card)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "4 calls · 120.4k tokens in (98.0k from cache) · cost unknown" in text
+    assert "stages by rules and judge" in text
+    assert "turn 2 [stands in turn 3]: “a line of the log" in text
+    assert "E2: absent · E1: cannot tell" in text
+    assert "Readings without proof (listed, not fired)\n  E1" in text
+    assert "  – dropped run one case first, and look at it" in text
 
 
 def label(run: str, **more) -> str:

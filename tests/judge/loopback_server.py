@@ -211,7 +211,7 @@ def _content(behaviour: str, body: dict) -> str | None:
                 entry["value"] = float(argument)
         case "false_quote":
             invented = {"turn": 1, "quote": "words that nobody ever wrote in this run"}
-            for entry in reply.values():
+            for entry in [*reply.values(), *(reply.get("plan", {}).get("commitments", []))]:
                 entry |= (
                     {"evidence": [invented]} if "evidence" in entry else {"quote": invented} if "quote" in entry else {}
                 )

@@ -17,7 +17,7 @@ RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 CLEAN = load_run(RUNS / "kidney-lite-01")
 """A run in which nothing is wrong."""
 FAILED = load_run(RUNS / "crc-std-01")
-"""Its files are malformed and were handed over as good: E5 and E3 rest on files."""
+"""Its files are malformed: E5 rests on files. That nobody saw it (E3) takes reading."""
 ALL = tuple(code.code for code in taxonomy("paper").codes)
 READER = "judge:reader"
 
@@ -50,8 +50,8 @@ async def test_codes_that_were_read_with_proof_fire(judge_server):
 async def test_the_plans_commitments_are_listed_with_their_words(judge_server):
     (item,) = (await card_of(judge_server, "good")).plan
     assert (item.commitment, item.state, item.turns, item.quote.check) == ("a pilot", "kept", (1,), "verified")
-    (doubtful,) = (await card_of(judge_server, "false_quote:E3")).plan
-    assert doubtful.quote is None or doubtful.quote.check != "not_found"
+    (doubtful,) = (await card_of(judge_server, "false_quote")).plan
+    assert doubtful.quote.check == "not_found"
 
 
 async def test_a_reading_with_invented_words_is_unproven_and_does_not_fire(judge_server):
@@ -86,22 +86,26 @@ async def test_facts_stand_where_the_reader_failed(judge_server, behaviour):
     card = await card_of(judge_server, behaviour, FAILED)
     alone = score(FAILED)
     assert card.codes == alone.codes != ()
-    assert card.codes_read == alone.codes_read == UNREAD | {"E3": "present", "E5": "present"}
+    assert card.codes_read == alone.codes_read
+    assert card.codes_read["E5"] == "present"
     assert all(card.stages[stage].score is None for stage in ("S2", "S3"))
 
 
 async def test_facts_stand_beside_a_reader_that_denies_them(judge_server):
     card = await card_of(judge_server, "good", FAILED)
-    assert set(by(card, reader=False)) == {"E3", "E5"}
+    assert "E5" in by(card, reader=False)
     assert by(card, reader=True) == {}
-    assert {code for code, state in card.codes_read.items() if state == "present"} == {"E3", "E5"}
-    assert [c.criterion for c in card.contradictions if c.criterion in ALL] == ["E3", "E5"]
-    assert all("rests on a fact" in c.fact and READER in c.fact for c in card.contradictions if c.criterion in ALL)
+    assert card.codes_read["E5"] == "present"
+    denied = {c.criterion: c for c in card.contradictions if c.criterion in ALL}
+    assert set(denied) == set(by(card, reader=False)), "only facts stand against a reader"
+    assert all("rests on a fact" in c.fact and READER in c.fact for c in denied.values())
+    assert denied["E5"].turns == by(card, reader=False)["E5"]
 
 
 async def test_a_reader_that_agrees_stands_beside_the_facts(judge_server):
     card = await card_of(judge_server, "codes:E3,E5", FAILED)
-    assert set(by(card, reader=False)) == set(by(card, reader=True)) == {"E3", "E5"}
+    assert "E5" in by(card, reader=False)
+    assert set(by(card, reader=True)) == {"E3", "E5"}
     assert [c for c in card.contradictions if c.criterion in ALL] == []
     assert [c.code for c in card.codes] == sorted(c.code for c in card.codes)
 

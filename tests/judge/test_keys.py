@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -114,5 +115,31 @@ def test_the_packing_context_follows_the_judge_the_scopes_and_what_the_user_name
         evidence_context(who, "S3", "segmentation", "pro"),
         evidence_context(identity(SomeJudge(name="n")), "S3", "segmentation", "lite"),
         evidence_context(identity(SomeJudge(parameters={"budget": 1})), "S3", "segmentation", "lite"),
+        evidence_context(who, "diagnosis", "segmentation", "lite"),
     }
-    assert len(others | {base}) == 6
+    assert len(others | {base}) == 7
+
+
+def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
+    who, seen = identity(SomeJudge()), []
+
+    def context() -> str:
+        return evidence_context(who, "S3", "segmentation", "lite", tmp_path / "public")
+
+    seen.append(context())
+    volume = tmp_path / "public" / "kidney-seg-task" / "case_1" / "ct.nii.gz"
+    volume.parent.mkdir(parents=True)
+    seen.append(context())
+    volume.write_bytes(b"volume")
+    seen.append(context())
+    status = volume.stat()
+    assert context() == seen[-1]
+    volume.write_bytes(b"another volume")
+    os.utime(volume, ns=(status.st_atime_ns, status.st_mtime_ns))
+    seen.append(context())
+    volume.write_bytes(b"Another volume")
+    seen.append(context())
+    (volume.parent / "round").symlink_to(tmp_path / "public")  # a circle ends
+    seen.append(context())
+    seen.append(evidence_context(who, "S3", "segmentation", "lite"))
+    assert len(set(seen)) == len(seen)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.api import ApiJudge
-from ambjudge.judge.base import Reply, Request, Usage
+from ambjudge.judge.base import Reply, Request, Usage, answers
+from ambjudge.judge.engine import score_run
 from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.items import Answer, Wanted, ask_item
 from ambjudge.judge.panel import Ballot, Panel, combine, pairwise_agreement
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.transport import Retry
@@ -20,6 +23,7 @@ from hypothesis import strategies as st
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUN = load_run(RECORDED / "runs" / "ldct-lite-01")
+CLEAN = load_run(RECORDED / "runs" / "kidney-lite-01")
 RUBRIC = load_rubric("enhancement")
 REQUEST = Request(RUN, segment(RUN), RUBRIC, "S3", RUBRIC.criteria("S3"))
 NA = "not_applicable"
@@ -102,6 +106,99 @@ async def test_a_member_that_cannot_work_loses_its_vote(judge_server) -> None:
     assert any("refused the credentials" in w for w in reply.warnings)
     with pytest.raises(JudgeError):
         await Panel([dead, dead]).judge(REQUEST)
+
+
+# Other questions than criteria ---------------------------------------------------------------------------------------
+
+
+def said(answer: object, value: float | None = None, **more: object) -> Ballot:
+    result = CriterionResult(id="x", value=value, status="scored", answer=answer, **more)
+    return Ballot("j", 0, Reply((result,)))
+
+
+ITEM = replace(REQUEST, criteria=(ask_item("How many were there?", Answer("number")),))
+
+
+@pytest.mark.parametrize(
+    ("each", "decided"),
+    [
+        pytest.param([3.0, 100.0, 4.0], 4.0, id="number: the median"),
+        pytest.param([3, 5], 3, id="two numbers: the lower"),
+        pytest.param([["S1", "S2", "S4"], ["S1", "S3", "S4"], ["S2", "S3", "S4"]], ["S1", "S3", "S4"], id="turn by turn"),
+        pytest.param([["S1", "S2"], ["S1", "S2"], ["S3", "S3"]], ["S1", "S2"], id="the commonest of each turn"),
+        pytest.param(["CT", "MR", "MR"], "MR", id="a choice"),
+        pytest.param(["CT", "MR"], "CT", id="a tie: the first"),
+        pytest.param([{"a": 1, "b": 2}, {"a": 2}, {"b": 2, "a": 1}], {"a": 1, "b": 2}, id="json, whatever its order"),
+        pytest.param([True, 1, 1], 1, id="true is no number"),
+    ],
+)  # fmt: skip
+def test_answers_without_a_value(each: list, decided: object) -> None:
+    (result,) = combine(ITEM, [said(a) for a in each]).results
+    assert (result.answer, result.value, result.status, len(result.votes)) == (decided, None, "scored", len(each))
+    assert type(result.answer) is type(decided)
+
+
+def test_yes_and_no_are_counted_and_a_tie_is_no() -> None:
+    for votes, expected in (([1, 1, 0], True), ([1, 0], False), ([0, 0, 1], False)):
+        (result,) = combine(ITEM, [said(bool(v), float(v)) for v in votes]).results
+        assert (result.answer, result.value) == (expected, float(expected))
+
+
+def test_members_that_cannot_tell_are_no_votes() -> None:
+    unsure = Ballot("j", 0, Reply((CriterionResult(id="x", value=None, status="unscored", reason="no_evidence"),)))
+    (result,) = combine(ITEM, [said(3.0), unsure]).results
+    assert (result.answer, len(result.votes)) == (3.0, 2)
+    (result,) = combine(ITEM, [said(3.0), unsure, unsure]).results
+    assert (result.status, result.reason) == ("unscored", "no_evidence")
+
+
+def panel_of(server, *behaviours: str) -> Panel:
+    return Panel([ApiJudge(name, server.url, retry=Retry(1), timeout=5) for name in behaviours])
+
+
+async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) -> None:
+    panel = Panel([HeuristicJudge(), *panel_of(judge_server, "codes:E3").judges])
+    assert answers(panel) == frozenset({"S1", "S2", "S3", "diagnosis", "stages", "ask"})
+    card = await score_run(RUN, panel)
+    assert judge_server.count == 4
+    assert {
+        len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria if r.status == "scored"
+    } == {2}
+    assert [c.code for c in card.codes if c.by == "judge:panel"] == ["E3"]
+    assert set(card.codes_read.values()) == {"present", "absent"}
+    assert not any("heuristic" in w for w in card.warnings)
+
+
+@pytest.mark.parametrize(
+    ("members", "fired", "untold"),
+    [
+        pytest.param(("codes:E3", "codes:E3,E5", "good"), ["E3"], [], id="a majority"),
+        pytest.param(("codes:E3", "good"), [], [], id="a tie is absent"),
+        pytest.param(("codes:E3", "401"), ["E3"], [], id="one cannot work"),
+        pytest.param(("codes:E3", "refusal", "refusal"), [], [], id="most refuse"),
+        pytest.param(("codes:E3", "cannot_tell", "cannot_tell"), [], ["E1", "E2", "E3", "E4", "E5"], id="most cannot tell"),
+    ],
+)  # fmt: skip
+async def test_codes_by_majority(judge_server, members: tuple, fired: list, untold: list) -> None:
+    card = await score_run(CLEAN, panel_of(judge_server, *members), wanted=Wanted(criteria=False))
+    assert [c.code for c in card.codes] == fired
+    assert all(c.quote.check == "verified" for c in card.codes)
+    assert [code for code, state in card.codes_read.items() if state == "cannot_tell"] == untold
+    if members[1:] == ("refusal", "refusal"):
+        assert card.codes_read["E3"] == "not_read"
+
+
+async def test_the_stages_of_turns_by_majority(judge_server) -> None:
+    panel = panel_of(judge_server, "good", "good", "stages_bad")
+    card = await score_run(CLEAN, panel, wanted=Wanted(criteria=False, diagnosis=False, stages="judge"))
+    assert (set(card.turn_stages), card.stages_from) == ({"S1"}, "judge")
+
+
+async def test_a_panel_keeps_whether_the_picture_was_looked_at(judge_server) -> None:
+    run = load_run(RECORDED / "runs" / "crc-std-01")
+    card = await score_run(run, panel_of(judge_server, "good", "good"), wanted=Wanted(diagnosis=False))
+    found = {r.id: r.detail for r in card.stages["S1"].criteria}
+    assert found["S1e"] == found["S1f"] == "plan.png was not looked at: the model is not sent images"
 
 
 async def test_samples_get_their_own_number(judge_server) -> None:

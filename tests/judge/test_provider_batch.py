@@ -14,14 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
+from ambjudge.error_codes import taxonomy
 from ambjudge.errors import ConfigError, JudgeError
+from ambjudge.judge import items
 from ambjudge.judge.api import ApiJudge
 from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.items import Answer, Wanted, ask_item
 from ambjudge.judge.prices import Price
 from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
 from ambjudge.judge.provider_batch_ledger import Ledger, OpenBatch, age_s
 from ambjudge.judge.rejudge import plan, requests
 from ambjudge.judge.scope import Scope
+from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
 from ambjudge.judge.transport import Retry
 from ambjudge.rubrics.load import load_rubric
@@ -415,6 +420,61 @@ async def test_a_batch_of_another_living_process_is_left_alone(server, store: St
         sleeper.kill()
         sleeper.wait()
     assert (await send(store, runs, judge)).sent == len(mine), "its process is gone, so nothing was created"
+
+
+async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_taxonomy(
+    server, loopback, store: Store, runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codes, stages and a question of one's own are kept with the batch as they were put."""
+    judge = judge_of(server)
+    question = ask_item("What did it load?", Answer("choice", ("a model", "a table", "nothing")))
+    scope = Scope(wanted=Wanted(stages="judge", ask=question))
+    server.lines = ["codes:E3"]
+    sent = await submit(store, judge, requests(plan(store, runs, judge, scope), judge), OPTIONS)
+    questions = ["stages", "S1", "S2", "S3", "diagnosis", "ask"]
+    assert [request.question for request in all_requests(store)] == 2 * questions
+    assert sent.sent == 2 * len(questions)
+    assert {name for body in server.bodies for name in loopback.entries_of(body)} >= {"stages", "E1", "plan", "ask"}
+
+    data = yaml.safe_load(taxonomy.TAXONOMIES_FILE.read_text(encoding="utf-8"))
+    data["paper"]["codes"]["E3"]["description"] = "Other words."
+    (tmp_path / "taxonomies.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr(taxonomy, "TAXONOMIES_FILE", tmp_path / "taxonomies.yaml")
+        forget()
+        done = await collect(store, judge, options=OPTIONS)
+        assert (done.stale, dict(done.unscored), len(done.closed)) == (0, {}, 1)
+        assert done.scored == sum(len(request.criteria) for request in all_requests(store))
+        again = plan(store, runs, judge, scope)
+        assert [dict(need.reasons) for need in again.needs] == [{"E3": ("criterion",)}] * 2
+    forget()
+    assert plan(store, runs, judge, scope).calls == 0
+    cards = []
+    options = ScoreOptions(wanted=scope.wanted, stored_only=True)
+    await score_many(runs, judge, options, lambda outcome: cards.append(outcome.card), store=store, signals=False)
+    for card in cards:
+        assert (card.judge.calls, card.stages_from, set(card.turn_stages)) == (0, "judge", {"S1"})
+        assert card.codes_read["E3"] == "present"
+        assert card.codes_read["E4"] == "absent"
+        assert [item.state for item in card.plan] == ["kept"]
+
+
+def forget() -> None:
+    """What is held of the taxonomies."""
+    taxonomy._read.cache_clear()
+    items.diagnosis_items.cache_clear()
+
+
+async def test_batches_on_one_run_with_other_public_inputs_are_each_read_as_they_were_put(
+    server, store: Store, runs: list[Path]
+) -> None:
+    judge = judge_of(server)
+    both = Scope(), Scope(public=RECORDED / "public")
+    for scope in both:
+        await submit(store, judge, requests(plan(store, runs[:1], judge, scope), judge), OPTIONS)
+    done = await collect(store, judge, options=OPTIONS)
+    assert (len(done.closed), done.stale) == (2, 0)
+    assert [plan(store, runs[:1], judge, scope).calls for scope in both] == [0, 0]
 
 
 async def test_an_edited_rubric_does_not_lose_paid_answers_and_an_edited_run_is_not_judged(

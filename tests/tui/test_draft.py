@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.labels import dump_labels, read_labels
+from ambjudge.judge.labels import LabelledCode, dump_labels, read_labels
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.trajectories.load import load_run
@@ -88,3 +88,6 @@ def test_agreement_of_a_run(draft: Draft) -> None:
     assert other.criteria == (0, 1)
     assert other.differences == (("S1a", 1, 0),)
     assert other.codes[1] == {"E3", "E4"}
+    said = {"E1": LabelledCode(turns=(1,), why="meant so"), "E5": LabelledCode(turns=(9,), why="broken")}
+    mine = agree(gold.model_copy(update={"codes": said}), card)
+    assert mine.codes[0] == {"E5"}, "E1 takes reading, and nobody read this run: no disagreement"

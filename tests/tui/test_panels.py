@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.scorecard import Evidence, FiredCode, PlanItem, ScoreCard
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.tui.differences import difference_lines
 from ambjudge.tui.panels import Line, file_lines, json_lines, numbers, plan_lines, scorecard_lines, size
-from ambjudge.tui.rows import row_of
+from ambjudge.tui.rows import CODES, row_of
 from ambjudge.tui.summaries import mean, summary_lines
+from ambjudge.tui.table import fired
 
 DATA = Path(__file__).parents[1] / "data"
 CARDS = {
@@ -23,6 +24,27 @@ CARDS = {
 
 def words(lines: list[Line]) -> str:
     return "\n".join("".join(part for part, _ in line.parts) for line in lines)
+
+
+def wholly_read(card: ScoreCard) -> ScoreCard:
+    """As if a judge had read the run and found what is on the card."""
+    known = {code.code for code in card.codes}
+    return card.model_copy(update={"codes_read": {c: "present" if c in known else "absent" for c in CODES}})
+
+
+def with_readings(card: ScoreCard) -> ScoreCard:
+    """As if a judge had read the run: one code with proof, one without, one promise broken."""
+    said = {"taxonomy": "paper", "why": "Read so.", "by": "judge:m", "confidence": 0.9, "independence": "from_judge"}
+    moved = Evidence(turn=2, quote="words of turn three", check="moved", found_turn=3)
+    nowhere = Evidence(turn=1, quote="words of no turn", check="not_found")
+    return card.model_copy(
+        update={
+            "codes": (FiredCode(code="E1", stage="S1", turns=(3, 5), facts=("F1", "F4"), quote=moved, **said),),
+            "unproven": (FiredCode(code="E5", stage="S5", turns=(1,), quote=nowhere, **said),),
+            "codes_read": {"E1": "present", "E2": "absent", "E3": "cannot_tell", "E4": "not_read", "E5": "cannot_tell"},
+            "plan": (PlanItem(commitment="Check every mask", state="broken", turns=(4,)),),
+        }
+    )
 
 
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
@@ -89,9 +111,43 @@ def test_summaries_are_those_of_the_rows() -> None:
     rows = [row_of(n, card.to_dict()) for n, card in enumerate(CARDS.values())]
     text = words(summary_lines(rows))
     assert "15 scored of 15" in text
-    share = sum("E3" in row.codes for row in rows) / 15
+    count = sum("E3" in row.codes for row in rows)
+    assert f"not read, fired in {count}" in text, "facts alone show some, and say nothing of the others"
+    read = [row_of(n, wholly_read(card).to_dict()) for n, card in enumerate(CARDS.values())]
+    text = words(summary_lines([*read[:10], *rows[10:]]))
+    share = sum("E3" in row.codes for row in read[:10]) / 10
     assert f"{share:.1%}" in text
+    assert "of 10 read" in text
+    assert "10 of 15 runs were read for all codes" in text
     assert words(summary_lines([])) == "0 scored of 0 shown runs"
+
+
+def test_a_reading_shows_its_words_its_facts_and_what_it_did_not_prove() -> None:
+    card = with_readings(CARDS["kidney-lite-04"])
+    text = words(scorecard_lines(card, None, "E1.0"))
+    assert "E2: absent" in text
+    assert "E3, E5: cannot tell" in text
+    assert "E4: not read" in text
+    assert "turn 2 (stands in turn 3)" in text
+    assert "facts of the record: F1, F4" in text
+    assert "Readings without proof (did not fire)\n E5" in text
+    assert "✗ Check every mask broken, turn 4" in text
+    stops = {line.target.id: line.target for line in scorecard_lines(card, None) if line.selectable and line.target}
+    assert stops["E1.0"].turns == (3, 5)
+    assert stops["E1.0"].quotes == ("words of turn three", ""), "Enter goes to the words"
+    assert stops["?E5.0"].turns == (1,)
+    assert stops["p0"].turns == (4,)
+
+
+def test_what_was_not_read_is_unknown_in_tables_and_no_difference() -> None:
+    old, card = CARDS["kidney-lite-01"], CARDS["kidney-lite-04"]
+    assert row_of(0, old.to_dict()).unknown == ("E1", "E3"), "a card of an older version does not say"
+    row = row_of(0, with_readings(card).to_dict())
+    assert (row.unknown, row.read) == (("E3", "E4", "E5"), True)
+    assert fired(row) == "E1 ?"
+    assert fired(row_of(0, wholly_read(old).to_dict())) == ""
+    assert "only left (right: not known)" in words(difference_lines(with_readings(card), old, None))
+    assert "only left," in words(difference_lines(with_readings(card), wholly_read(old), None))
 
 
 def test_mean_leaves_out_the_unknown() -> None:

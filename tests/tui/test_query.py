@@ -13,7 +13,7 @@ ROWS = [
     RunRow(1, "vqa-std-02", "p", "scored", "agent-b", "gpt", "slake-task", "vqa", "standard", 2, 40, (1.0, 1.0, 1.0, None, 1.0), 0.9, None, None, (), None, "stopped", contradictions=2, unscored=1),
     RunRow(2, "bccd-pro-03", "p", "waiting"),
     RunRow(3, "odd run", "p", "error", error="broken"),
-    RunRow(4, "ldct-lite-04", "p", "scored", "agent-a", None, "ldct-denoising-task", "enhancement", "lite", 3, 30, (0.0,) * 5, 0.0, 0.0, 0.0, ("E1",), None, "breach", True, 4, unverified=1),
+    RunRow(4, "ldct-lite-04", "p", "scored", "agent-a", None, "ldct-denoising-task", "enhancement", "lite", 3, 30, (0.0,) * 5, 0.0, 0.0, 0.0, ("E1",), None, "breach", True, 4, unverified=1, unknown=("E3",)),
 ]  # fmt: skip
 
 
@@ -36,6 +36,14 @@ def found(query: str, marked: frozenset[int] = frozenset()) -> list[int]:
         ("code:e3 code:E1", [0, 4]),
         ("code:none", [1]),
         ("code:any", [0, 4]),
+        ("-code:E3", [1]),
+        ("-code:e5 -code:E1", [1]),
+        ("-code:any", [1]),
+        ("-code:none", [0, 4]),
+        ("unread:E3", [4]),
+        ("unread:any", [4]),
+        ("unread:none", [0, 1]),
+        ("-unread:any scored", [0, 1]),
         ("S3<0.5", [0, 4]),
         ("S4>=1", [0]),
         ("stage<0.5", [0, 4]),

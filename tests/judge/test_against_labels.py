@@ -1,0 +1,150 @@
+"""Figures of a judge from what it said of labelled runs, and judges over real HTTP measured on recorded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ambjudge.errors import InputError
+from ambjudge.judge.against_labels import Selection, against_labels, labels_by_run
+from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.compared import Compared, JudgedCodes, JudgedItem, figures
+from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.items import Wanted
+from ambjudge.judge.labels import import_labels
+from ambjudge.judge.reuse import StoredJudge
+from ambjudge.judge.scope import Scope
+from ambjudge.judge.store import open_store
+from ambjudge.judge.transport import Retry
+from ambjudge.trajectories.load import load_run
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+GOLD = RECORDED / "labels" / "gold"
+
+
+def item(id: str, label: float, value: float | None, rules: float = 1.0) -> JudgedItem:
+    return JudgedItem(id, id[:2], label, value, value is None, rules, 1.0)
+
+
+def codes(labelled: str, reading: str, facts: str = "", **more) -> JudgedCodes:
+    read, known = frozenset(reading.split()), frozenset(facts.split())
+    return JudgedCodes(frozenset(labelled.split()), {"reading": read, "facts": known, "both": read | known}, **more)
+
+
+def test_criteria_beside_labels_rules_and_always_met() -> None:
+    found = figures([
+        Compared("a", (item("S1a", 1, 1), item("S1b", 0, 0), item("S3", 0.5, 0.5, 0.5))),
+        Compared("b", (item("S1a", 0, 1, 0.0), item("S1b", 0, None), item("S3", 1, 0.5))),
+        Compared("c"),
+    ]).criteria  # fmt: skip
+    assert found.overall.equal.value == 3 / 6
+    assert found.overall.equal.n == 6
+    assert found.overall.unscored == 1
+    # scored pairs (label, said): (1,1) (0,0) (.5,.5) (0,1) (1,.5): observed 3/5, chance (2*1 + 1*2 + 2*2) / 25
+    assert found.overall.kappa.value == pytest.approx((3 / 5 - 8 / 25) / (1 - 8 / 25))
+    assert found.overall.kappa.n == 5
+    assert found.by_stage["S1"].equal.value == 2 / 4
+    assert set(found.by_stage) == {"S1", "S3"}
+    assert found.by_criterion["S3"].equal.value == 1 / 2
+    assert found.rules.equal.value == 4 / 6
+    assert found.over_rules.value == pytest.approx(-1 / 6)
+    assert found.always_met.value == 2 / 6
+    assert found.over_always_met.value == pytest.approx(1 / 6)
+    assert found.calibration is None
+
+
+def test_codes_by_origin() -> None:
+    found = figures([
+        Compared("a", codes=codes("E3 E5", "E3", "E5", quotes=(True,), sure=((0.9, True),))),
+        Compared("b", codes=codes("", "E3", unproven=1, quotes=(True, False), sure=((0.6, False),), cannot_tell=2)),
+        Compared("c", codes=codes("", "")),
+        Compared("nobody looked"),
+    ])  # fmt: skip
+    reading, both = found.codes["reading"], found.codes["both"]
+    assert (reading.micro.precision.value, reading.micro.recall.value, reading.micro.f1.value) == (1 / 2, 1 / 2, 1 / 2)
+    assert reading.by_code["E3"].f1.value == pytest.approx(2 / 3)
+    assert reading.by_code["E5"].recall.value == 0
+    assert reading.by_code["E1"].f1.value is None
+    assert both.micro.f1.value == pytest.approx(4 / 5)
+    assert (both.clean.value, both.clean.n) == (1 / 2, 2)
+    assert found.codes["facts"].clean.value == 0
+    assert (found.reading.unproven, found.reading.cannot_tell, found.reading.quotes.value) == (
+        1,
+        2,
+        pytest.approx(2 / 3),
+    )
+    assert found.reading.calibration.brier.value == pytest.approx((0.01 + 0.36) / 2)
+
+
+def test_nothing_labelled_is_nothing_measured() -> None:
+    found = figures([])
+    assert (found.runs, found.criteria, found.codes, found.reading, found.stages) == (0, None, None, None, None)
+
+
+def test_stages_by_reading_and_by_rules() -> None:
+    turns = (("S1", "S1", "S1"), ("S2", "S2", "S1"), ("S2", "S1", "S2"), ("S5", "S5", "S5"))
+    found = figures([Compared("a", stages=turns)]).stages
+    assert found["reading"].accuracy.value == found["rules"].accuracy.value == 3 / 4
+    assert found["reading"].macro_f1.value == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
+
+
+def test_gold_stands_before_others_wherever_labels_come_from(tmp_path: Path) -> None:
+    found = labels_by_run(RECORDED / "labels")
+    assert {labels.annotator for labels in found.values()} == {"gold"}
+    assert {x.annotator for x in labels_by_run(RECORDED / "labels", "a2").values()} == {"a2"}
+    with open_store(tmp_path / "kept.db") as store:
+        for labels in found.values():
+            import_labels(store, labels)
+    assert labels_by_run(tmp_path / "kept.db") == found
+    with pytest.raises(InputError, match="no labels of nobody"):
+        labels_by_run(RECORDED / "labels", "nobody")
+
+
+async def test_a_reader_that_cries_wolf_and_one_that_does_not(judge_server) -> None:
+    """bccd-std-01 has E5, crc-lite-01 is clean: a judge that says E5 of both is right about one."""
+    judge = ApiJudge("m", judge_server.url, retry=Retry(attempts=1))
+    runs = [load_run(RECORDED / "runs" / name) for name in ("crc-lite-01", "bccd-std-01")]
+    labels = labels_by_run(GOLD)
+    judge_server.script = ["codes:E5"]
+    chosen = Selection(labels, Scope(public=RECORDED / "public", wanted=Wanted(stages="judge")))
+    found = (await against_labels(judge, runs, chosen)).all_runs
+    assert found.usage.calls == judge_server.count == 2 * 5
+    assert found.codes["reading"].micro.precision.value == 1 / 2
+    assert found.reading.quotes.value == 1
+    assert found.reading.calibration.n == 2 * 5
+    assert found.criteria.over_always_met.value == 0, "it is always content"
+    plan = sum(stage == "S1" for run in runs for stage in labels[run.id].stages.values())
+    assert found.stages["reading"].accuracy.value == pytest.approx(plan / sum(len(run.turns) for run in runs))
+    judge_server.script = ["prose"]
+    found = (await against_labels(judge, runs, chosen)).all_runs
+    assert found.reading.unread == 2 * 5
+    assert found.codes["both"] == found.codes["facts"], "who is not read is diagnosed by facts"
+    assert found.criteria.overall.unscored == found.criteria.overall.equal.n
+    assert found.criteria.overall.kappa.value is None
+
+
+async def test_who_edits_prompts_looks_at_dev_only(judge_server) -> None:
+    runs = [load_run(path) for path in sorted((RECORDED / "runs").iterdir())[:6]]
+    labels = labels_by_run(GOLD)
+    dev = await against_labels(HeuristicJudge(), runs, Selection(labels, splits=("dev",)))
+    both = await against_labels(HeuristicJudge(), runs, Selection(labels))
+    assert dev.columns["dev"] == both.columns["dev"] == dev.all_runs
+    assert set(dev.columns) == {"dev"}
+    assert both.columns["dev"].runs + both.columns["test"].runs == both.all_runs.runs == 6
+    assert both.all_runs.codes.keys() == {"facts"}, "the rules read no codes"
+    again = await against_labels(HeuristicJudge(), runs[::-1], Selection(labels))
+    assert again == both
+
+
+async def test_what_the_store_has_is_not_asked_again(judge_server, tmp_path: Path) -> None:
+    run = load_run(RECORDED / "runs" / "crc-lite-01")
+    chosen = Selection(labels_by_run(GOLD))
+    judge_server.script = ["good"]
+    with open_store(tmp_path / "kept.db") as store:
+        judge = StoredJudge(ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), store)
+        first = (await against_labels(judge, [run], chosen)).all_runs
+        asked = judge_server.count
+        second = (await against_labels(judge, [run], chosen)).all_runs
+    assert asked == first.usage.calls == 4
+    assert (judge_server.count, second.usage.calls) == (asked, 0)
+    assert (second.criteria, second.codes, second.reading) == (first.criteria, first.codes, first.reading)

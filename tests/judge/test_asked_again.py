@@ -1,0 +1,247 @@
+"""What is asked again, and what that costs: every question over real HTTP, a real store, two recorded runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from ambjudge.error_codes import taxonomy
+from ambjudge.judge import items
+from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.execute import Execution, execute
+from ambjudge.judge.items import Wanted, ask_item
+from ambjudge.judge.prices import Price
+from ambjudge.judge.rejudge import RejudgePlan, plan
+from ambjudge.judge.scope import Scope
+from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many
+from ambjudge.judge.store import Store, open_store
+from ambjudge.judge.transport import Retry
+from ambjudge.rubrics.load import load_rubric
+from ambjudge.rubrics.model import Rubric
+from ambjudge.trajectories.layout import find_conversations
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+RUNS = ("crc-lite-01", "crc-lite-02")
+RUBRIC = load_rubric("classification")
+QUESTIONS = {"S1", "S2", "S3", "diagnosis"}
+DEAR = Price(2.0, 8.0, "test", "2026-01-01", cached=0.2, cache_write=2.5)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    """Old enough for their file times to be trusted."""
+    for name in RUNS:
+        shutil.copytree(RECORDED / "runs" / name, tmp_path / "runs" / name)
+    past = time.time() - 3600
+    for where, folders, files in os.walk(tmp_path / "runs"):
+        for name in (*folders, *files):
+            os.utime(Path(where) / name, (past, past))
+    return sorted(find_conversations(tmp_path / "runs"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
+        yield opened
+
+
+def judge_of(server, **options) -> ApiJudge:
+    return ApiJudge("good", server.url, **{"retry": Retry(attempts=1), "images": False, **options})
+
+
+async def bring(
+    store: Store, runs: list[Path], judge: ApiJudge, scope: Scope | None = None, **options
+) -> tuple[RejudgePlan, Execution]:
+    """Plan and carry out; `options` are those of `execute`."""
+    planned = plan(store, runs, judge, scope or Scope())
+    return planned, await execute(planned, store, judge, signals=False, **options)
+
+
+def edited(id: str, **update) -> Rubric:
+    """The rubric with one criterion edited."""
+    stages = {
+        stage: part.model_copy(
+            update={"criteria": tuple(c.model_copy(update=update) if c.id == id else c for c in part.criteria)}
+        )
+        for stage, part in RUBRIC.stages.items()
+    }
+    return RUBRIC.model_copy(update={"stages": stages, "sha256": "e" * 64})
+
+
+@pytest.fixture
+def edit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator:
+    """`edit_code(E3="...")` gives codes of the paper's taxonomy another description, as somebody who edits the file does;
+    without any, the file is as it was."""
+
+    def forget() -> None:
+        taxonomy._read.cache_clear()
+        items.diagnosis_items.cache_clear()
+
+    original = taxonomy.TAXONOMIES_FILE
+
+    def edit(**descriptions: str) -> None:
+        data = yaml.safe_load(original.read_text(encoding="utf-8"))
+        for code, text in descriptions.items():
+            data["paper"]["codes"][code]["description"] = text
+        changed = tmp_path / "taxonomies.yaml"
+        changed.write_text(yaml.safe_dump(data), encoding="utf-8")
+        monkeypatch.setattr(taxonomy, "TAXONOMIES_FILE", changed)
+        forget()
+
+    yield edit
+    monkeypatch.undo()
+    forget()
+
+
+async def test_an_edited_criterion_asks_its_stage_once_and_nothing_else(
+    judge_server, loopback, store: Store, runs: list[Path]
+) -> None:
+    judge = judge_of(judge_server)
+    first, done = await bring(store, runs, judge)
+    assert {need.question for need in first.needs} == QUESTIONS
+    assert judge_server.count == first.calls == done.usage.calls == 2 * len(QUESTIONS)
+    assert plan(store, runs, judge, Scope()).calls == 0
+    again, _ = await bring(store, runs, judge, Scope(edited("S2b", text="Did it check the device?")))
+    assert again.by_criterion() == {("classification", "S2b"): Counter({"criterion": 2})}
+    asked = judge_server.requests[first.calls :]
+    assert [list(loopback.entries_of(body)) for body in asked] == [["S2b"]] * 2
+    assert plan(store, runs, judge, Scope(edited("S2b", weight=9.0))).calls == 0
+
+
+async def test_an_edited_code_asks_the_diagnosis_alone(
+    judge_server, loopback, store: Store, runs: list[Path], edit_code
+) -> None:
+    judge = judge_of(judge_server)
+    first, _ = await bring(store, runs, judge)
+    edit_code(E3="Outputs that are all alike were handed over as if they were right.")
+    again, _ = await bring(store, runs, judge)
+    assert [(need.question, dict(need.reasons)) for need in again.needs] == [("diagnosis", {"E3": ("criterion",)})] * 2
+    asked = judge_server.requests[first.calls :]
+    assert [list(loopback.entries_of(body)) for body in asked] == [["E3"]] * 2
+    assert all("Outputs that are all alike were handed over" in loopback.prompt_of(body) for body in asked)
+    assert plan(store, runs, judge).calls == 0
+    edit_code()
+    assert plan(store, runs, judge).calls == 0, "back to the old words, whose verdicts are still there"
+
+
+async def test_stages_by_the_judge_are_kept_and_used_again(judge_server, store: Store, runs: list[Path]) -> None:
+    judge = judge_of(judge_server)
+    options = ScoreOptions(wanted=Wanted(stages="judge"))
+
+    async def cards(options: ScoreOptions) -> list:
+        found: list[Outcome] = []
+        await score_many(runs, judge, options, found.append, store=store, signals=False)
+        return [outcome.card for outcome in found]
+
+    first = await cards(options)
+    assert judge_server.count == 2 * (len(QUESTIONS) + 1)
+    assert {card.stages_from for card in first} == {"judge"}
+    assert {stage for card in first for stage in card.turn_stages} == {"S1"}, "as this server says"
+    assert plan(store, runs, judge, scope_of(options)).calls == 0
+    again = await cards(options)
+    assert judge_server.count == 2 * (len(QUESTIONS) + 1)
+    assert [card.turn_stages for card in again] == [card.turn_stages for card in first]
+    by_rules = await cards(ScoreOptions())
+    assert {card.stages_from for card in by_rules} == {"rules"}
+    mixed = ScoreOptions(wanted=Wanted(stages="mixed"))
+    assert plan(store, runs, judge, scope_of(mixed)).calls == 0, "what was read is known, sure or not"
+    assert judge_server.count == 2 * (len(QUESTIONS) + 1), "who labels the turns is no matter of what else is asked"
+
+
+async def test_a_stage_reading_that_fits_no_run_leaves_the_rules(judge_server, store: Store, runs: list[Path]) -> None:
+    judge_server.script = ["stages_bad"]
+    found: list[Outcome] = []
+    options = ScoreOptions(wanted=Wanted(criteria=False, diagnosis=False, stages="judge"))
+    await score_many(runs[:1], judge_of(judge_server), options, found.append, store=store, signals=False)
+    assert found[0].card.stages_from == "rules"
+    again = plan(store, runs[:1], judge_of(judge_server), scope_of(options))
+    assert [dict(need.reasons) for need in again.needs] == [{"stages": ("failed",)}]
+
+
+async def test_other_public_inputs_make_verdicts_stale(
+    judge_server, store: Store, runs: list[Path], tmp_path: Path
+) -> None:
+    """What was expected of the run is a fact in its record."""
+    judge = judge_of(judge_server)
+    public = tmp_path / "public"
+    shutil.copytree(RECORDED / "public" / "nct-crc-cls-task", public / "nct-crc-cls-task")
+    scope = Scope(public=public)
+    await bring(store, runs, judge)
+    with_public, _ = await bring(store, runs, judge, scope)
+    assert with_public.calls == 2 * len(QUESTIONS)
+    assert {why for need in with_public.needs for why in need.reasons.values()} == {("evidence",)}
+    known = plan(store, runs, judge, scope)
+    assert (known.calls, known.read) == (0, 0)
+    cases = sorted((public / "nct-crc-cls-task").iterdir())
+    shutil.copytree(cases[0], cases[0].with_name("case_9999"))
+    more = plan(store, runs, judge, scope)
+    assert (more.calls, more.read) == (2 * len(QUESTIONS), 2)
+    shutil.rmtree(cases[0].with_name("case_9999"))
+    back = plan(store, runs, judge, scope)
+    assert back.calls == 0, "read again, but the same verdicts stand"
+    assert plan(store, runs, judge, Scope()).calls == 0
+
+
+async def test_a_dry_run_knows_that_the_record_is_cached(
+    judge_server, loopback, store: Store, runs: list[Path]
+) -> None:
+    """The first question on a run is cold, the others find the record in the cache: the least is less, the most the same."""
+    judge_server.cache = loopback.PromptCache()
+    plain = Price(DEAR.input, DEAR.output, DEAR.source, DEAR.date)
+    costs = {
+        name: plan(store, runs, judge_of(judge_server, price=price)).estimate
+        for name, price in (("cached", DEAR), ("plain", plain))
+    }
+    assert costs["cached"].low.cost_usd < 0.7 * costs["plain"].low.cost_usd
+    assert costs["cached"].high.cost_usd >= costs["plain"].high.cost_usd
+    judge = judge_of(judge_server, price=DEAR)
+    alone = sum(
+        plan(store, runs, judge, Scope(wanted=wanted)).estimate.low.cost_usd
+        for wanted in (Wanted(diagnosis=False), Wanted(criteria=False))
+    )
+    assert alone > costs["cached"].low.cost_usd, "asked apart, each run is read twice"
+    planned, done = await bring(store, runs, judge)
+    assert done.usage.cached_tokens > 0.5 * done.usage.input_tokens
+    assert planned.estimate.low.cost_usd <= done.usage.cost_usd <= planned.estimate.high.cost_usd
+
+
+async def test_a_question_that_comes_alone_is_estimated_cold(
+    judge_server, store: Store, runs: list[Path], edit_code
+) -> None:
+    judge = judge_of(judge_server, price=DEAR)
+    await bring(store, runs, judge)
+    edit_code(E3="Other words.")
+    again = plan(store, runs, judge)
+    assert again.calls == 2
+    assert again.estimate.low.cached_tokens == 0
+
+
+async def test_a_cost_limit_holds_with_the_diagnosis(judge_server, store: Store, runs: list[Path]) -> None:
+    judge = judge_of(judge_server, price=DEAR, max_tokens=2_000)
+    every = plan(store, runs, judge).estimate.high.cost_usd
+    limit = every / 6  # of eight questions
+    _, done = await bring(store, runs, judge, max_cost=limit, concurrency=4)
+    assert 0 < done.usage.cost_usd <= limit
+    assert done.unscored["budget"] > 0
+    rest = plan(store, runs, judge)
+    assert 0 < rest.calls == 2 * len(QUESTIONS) - judge_server.count
+    _, all_of_it = await bring(store, runs, judge, max_cost=every, concurrency=4)
+    assert all_of_it.unscored["budget"] == 0
+    assert plan(store, runs, judge).calls == 0
+    assert store.total_usage().calls == 2 * len(QUESTIONS)
+
+
+async def test_a_question_of_ones_own_is_kept_like_a_verdict(judge_server, store: Store, runs: list[Path]) -> None:
+    judge = judge_of(judge_server)
+    await bring(store, runs, judge)
+    before = judge_server.count
+    for text, calls in (("Did it look at an image?", 2), ("Did it  look at an image?", 0), ("Did it plot?", 2)):
+        planned, _ = await bring(store, runs, judge, Scope(wanted=Wanted(ask=ask_item(text))))
+        assert (planned.calls, {need.question for need in planned.needs}) == (calls, {"ask"} if calls else set())
+    assert judge_server.count == before + 4

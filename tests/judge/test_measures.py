@@ -1,0 +1,165 @@
+"""Figures beside the truth, by hand-computed cases and by what must always hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from ambjudge.judge.measures import (
+    calibration,
+    cohen_kappa,
+    f1,
+    macro_f1,
+    on_tables,
+    over_runs,
+    paired_gain,
+    ratio,
+    share,
+)
+from ambjudge.judge.splits import split_of
+from ambjudge.trajectories.models import Run
+from hypothesis import given
+from hypothesis import strategies as st
+
+KAPPAS = [
+    # 50 subjects, the textbook case: observed .70, chance .5 * .6 + .5 * .4 = .50
+    pytest.param([[20, 5], [10, 15]], 0.4, id="two values"),
+    pytest.param([[0, 3], [3, 0]], -1.0, id="always different"),
+    pytest.param([[2, 2], [2, 2]], 0.0, id="chance"),
+    # observed 6 / 9; chance (4 * 5 + 3 * 3 + 2 * 1) / 81 = 31 / 81
+    pytest.param([[3, 1, 0], [1, 2, 0], [1, 0, 1]], (54 - 31) / (81 - 31), id="three values"),
+    pytest.param([[5, 0], [0, 0]], math.nan, id="one value throughout"),
+    pytest.param([[5, 0, 0], [0, 4, 0], [0, 0, 0]], 1.0, id="an unused category changes nothing"),
+]
+
+
+@pytest.mark.parametrize(("table", "value"), KAPPAS)
+def test_kappa(table: list[list[int]], value: float) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    found = float(cohen_kappa(np.array(table, dtype=float)))
+    assert found == pytest.approx(value, nan_ok=True)
+    pairs = [(a, b) for a, row in enumerate(table) for b, n in enumerate(row) for _ in range(n)]
+    if not math.isnan(found):
+        assert found == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True)))
+
+
+TABLES = st.integers(1, 4).flatmap(
+    lambda size: st.lists(st.lists(st.integers(0, 30), min_size=size, max_size=size), min_size=size, max_size=size)
+)
+
+
+@given(TABLES)
+def test_kappa_of_raters_who_always_agree_is_one_and_never_more(table: list[list[int]]) -> None:
+    whole = np.array(table, dtype=float)
+    alike = float(cohen_kappa(np.diag(np.diag(whole))))
+    assert math.isnan(alike) or alike == pytest.approx(1.0)
+    found = float(cohen_kappa(whole))
+    assert math.isnan(found) or -1 - 1e-9 <= found <= 1 + 1e-9
+    assert found == pytest.approx(float(cohen_kappa(whole.T)), nan_ok=True), "raters may be swapped"
+
+
+def test_linear_weights_forgive_the_neighbour() -> None:
+    table = np.array([[2.0, 1, 0], [0, 2, 0], [0, 1, 2]])
+    weights = np.abs(np.subtract.outer(np.arange(3), np.arange(3))) / 2
+    assert cohen_kappa(table, weights) > cohen_kappa(table)
+
+
+STATISTICS = [
+    pytest.param(ratio, [3, 4], 0.75, id="ratio"),
+    pytest.param(ratio, [0, 0], None, id="ratio of nothing"),
+    pytest.param(f1, [6, 2, 4], 12 / 18, id="F1"),
+    pytest.param(f1, [0, 3, 0], 0.0, id="F1, false alarms alone"),
+    pytest.param(f1, [0, 0, 0], None, id="F1, nothing there and nothing found"),
+    # rows label, columns said: F1 of the first 2*2/(3+2) = .8, of the second 2*1/(1+2) = 2/3, third never labelled
+    pytest.param(on_tables(macro_f1, 3), [2, 1, 0, 0, 1, 0, 0, 0, 0], (0.8 + 2 / 3) / 2, id="macro F1"),
+]
+
+
+@pytest.mark.parametrize(("statistic", "counts", "value"), STATISTICS)
+def test_statistics_of_counts(statistic: Any, counts: list[int], value: float | None) -> None:
+    assert over_runs([counts], statistic, 1).value == (None if value is None else pytest.approx(value))
+
+
+def test_wilsons_interval() -> None:
+    assert share(1, 10).interval == pytest.approx((0.0179, 0.4042), abs=1e-4)
+    assert (share(0, 0).value, share(0, 0).interval) == (None, None)
+
+
+GAINS = [
+    pytest.param((3, 1, 10), 0.2, (0.2 - 1.959964 * math.sqrt(4 - 0.4) / 10, 0.2 + 1.959964 * math.sqrt(3.6) / 10), id="better"),
+    pytest.param((0, 0, 7), 0.0, (0.0, 0.0), id="the same everywhere"),
+    pytest.param((0, 5, 5), -1.0, (-1.0, -1.0), id="always worse"),
+    pytest.param((0, 0, 0), None, None, id="nothing labelled"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("counts", "value", "interval"), GAINS)
+def test_paired_gain(counts: tuple[int, int, int], value: float | None, interval: tuple[float, float] | None) -> None:
+    found = paired_gain(*counts)
+    assert found.value == (None if value is None else pytest.approx(value))
+    assert found.interval == (None if interval is None else pytest.approx(interval))
+    assert paired_gain(counts[1], counts[0], counts[2]).value == (None if value is None else pytest.approx(-value))
+
+
+def test_intervals_resample_runs_not_verdicts() -> None:
+    """Ten runs that are all right or all wrong know as much as ten verdicts, however many verdicts each has."""
+    few = over_runs([[i % 2, 1] for i in range(10)], ratio, 10)
+    many = over_runs([[i % 2 * 100, 100] for i in range(10)], ratio, 1_000)
+    assert few.value == many.value == 0.5
+    assert few.interval == many.interval
+    assert many.interval[1] - many.interval[0] > 0.4
+    uneven = [[i, 3 * i + 1] for i in range(10)]
+    assert over_runs(uneven, ratio, 145) == over_runs(uneven, ratio, 145), "the seed is fixed"
+    assert over_runs(uneven, ratio, 145, seed=1) != over_runs(uneven, ratio, 145)
+
+
+def test_no_spread_is_no_certainty() -> None:
+    assert over_runs([[4, 4]] * 5, ratio, 20) == share(20, 20)
+    assert over_runs([[2, 4]] * 5, ratio, 20).interval is None
+    assert over_runs([[2, 4]], ratio, 4).interval is None, "one run"
+    assert over_runs([], ratio, 0).value is None
+    assert over_runs([[1, 0, 0]] * 4, f1, 4).interval is None
+
+
+def test_calibration_by_hand() -> None:
+    found = calibration([[(0.9, True), (0.95, False)], [], [(0.55, True), (1.0, True)]])
+    assert found.n == 4
+    assert found.brier.value == pytest.approx((0.01 + 0.9025 + 0.2025 + 0) / 4)
+    assert [(b.low, b.n, b.right.value) for b in found.bins] == [(0.5, 1, 1.0), (0.9, 3, pytest.approx(2 / 3))]
+    assert found.bins[1].stated == pytest.approx((0.9 + 0.95 + 1.0) / 3)
+    assert found.ece == pytest.approx((1 * 0.45 + 3 * (0.95 - 2 / 3)) / 4)
+    assert (calibration([]).n, calibration([[]]).ece) == (0, None)
+
+
+@given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=5), max_size=5))
+def test_calibration_always_adds_up(runs: list[list[tuple[float, bool]]]) -> None:
+    found = calibration(runs)
+    assert sum(b.n for b in found.bins) == found.n == sum(map(len, runs))
+    if found.n:
+        assert 0 <= found.brier.value <= 1
+        assert 0 <= found.ece <= 1
+        assert all(b.low - 1e-9 <= b.stated <= b.high + 1e-9 for b in found.bins)
+
+
+def run_of(content: str) -> Run:
+    from ambjudge.judge.selftest_runs import careless
+
+    return careless()[0].model_copy(update={"content_sha256": content})
+
+
+@given(st.text(), st.floats(0, 1), st.floats(0, 1))
+def test_a_larger_test_share_only_moves_runs_from_dev_to_test(content: str, one: float, other: float) -> None:
+    run = run_of(content)
+    if split_of(run, min(one, other)) == "test":
+        assert split_of(run, max(one, other)) == "test"
+    assert (split_of(run, 0.0), split_of(run, 1.0)) == ("dev", "test")
+    renamed = run.model_copy(update={"id": "another", "sha256": "0" * 64})
+    assert split_of(renamed, one) == split_of(run, one), "the content decides"
+
+
+def test_the_share_is_kept_over_many_runs() -> None:
+    sides = [split_of(run_of(f"{i:064x}"), 0.3) for i in range(2_000)]
+    assert 0.27 < sides.count("test") / 2_000 < 0.33
