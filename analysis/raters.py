@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..judge.measures import cohen_kappa
 from .codes_read import CODES, sampled
 from .design import UNKNOWN
 from .estimate import Floats, finite, wilson
@@ -29,16 +30,6 @@ AGREEMENT_SCHEMA: dict[str, Any] = {
 def raw_agreement(table: Floats) -> Floats:
     """Share of equal values; `table` holds counts (... x L x L), rows first rater."""
     return np.asarray(np.einsum("...ii->...", table) / table.sum((-1, -2)))
-
-
-def cohen_kappa(table: Floats, weights: Floats | None = None) -> Floats:
-    """Cohen's kappa; `weights` are disagreement weights (L x L), 1 off the diagonal by default (unweighted)."""
-    size = table.shape[-1]
-    w = 1 - np.eye(size) if weights is None else weights
-    total = table.sum((-1, -2))
-    expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :] / total[..., None, None]
-    observed, chance = (table * w).sum((-1, -2)), (expected * w).sum((-1, -2))
-    return np.asarray(np.where(chance > 1e-12, 1 - observed / np.where(chance > 1e-12, chance, 1.0), np.nan))
 
 
 def gwet_ac1(table: Floats) -> Floats:

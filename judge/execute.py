@@ -16,6 +16,10 @@ from .rejudge import RejudgePlan, requests
 from .reuse import StoredJudge
 from .store import Store
 
+_AHEAD = 4
+"""Requests read ahead for each call at once: about the questions on a run, so that there are enough other runs to ask
+about while the first question on each goes alone."""
+
 
 @dataclass(frozen=True)
 class Execution:
@@ -69,7 +73,7 @@ async def execute(
     try:
         summary = await run_batch(
             requests(plan, judge, lambda path, error: lost.append((path, error))), guarded.ask, concurrency=concurrency,
-            total=plan.calls, prefix=_prefix, on_result=take, on_progress=tell, signals=signals,
+            total=plan.calls, prefix=_prefix, look_ahead=_AHEAD * concurrency, on_result=take, on_progress=tell, signals=signals,
         )  # fmt: skip
         kind = "batch_interrupted" if summary.interrupted else "batch_finished"
     finally:

@@ -191,7 +191,7 @@ def test_a_scorecard_fits_eighty_columns(terminal, capsys: pytest.CaptureFixture
     assert "turn 2 [stands in turn 3]: “a line of the log" in text
     assert "E2: absent · E1: cannot tell" in text
     assert "Readings without proof (listed, not fired)\n  E1" in text
-    assert "  – dropped run one case first, and look at it" in text
+    assert "  – dropped run one case first, and" in text
 
 
 def label(run: str, **more) -> str:
