@@ -134,7 +134,8 @@ def write_prompts(folder: Path) -> None:
 def take(folder: Path) -> None:
     """Keep every reply that stands in FOLDER/replies under its prompt's name, with the prompt's hash."""
     for path in sorted((folder / "replies").glob("*.json")):
-        source, name, question = path.stem.split("__")
+        source, rest = path.stem.split("__", 1)
+        name, question = rest.rsplit("__", 1)
         prompt = (folder / "prompts" / f"{path.stem}.txt").read_text(encoding="utf-8")
         target = REPLIES / source / name / f"{question}.json"
         target.parent.mkdir(parents=True, exist_ok=True)

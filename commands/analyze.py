@@ -39,6 +39,9 @@ JUDGE = click.option("--judge", metavar="NAME", help="Only its scorecards.  [the
     metavar="SOURCE",
     help="any, judge, detector, fact, score or independent: which tags count (fact: detectors without likelihoods; independent: all but those read off the score).  [any]",
 )
+@click.option(
+    "--ask", "asked", multiple=True, metavar="NAME=FILE", help="Answers of `ambjudge ask` as a column of the runs."
+)
 @click.option("--title", default="Analysis of runs", help="Title of the report.")
 @run_options
 @policy_options

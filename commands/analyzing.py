@@ -221,9 +221,25 @@ def _analysis(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
         found = analyse(_sources(paths), labels=human, seen=progress, scoring=scoring, **options)
     finally:
         progress.clear()
+    found = _with_answers(found, flags["asked"])
     complain(found.cohort.problems)
     tell(scoring, paths, flags, obj["quiet"])
     return found
+
+
+def _with_answers(found: Analysis, asked: Sequence[str]) -> Analysis:
+    """Each `NAME=FILE` as a column of the run frame. InputError for a name that is taken or a file that holds no answers."""
+    from dataclasses import replace
+
+    from ..analysis.answers import read_answers, with_answers
+
+    runs = found.cohort.runs
+    for text in asked:
+        name, _, file = text.partition("=")
+        if not name or not file:
+            raise InputError(f"--ask {text!r} is not NAME=FILE", "for example --ask looked=answers.jsonl")
+        runs = with_answers(runs, read_answers(Path(file)), name)
+    return replace(found, cohort=replace(found.cohort, runs=runs)) if asked else found
 
 
 class _Counter:

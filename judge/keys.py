@@ -118,21 +118,23 @@ def verdict_key(judge: Judge, request: Request, criterion: Criterion, evidence_s
 
 
 def evidence_context(
-    who: JudgeIdentity, question: QuestionName, track: Track | None, tier: Tier | None, public: Path | None = None
+    who: JudgeIdentity, question: QuestionName, track: Track | None, tier: Tier | None, inputs: str | None = None
 ) -> str:
     """What the evidence of a question depends on besides the run's files: the judge, a track or tier that the user named
-    instead of the files, the public inputs, and our code.
+    instead of the files, the public inputs (`inputs_stamp`), and our code.
 
     The store remembers evidence hashes under (run content, this), so that unchanged runs are not rendered again. Any edit
-    of the code that reads, checks or renders changes it: that costs a new rendering, never a call. Looks at the public
-    inputs anew each time, so keep what it says while they are held for unchanged.
+    of the code that reads, checks or renders changes it: that costs a new rendering, never a call.
     """
-    parts = [who.judge, who.prompt_sha256, who.parameters, question, track, tier, _seen(public), code_sha256()]
+    parts = [who.judge, who.prompt_sha256, who.parameters, question, track, tier, inputs, code_sha256()]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
-def _seen(public: Path | None) -> list[str] | None:
-    """The folder of public inputs: where it is, how many entries it has, their size, and when one was last changed."""
+def inputs_stamp(public: Path | None) -> str | None:
+    """The folder of public inputs: where it is, how many entries it has, their size, and when one was last changed.
+
+    Looks at every entry, so keep what it says for as long as they are held for unchanged.
+    """
     if public is None:
         return None
     count = size = latest = 0
@@ -148,7 +150,7 @@ def _seen(public: Path | None) -> list[str] | None:
                         folders.append((entry.path, depth + 1))
         except OSError:  # what cannot be read is no input for the checks either
             continue
-    return [str(public.absolute()), str(latest), str(count), str(size)]
+    return canonical_json([str(public.absolute()), latest, count, size])
 
 
 @cache

@@ -147,7 +147,7 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
     votes = tuple(
         vote
         for ballot, result in cast
-        for vote in (result.votes or (Vote(judge=ballot.judge, value=result.value, reason=result.reason, sample=ballot.sample),))
+        for vote in (result.votes or (_vote(ballot, result),))
     )  # fmt: skip
     scored = [(b, r) for b, r in cast if r.status == "scored"]
     excluded = [(b, r) for b, r in cast if r.status == "not_applicable"]
@@ -170,6 +170,11 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
         id=name, value=value, status="scored", votes=votes, evidence=tuple(evidence)[:_MOST_EVIDENCE],
         rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "", answer=said.answer, detail=said.detail,
     )  # fmt: skip
+
+
+def _vote(ballot: Ballot, result: CriterionResult) -> Vote:
+    said = result.answer if result.value is None else None
+    return Vote(judge=ballot.judge, value=result.value, reason=result.reason, sample=ballot.sample, answer=said)
 
 
 def _most_said(scored: Sequence[CriterionResult], votes: tuple[Vote, ...]) -> CriterionResult:

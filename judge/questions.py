@@ -15,7 +15,7 @@ from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Tier, Track
 from .base import QuestionName
 from .items import Wanted
-from .keys import JudgeIdentity, KeyMaker, canonical_json, evidence_context
+from .keys import JudgeIdentity, KeyMaker, canonical_json, evidence_context, inputs_stamp
 from .reuse import maker
 
 _Kind = tuple[str, Tier | None, Track | None]
@@ -27,7 +27,7 @@ class Questions:
     def __init__(
         self, who: JudgeIdentity, able: Collection[QuestionName], wanted: Wanted, public: Path | None = None
     ) -> None:
-        self.who, self._able, self._wanted, self._public = who, able, wanted, public
+        self.who, self._able, self._wanted, self._inputs = who, able, wanted, inputs_stamp(public)
         self._asked: dict[_Kind, dict[QuestionName, tuple[Criterion, ...]]] = {}
         self._contexts: dict[tuple[QuestionName, Track | None, Tier | None], str] = {}
         self._names: dict[_Kind, str] = {}
@@ -49,7 +49,7 @@ class Questions:
         """How the evidence of a question is found."""
         key = (question, track, tier)
         if key not in self._contexts:
-            self._contexts[key] = evidence_context(self.who, question, track, tier, self._public)
+            self._contexts[key] = evidence_context(self.who, question, track, tier, self._inputs)
         return self._contexts[key]
 
     def name(self, rubric: Rubric, tier: Tier | None, track: Track | None) -> str:

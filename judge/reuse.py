@@ -18,7 +18,7 @@ from ..rubrics.model import Criterion
 from ..trajectories.models import Run, Tier, Track
 from . import stamps
 from .base import Around, Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request
-from .keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity
+from .keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity, inputs_stamp
 from .scorecard import CriterionResult
 from .store import Store, StoredVerdict
 
@@ -52,6 +52,7 @@ class StoredJudge(Around):
         self._who = identity(judge)
         self._refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
+        self._inputs: dict[Path | None, str | None] = {}
         self._contexts: dict[tuple[QuestionName, Track | None, Tier | None, Path | None], str] = {}
 
     def evidence_sha256(self, request: Request) -> str:
@@ -65,7 +66,9 @@ class StoredJudge(Around):
         run = request.run
         kind = (request.question, run.track, run.tier, request.public)
         if kind not in self._contexts:
-            self._contexts[kind] = evidence_context(self._who, *kind)
+            if request.public not in self._inputs:
+                self._inputs[request.public] = inputs_stamp(request.public)
+            self._contexts[kind] = evidence_context(self._who, *kind[:3], self._inputs[request.public])
         return run.content_sha256, self._contexts[kind], request.question, evidence
 
     def estimate(self, request: Request) -> Estimate:

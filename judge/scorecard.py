@@ -49,6 +49,8 @@ class Vote(Part):
     sample: Whole = 0
     probability: Unit | None = None
     """The probability that a likelihood-scoring judge gives its value."""
+    answer: JsonValue = None
+    """What has no value: a choice, a number, words, the stages of all turns."""
 
 
 class CriterionResult(Part):

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 
 import pytest
 from ambjudge.judge.base import Request
-from ambjudge.judge.keys import KeyMaker, _modules, canonical_json, code_sha256, evidence_context, identity, verdict_key
+from ambjudge.judge.keys import (
+    KeyMaker,
+    _modules,
+    canonical_json,
+    code_sha256,
+    evidence_context,
+    identity,
+    inputs_stamp,
+    verdict_key,
+)
 from ambjudge.rubrics.load import criterion_sha256, load_rubric
 from ambjudge.rubrics.model import Level
 from hypothesis import given
@@ -124,7 +133,7 @@ def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
     who, seen = identity(SomeJudge()), []
 
     def context() -> str:
-        return evidence_context(who, "S3", "segmentation", "lite", tmp_path / "public")
+        return evidence_context(who, "S3", "segmentation", "lite", inputs_stamp(tmp_path / "public"))
 
     seen.append(context())
     volume = tmp_path / "public" / "kidney-seg-task" / "case_1" / "ct.nii.gz"
