@@ -26,6 +26,7 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "taxonomy": (str, ("paper", "harness")),
     "temperature": (float, None),
     "samples": (int, None),
+    "pictures": (bool, None),
     "timeout": (float, None),
     "price": (str, None),
     "rationale": (bool, None),

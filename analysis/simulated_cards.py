@@ -75,7 +75,7 @@ def simulated_cards(sim: Simulation) -> Iterator[ScoreCard]:
             rubric=rubric, judge=judge, policy=policy, stages=stages, agentic=agentic, agentic_bounds=(agentic, agentic),
             task=score, task_from="report" if out.completed[i] else "gate", overall=overall,
             overall_bounds=(overall, overall), codes=tuple(_codes(judged[i], rule[i])),
-            codes_read={code: "present" if judged[i][k] or rule[i][k] else "absent" for k, code in enumerate(CODES)},
+            codes_read={code: "present" if judged[i][k] else "absent" for k, code in enumerate(CODES)},
             segments=segments,
             turn_stages=turn_stages,
             stage_use={

@@ -79,8 +79,11 @@ def judge_options(function: F) -> F:
             click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model."),
             click.option(
                 "--price",
-                metavar="IN,OUT",
+                metavar="IN,OUT[,CACHED[,WRITE]]",
                 help="USD per million tokens, where no table knows.",
+            ),
+            click.option(
+                "--pictures/--no-pictures", default=None, help="Send a picture of each kind of output.  [default: no]"
             ),
         )
     ):

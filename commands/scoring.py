@@ -111,6 +111,7 @@ def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
             api_base=settings.get("api_base", flags["api_base"]),
             temperature=settings.get("temperature", flags["temperature"]),
             samples=settings.get("samples", flags["samples"]) or 1,
+            pictures=settings.get("pictures", flags.get("pictures")) or False,
             timeout=settings.get("timeout", flags["timeout"]),
             price=settings.get("price", flags["price"]),
             rationale=settings.get("rationale") or False,

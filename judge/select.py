@@ -21,6 +21,8 @@ class JudgeOptions:
     api_base: str | None = None
     temperature: float | None = None
     samples: int = 1
+    pictures: bool = False
+    """Also send a picture of one output of each kind, to a model that takes images."""
     timeout: float | None = None
     rationale: bool = False
     """A local judge also writes a turn, a quote and a reason for each verdict (slow on a CPU)."""
@@ -56,7 +58,9 @@ def _one(name: str, options: JudgeOptions) -> Judge:
         return LocalJudge(name.removeprefix("local:"), rationale=options.rationale)
     from .api import ApiJudge
 
-    make: Callable[..., ApiJudge] = partial(ApiJudge, name, options.api_base, samples=options.samples)
+    make: Callable[..., ApiJudge] = partial(
+        ApiJudge, name, options.api_base, samples=options.samples, outputs=options.pictures
+    )
     if options.temperature is not None:
         make = partial(make, temperature=options.temperature)
     if options.timeout is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,6 +62,11 @@ class Part:
         return sum(1 for line in self.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""CPython's parser counts its depth for all threads together (3.11: "AST constructor recursion depth mismatch"), and
+filters of warnings are the whole process's."""
+
+
 def clip(text: str) -> str:
     """The text with its size and its line lengths bounded, so that every later pass over it is cheap."""
     text = text[:MAX_CHARS]
@@ -75,7 +81,7 @@ def parse(text: str) -> ast.Module | None:
     if "\n%" in text or "\n!" in text or text[:1] in ("%", "!"):
         text = "\n".join("pass" if line[:1] in ("%", "!") else line for line in text.split("\n"))
     try:
-        with warnings.catch_warnings():
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the author's invalid escapes are not ours to report
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -84,7 +84,7 @@ def _load(path: Path) -> Run:
             _feed(digest, file.name, _bytes_or_none(file) or b"")
     outputs = find_outputs(folder)
     for output in outputs.files:
-        _feed(digest, f"{output.case}/{output.name}", str(output.size).encode())
+        _feed(digest, f"{output.case}/{output.name}", str(output.size).encode() + _ends(output.path))
     status = _status(turns, side, builder.submit_result, identity["track"])
     return Run(
         id=run_id(path), path=path, folder=folder,
@@ -114,6 +114,21 @@ def _shape(value: Any, path: Path) -> tuple[Literal["object", "list"], dict[str,
         )
         raise InputError(f"is an object with {what[:120]}", _EXPECTED, path)
     raise InputError(f"is {'null' if value is None else type(value).__name__}", _EXPECTED, path)
+
+
+_END = 65_536
+"""Bytes from each end of an output that tell its versions apart: text is read whole, gzip ends with a checksum."""
+
+
+def _ends(path: Path) -> bytes:
+    """The first and last bytes of an output file; none of one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_END)
+            file.seek(max(len(head), file.seek(0, 2) - _END))
+            return head + file.read(_END)
+    except OSError:
+        return b""
 
 
 def _feed(digest: Any, name: str, data: bytes) -> None:

@@ -225,7 +225,7 @@ class Run(Frozen):
     sha256: str
     """Of the conversation file's bytes."""
     content_sha256: str
-    """Of everything read: conversation, side files, plan, and the names and sizes of the outputs."""
+    """Of everything read: conversation, side files, plan, and of the outputs their names, sizes and both ends."""
     format: Literal["object", "list"]
     agent: str | None = None
     model: str | None = None

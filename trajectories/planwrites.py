@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .code_parts import parse
 from .models import Action
 
 PLAN_NAME = re.compile(r"(?<![\w-])plan\.md\b", re.IGNORECASE)
@@ -152,12 +152,12 @@ def _python_writes(code: str) -> Iterator[PlanWrite]:
     """Texts given to open(...plan.md).write, Path(...plan.md).write_text, and handles of open, in order of the code."""
     if not PLAN_NAME.search(code):
         return
+    tree = parse(code)
+    if tree is None:
+        return
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(code)
         yield from _PythonPlan(tree).writes()
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (RecursionError, MemoryError):
         return
 
 
