@@ -5,7 +5,7 @@
     python benchmarks/reading.py --take DIR           keep the replies in DIR/replies beside those prompts
 
 Sets: `recorded` (15 runs of the benchmark's shape: S1, S2, S3, diagnosis, stages), `public` (10 labelled runs of other
-agents: diagnosis, stages), `constructed` (set z, 20 runs that no prompt was written on: diagnosis). A reply was made for
+agents: diagnosis, stages), `constructed-z` and `constructed-x` (20 and 23 runs that no prompt was written on: diagnosis). A reply was made for
 one prompt: the hash of its text is kept with it, and the figures say how many prompts are still the same.
 """
 
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"
 REPLIES = DATA / "readings"
 FLOORS = {
-    "recorded": {"codes": 0.92, "kappa": 0.75}, "public": {"codes": 0.65, "stages": 0.85}, "constructed": {"codes": 0.85},
+    "recorded": {"codes": 0.92, "kappa": 0.75}, "public": {"codes": 0.65, "stages": 0.85}, "constructed-z": {"codes": 0.85}, "constructed-x": {"codes": 0.85},
 }  # fmt: skip
 """What reading is to reach; the command fails below."""
 JUDGE = "openai/recorded"
@@ -101,9 +101,10 @@ def sources() -> Iterator[Source]:
     runs = {name: external / labels[name].parent.name / labels[name].stem for name in labels}
     if labels:
         yield Source("public", runs, labels, ("diagnosis", "stages"))
-    z = DATA / "constructed" / "z"
-    labels = {p.stem: p for p in sorted((z / "labels").glob("*.json"))}
-    yield Source("constructed", {name: z / "runs" / name for name in labels}, labels, ("diagnosis",))
+    for name in ("z", "x"):
+        folder = DATA / "constructed" / name
+        labels = {p.stem: p for p in sorted((folder / "labels").glob("*.json"))}
+        yield Source(f"constructed-{name}", {run: folder / "runs" / run for run in labels}, labels, ("diagnosis",))
 
 
 def prepared(source: Source, name: str) -> Prepared:
