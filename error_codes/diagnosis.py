@@ -103,7 +103,9 @@ def merge(
             shown = _shown(reading, segmentation, right or {})
             (fired if reading.proven else unproven).append(shown)
         elif reading.state == "absent" and facts:
-            what = f"{reading.code} rests on a fact ({facts[0].why}), and the reader says that it is absent."
+            what = (
+                f"{reading.code} rests on a fact ({facts[0].why.rstrip('.')}), and the reader says that it is absent."
+            )
             conflicts.append(
                 Conflict(code=reading.code, turns=facts[0].turns, what=what, between=(facts[0].by, reader))
             )

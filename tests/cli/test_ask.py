@@ -227,3 +227,15 @@ def test_help_fits_a_screen(out) -> None:
     code, text, _ = out("ask", "--help")
     assert (code, "Examples:" in text) == (0, True)
     assert len(text.splitlines()) <= 42
+
+
+def test_answers_are_a_column_of_the_analysis(asking, out, tmp_path: Path) -> None:
+    assert asking(QUESTION, "--out", str(tmp_path / "looked.jsonl"))[0] == 0
+    cards = tmp_path / "cards.jsonl"
+    assert out("score", str(tmp_path / "runs"), "--store", "none", "--out", str(cards))[0] == 0
+    call = ("analyze", str(cards), "--table", "codes_read", "--out", str(tmp_path / "analysis"))
+    assert out(*call, "--ask", f"looked={tmp_path / 'looked.jsonl'}")[0] in (0, 1)
+    runs = pl.read_parquet(next((tmp_path / "analysis").rglob("runs.parquet")))
+    assert runs["looked"].to_list() == [True, True, True]
+    code, _, told = out(*call, "--ask", "looked")
+    assert (code, "NAME=FILE" in told, told.count("\n")) == (2, True, 1)
