@@ -163,7 +163,7 @@ def test_a_reader_that_speaks_against_a_fact_is_a_conflict(run):
     merged = merge(run, SEGMENTS, (fact, other), [reading(run, c, "absent") for c in ("E3", "E4")], "judge:m")
     (conflict,) = merged.conflicts
     assert (conflict.code, conflict.turns, conflict.between) == ("E4", (2, 4), ("detector:d", "judge:m"))
-    assert "Because of this." in conflict.what
+    assert "(Because of this)" in conflict.what
     for state in ("present", "cannot_tell"):
         assert merge(run, SEGMENTS, (fact,), [reading(run, "E4", state)]).conflicts == ()
 
