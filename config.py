@@ -49,10 +49,15 @@ class Settings:
         return flag if flag not in (None, ()) else self.values.get(name)
 
 
-def find_file(start: Path) -> Path | None:
-    """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], at or above a path."""
-    folder = start.absolute() if start.is_dir() else start.absolute().parent
+def find_file(start: Path | None = None) -> Path | None:
+    """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], at or above a folder (the working directory).
+
+    A folder that holds a run is left out: whoever wrote the run could have put settings beside it.
+    """
+    folder = (start or Path.cwd()).absolute()
     for place in (folder, *folder.parents):
+        if _in_run(place):
+            continue
         if (place / "ambjudge.toml").is_file():
             return place / "ambjudge.toml"
         project = place / "pyproject.toml"
@@ -61,9 +66,22 @@ def find_file(start: Path) -> Path | None:
     return None
 
 
-def load(start: Path, explicit: str | None = None) -> Settings:
-    """Settings in force for a path. ConfigError for unknown keys (with a suggestion) and for values out of range."""
-    file = Path(explicit) if explicit else find_file(start)
+def _in_run(place: Path) -> bool:
+    """Whether a folder is a run's, or lies in one: what stands there was not written by the user."""
+    from .trajectories.layout import CONVERSATION_NAMES
+
+    return any(
+        (at / part / name).exists()
+        for at in (place, *place.parents)
+        for part in ("", "process")
+        for name in CONVERSATION_NAMES
+    )
+
+
+def load(explicit: str | None = None) -> Settings:
+    """The user's settings: the file named, else the nearest one from the working directory upward; never one that comes
+    with the runs. ConfigError for unknown keys (with a suggestion) and for values out of range."""
+    file = Path(explicit) if explicit else find_file()
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     if file is not None:

@@ -44,7 +44,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
     from .scoring import judge_of, open_session_store, score_options
 
     item = ask_item(_question(paths, question), _form(flags))
-    settings, quiet = load(Path(paths[0]), obj["config"]), obj["quiet"]
+    settings, quiet = load(obj["config"]), obj["quiet"]
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     scope = ask_scope(judge, item, track=options.track, tier=options.tier, public=options.public)
     out = None if flags["out"] is None else Path(flags["out"])

@@ -26,7 +26,7 @@ def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
     """The exit code: 0, or 2 when there is no terminal or nothing to show."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise AmbjudgeError("browse needs a terminal", "use score, segment or codes in a pipe")
-    settings = load(Path(path), obj["config"])
+    settings = load(obj["config"])
     collection = collect(Path(path), settings, flags)
     app = browser(collection, settings, flags)
     try:

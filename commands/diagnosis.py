@@ -61,7 +61,6 @@ def run(
     obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], taxonomy: str | None, plan: bool, as_json: bool
 ) -> int:
     """The exit code: 0; 1 when a run could not be read, by us or by the judge; 2 when none could."""
-    from pathlib import Path
 
     from ..config import load
     from ..judge.base import answers
@@ -69,7 +68,7 @@ def run(
     from .readings import read_runs
     from .scoring import judge_of, score_options
 
-    settings = load(Path(paths[0]), obj["config"])
+    settings = load(obj["config"])
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
     shown = chosen == "paper" or plan or as_json  # the harness's codes are not read

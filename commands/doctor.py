@@ -14,12 +14,11 @@ import click
 @click.pass_obj
 def command(obj: dict[str, Any], as_json: bool, api_base: str | None) -> int:
     """Show what is installed, which judges can be used, which settings are in force, where the store is."""
-    from pathlib import Path
 
     from ..config import load
     from ..doctor import examine
 
-    settings = load(Path.cwd(), obj["config"])
+    settings = load(obj["config"])
     findings = examine(settings, settings.get("api_base", api_base))
     if as_json:
         from ..console import raw

@@ -236,7 +236,7 @@ class _Reading:
         if own:
             found = folder / DEFAULT_STORE
             return _Place(found if found.is_file() else None)
-        settings = load(folder, self.obj["config"])
+        settings = load(self.obj["config"])
         named = settings.get("store")
         where = named or default_store(folder, settings.file.parent if settings.file else None)
         if named == "none" or not ("://" in str(where) or Path(where).is_file()):

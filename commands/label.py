@@ -123,6 +123,6 @@ def _open(obj: dict[str, Any], store: str | None, create: bool = True) -> Any:
     from ..judge.session import default_store
     from ..judge.store import open_store
 
-    settings = load(Path.cwd(), obj["config"])
+    settings = load(obj["config"])
     where = settings.get("store", store) or default_store(Path.cwd(), settings.file.parent if settings.file else None)
     return open_store(where, create=create)

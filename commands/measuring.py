@@ -24,7 +24,6 @@ _Pick = Callable[["Figures"], "Figure | None"]
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when a run could not be read, or no labelled one was among them; 2 when none could be read."""
-    from pathlib import Path
 
     from ..judge.against_labels import Selection, against_labels, labels_by_run, planned
     from ..judge.base import Judge
@@ -37,7 +36,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
     if not paths:
         raise ConfigError("--labels says nothing about the built-in runs", "name the labelled runs: selftest RUNS --labels DIR")  # fmt: skip
-    quiet, settings = obj["quiet"], load(Path(paths[0]), obj["config"])
+    quiet, settings = obj["quiet"], load(obj["config"])
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     check_wanted(judge, options.wanted)
     share = 0.5 if flags["test_share"] is None else flags["test_share"]

@@ -71,7 +71,7 @@ def judge_options(function: F) -> F:
                 "judges",
                 multiple=True,
                 metavar="NAME",
-                help="rules (default), a model, local:PATH; several: panel.",
+                help="rules, a model, local:PATH; several: panel.",
             ),
             click.option("--api-base", metavar="URL", help="OpenAI-compatible server."),
             click.option("--temperature", type=float, help="Of a model judge."),
@@ -79,12 +79,10 @@ def judge_options(function: F) -> F:
             click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model."),
             click.option(
                 "--price",
-                metavar="IN,OUT[,CACHED[,WRITE]]",
-                help="USD per million tokens, where no table knows.",
+                metavar="IN,OUT…",
+                help="USD per million tokens: in, out, cached.",
             ),
-            click.option(
-                "--pictures/--no-pictures", default=None, help="Send a picture of each kind of output.  [default: no]"
-            ),
+            click.option("--pictures", is_flag=True, default=None, help="Show it an output of each kind, too."),
         )
     ):
         function = option(function)

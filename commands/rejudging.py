@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
-    from pathlib import Path
 
     from ..judge.rejudge import plan
     from ..judge.session import Outcome, conversations, scope_of
     from ..judge.update import outdated, update
     from .scoring import check_wanted, judge_of, open_session_store, score_options
 
-    settings = load(Path(paths[0]), obj["config"])
+    settings = load(obj["config"])
     judge, options, quiet = judge_of(settings, flags), score_options(settings, flags), obj["quiet"]
     check_wanted(judge, options.wanted)
     with ExitStack() as stack:

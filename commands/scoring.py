@@ -26,7 +26,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.base import answers
     from ..judge.session import score_many
 
-    settings = load(Path(paths[0]), obj["config"])
+    settings = load(obj["config"])
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
     check_wanted(judge, options.wanted)

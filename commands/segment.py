@@ -31,12 +31,11 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: 
     Turns are labelled by rules, by a model that reads the run (--stages judge), or by the model where the rules are
     unsure (--stages mixed). What a model said is kept in the store.
     """
-    from pathlib import Path
 
     from ..config import load
     from ..trajectories.segment import segment
 
-    settings = load(Path(paths[0]), obj["config"])
+    settings = load(obj["config"])
     printed = _Printed(as_json, why)
     if (settings.get("stages", flags["stages"]) or "rules") != "rules":
         return _read(obj, paths, settings, flags, printed)

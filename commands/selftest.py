@@ -65,7 +65,6 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     import asyncio
-    from pathlib import Path
 
     from ..config import load
     from ..console import note, raw, say
@@ -77,7 +76,7 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     from .runs import each_run
     from .scoring import judge_of
 
-    settings = load(Path(paths[0]) if paths else Path.cwd(), obj["config"])
+    settings = load(obj["config"])
     runs = []
     for item in each_run(paths, flags["track"], flags["tier"]):
         if isinstance(item, AmbjudgeError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import console
@@ -20,7 +19,7 @@ def scoring_of(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any
     from ..config import load
     from .scoring import score_options
 
-    return Scoring(score_options(load(Path(paths[0] if paths else "."), obj["config"]), flags))
+    return Scoring(score_options(load(obj["config"]), flags))
 
 
 def tell(scoring: Scoring, paths: tuple[str, ...], flags: dict[str, Any], quiet: bool) -> None:

@@ -85,13 +85,13 @@ def conversations(paths: Iterable[str | Path]) -> Iterator[Path | Outcome]:
 
 
 def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
-    """Where the store of a collection is: beside the settings file (that is the project's root), else the nearest store
-    at or above the path, else new in the collection's root: the folder given, or the folder above a single run."""
+    """Where the store of a collection is: beside the settings file above it (that is the project's root), else the nearest
+    store at or above the path, else new in the collection's root: the folder given, or the folder above a single run."""
     from .store import DEFAULT_STORE
 
-    if settings_folder is not None:
-        return settings_folder / DEFAULT_STORE
     start = Path(path).absolute()
+    if settings_folder is not None and start.is_relative_to(settings_folder.absolute()):
+        return settings_folder / DEFAULT_STORE
     for folder in (start, *start.parents):
         if (folder / DEFAULT_STORE).is_file():
             return folder / DEFAULT_STORE

@@ -376,7 +376,8 @@ def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections
     (tmp_path / ".ambjudge").mkdir()
     (tmp_path / own).write_bytes(b"")
     assert default_store(runs) == tmp_path / own
-    assert default_store(runs, settings_folder=tmp_path / "project") == tmp_path / "project" / own
+    assert default_store(runs, settings_folder=runs) == runs / own
+    assert default_store(runs, settings_folder=tmp_path / "project") == tmp_path / own, "settings of another project"
 
 
 def test_codes_are_read_by_a_model_once_and_shown_with_their_words(out, stored, tmp_path: Path, judge_server) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -374,3 +375,22 @@ def test_paths_in_settings_are_meant_from_their_file(out, monkeypatch, tmp_path:
     assert list((place / "sub").iterdir()) == []
     (place / "ambjudge.toml").write_text('judge = ["heuristic", "local:models/x"]\n', "utf-8")
     assert f"local:{place / 'models' / 'x'}: no such file" in out("score", place / "run")[2]
+
+
+@pytest.mark.parametrize("place", ["run", "run/process", "collection"])
+def test_settings_that_come_with_runs_are_not_the_users(out, monkeypatch, tmp_path: Path, place: str) -> None:
+    """They could name another judge, send keys elsewhere or set prices to zero."""
+    collection, home = tmp_path / "theirs", tmp_path / "mine"
+    shutil.copytree(RECORDED / "runs" / "crc-lite-02", collection / "run")
+    home.mkdir()
+    (tmp_path / "ambjudge.toml").unlink(missing_ok=True)
+    hostile = 'judge = "openai/theirs"\napi_base = "http://127.0.0.1:9/v1"\nprice = "0,0"\nrubric = "workflow"\n'
+    at = collection if place == "collection" else collection / place
+    (at / "ambjudge.toml").write_text(hostile, "utf-8")
+    monkeypatch.chdir(home)
+    code, text, err = out("score", collection / "run", "--json", "--store", "none")
+    assert (code, err) == (0, "")
+    assert json.loads(text)["judge"]["name"] == "heuristic"
+    if place != "collection":
+        monkeypatch.chdir(collection / "run")  # to stand in a run is not to own it
+        assert json.loads(out("score", ".", "--json", "--store", "none")[1])["rubric"]["id"] == "classification"
