@@ -63,8 +63,11 @@ class Part:
 
 
 _ONE_AT_A_TIME = threading.Lock()
-"""CPython's parser counts its depth for all threads together (3.11: "AST constructor recursion depth mismatch"), and
-filters of warnings are the whole process's."""
+"""Filters of warnings are the whole process's."""
+_ATTEMPTS = 10
+"""CPython 3.11 counts the depth of all threads' syntax trees in one place, so that a tree that a library makes in another
+thread can end ours with SystemError ("AST constructor recursion depth mismatch", cpython issue 106905): nothing is wrong
+with the text, and the next attempt succeeds."""
 
 
 def clip(text: str) -> str:
@@ -80,12 +83,17 @@ def parse(text: str) -> ast.Module | None:
     """The module, notebook magics left out; None when the text is no Python."""
     if "\n%" in text or "\n!" in text or text[:1] in ("%", "!"):
         text = "\n".join("pass" if line[:1] in ("%", "!") else line for line in text.split("\n"))
-    try:
-        with _ONE_AT_A_TIME, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the author's invalid escapes are not ours to report
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    for attempt in range(_ATTEMPTS):
+        try:
+            with _ONE_AT_A_TIME, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the author's invalid escapes are not ours to report
+                return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        except SystemError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
 
 
 def split(action: Action) -> tuple[Part, ...]:
