@@ -94,10 +94,6 @@ class CodeContext:
         """The run ended by the agent's own decision, not by a breach, a kill or the turn limit."""
         return self.run.status.ended in ("submitted", "stopped")
 
-    def text_from(self, first: int, last: int | None = None) -> str:
-        """What the agent wrote in these turns (both ends included)."""
-        return "\n".join(t.text for t in self.run.turns[max(first, 1) - 1 : last])
-
     @cached_property
     def pipeline_code(self) -> str:
         """Code that made the delivered files: the last write and every module written before it."""

@@ -76,10 +76,7 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("empty_files_accepted", code="E3", stage="S4", independence="from_files")
 def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
-    """Masks or lists of boxes are empty in cases that the brief gives no leave to be, and no execution went into one.
-
-    As `empty_cases_accepted`, where the run printed no counts.
-    """
+    """Masks or lists of boxes are empty in cases that the brief gives no leave to be, and no execution went into one."""
     final = ctx.final_write
     if ctx.facts is None or final is None or not ctx.handed_over or owns_up(ctx):
         return
