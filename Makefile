@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help score test lint types unit bench bench-statistics clean
+.PHONY: help score test lint types unit bench bench-statistics golden clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -41,11 +41,14 @@ unit: $(VENV)/.test
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 bench: $(VENV)/.test bench-statistics  ## benchmarks; figures go to docs/measurements.md
-	for name in startup segmentation heuristic codes unquestioned constructed evidence local_judge batch store report tui; do \
+	for name in startup segmentation heuristic codes contribution unquestioned constructed evidence local_judge batch store report tui; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-statistics: $(VENV)/.test  ## estimators against planted truth, and their speed
 	$(BIN)/python benchmarks/estimators.py
+
+golden: $(VENV)/.test  ## write tests/data/golden anew after a deliberate change; read the diff
+	$(BIN)/python benchmarks/golden.py
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

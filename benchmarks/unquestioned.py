@@ -2,7 +2,7 @@
 
 python benchmarks/unquestioned.py [--labels FOLDER ...]
 
-Fits the weights of `error_codes/verification/unquestioned.py` on the labelled runs of every set and prints them beside those
+Fits the weights of `error_codes/detectors/tone.py` on the labelled runs of every set and prints them beside those
 in use. Each set is also predicted by weights fitted on all others: area under the curve, log loss, and a table of
 predicted against observed shares. Folders given with --labels (runs/ and labels/ in each) are predicted by the fit, not used.
 """
@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from ambjudge.error_codes.detectors.tone import WEIGHTS, manner
 from ambjudge.error_codes.fired import context
-from ambjudge.error_codes.manner import manner
-from ambjudge.error_codes.verification.unquestioned import WEIGHTS
 from ambjudge.trajectories.load import iter_runs
 from ambjudge.trajectories.segment import segment
 from sklearn.linear_model import LogisticRegression

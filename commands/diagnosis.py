@@ -10,7 +10,7 @@ from ..console import raw, say, wrap
 from . import render
 
 if TYPE_CHECKING:
-    from ..error_codes.vqa_answers import AnswerCode
+    from ..error_codes.detectors.answers import AnswerCode
     from ..judge.scorecard import FiredCode
     from ..judge.tagging import Diagnosis
     from ..trajectories.models import Run

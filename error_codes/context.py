@@ -15,19 +15,7 @@ from ..trajectories.models import Run, Segmentation, Stage, Turn
 from ..trajectories.turn_features import TurnFeatures
 from .episodes import Episode
 from .output_facts import OutputFacts
-from .serving import run_code, written_modules
 
-
-def names_weights(code: str, stem: str) -> bool:
-    """Whether code names a weight file: `stem.ext`, or the stem alone in quotes or a path (an extension added later)."""
-    if stem not in code:
-        return False
-    name = re.escape(stem)
-    return re.search(rf"(?<![\w.-]){name}\.[a-z]\w{{1,11}}\b|['\"/]{name}['\"/]", code) is not None
-
-
-MAX_LINES = 3_000
-"""Lines read per turn: from the end, where the results are."""
 _PLACED = re.compile(r"\b(?:cp|mv|rsync)\s[^\n]{1,300}[\s/]agents_outputs/")
 """Outputs put in place by a shell command rather than written by code."""
 
@@ -107,22 +95,6 @@ class CodeContext:
         return self.run.status.ended in ("submitted", "stopped")
 
     @cached_property
-    def after_write(self) -> tuple[int, ...]:
-        """The last write and the executed turns after it."""
-        start = self.final_write
-        return () if start is None else tuple(
-            f.turn for f in self.features if f.turn >= start and f.executed and not f.blocked
-        )  # fmt: skip
-
-    def lines(self, turn: int, width: int = 600) -> list[str]:
-        """The last `MAX_LINES` lines of a turn's output, cut at `width` characters."""
-        return [line[:width] for line in self.turn(turn).output.splitlines()[-MAX_LINES:]]
-
-    def text_from(self, first: int, last: int | None = None) -> str:
-        """What the agent wrote in these turns (both ends included)."""
-        return "\n".join(t.text for t in self.run.turns[max(first, 1) - 1 : last])
-
-    @cached_property
     def pipeline_code(self) -> str:
         """Code that made the delivered files: the last write and every module written before it."""
         final = self.final_write
@@ -132,12 +104,3 @@ class CodeContext:
         parts += [self.turn(f.turn).code for f in self.features if f.turn < final and f.writes_module]
         parts += [self.turn(t).code for t in self.write_turns if t < final]
         return "\n".join(parts)
-
-    @cached_property
-    def serving_code(self) -> str:
-        """Code that ran when deliverables were written: the writing turns with the modules that they name, no others."""
-        if self.final_write is None:
-            return ""
-        modules = written_modules(self.run, self.final_write)
-        good = [t for t in self.write_turns if t not in self.failed_turns]
-        return "\n".join(run_code(self.turn(t), modules) for t in sorted({*good, self.final_write}))

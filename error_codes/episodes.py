@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from ..trajectories.failures import Failure
 from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
 from ..trajectories.turn_features import TurnFeatures
-from .setup.lacks import machine, names_of, unrelated
+from .lacks import machine, names_of, unrelated
 
 SURE = 0.7
 """Failures below this confidence are hints and start no episode."""
@@ -75,6 +75,12 @@ def episodes(
 def recovery(found: Sequence[Episode]) -> float | None:
     """Share of resolved episodes in [0, 1]; None without episodes."""
     return sum(e.resolved for e in found) / len(found) if found else None
+
+
+def short(cause: str) -> str:
+    """A cause or message as part of a sentence: one line without round brackets, at most 110 characters."""
+    text = " ".join(cause.replace("(", "[").replace(")", "]").split())
+    return text if len(text) <= 110 else text[:107] + "..."
 
 
 class _Steps:

@@ -12,7 +12,6 @@ from ..trajectories.features import features
 from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
 from .context import CodeContext
 from .episodes import episodes
-from .manner import manner
 from .output_facts import OutputFacts
 from .registry import Detector, detectors
 
@@ -64,9 +63,6 @@ def fired_in(ctx: CodeContext) -> tuple[Fired, ...]:
         return ()
     known = detectors(ctx.taxonomy)
     found = [code for detector in known if not detector.likelihood for code in _run(detector, ctx)]
-    signs = {f"detector:{detector.name}" for detector in known if detector.sign}
-    if any(code.by in signs for code in found) and manner(ctx).asks:
-        found = [code for code in found if code.by not in signs]
     facts = {code.code for code in found if code.independence != "from_score"}
     found += [
         code for detector in known if detector.likelihood and detector.code not in facts for code in _run(detector, ctx)
@@ -92,7 +88,7 @@ def _run(detector: Detector, ctx: CodeContext) -> list[Fired]:
 
 def _one_a_step(ctx: CodeContext, found: list[Fired]) -> tuple[Fired, ...]:
     """The harness gives one code a failed step: of several the surest. A good run has none."""
-    from .harness import good_run
+    from .detectors.harness import good_run
 
     if good_run(ctx):
         return ()

@@ -48,8 +48,6 @@ class Detector:
     taxonomy: Literal["paper", "harness"] = "paper"
     likelihood: bool = False
     """It weighs how a run looks as a whole and names no defect; it stands only where no fact of its code does."""
-    sign: bool = False
-    """It reads a defect off how results look, which nature may explain: it stands only where the run does not mostly ask."""
     fact: FactSource | None = None
     """What its findings rest on where that proves them without reading: files, exit codes and tracebacks, the harness's
     words. What a text or a program means may at most hold such a finding back. None: it reads."""
@@ -60,44 +58,8 @@ class Detector:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
-MODULES = (
-    "understanding.approach",
-    "understanding.constraints",
-    "understanding.by_hand",
-    "understanding.targets",
-    "understanding.invented",
-    "understanding.added_parts",
-    "understanding.assumed",
-    "understanding.options",
-    "execution",
-    "verification.checks",
-    "verification.conventions",
-    "verification.input_conventions",
-    "verification.absent_keys",
-    "verification.requirements",
-    "verification.unchanged",
-    "verification.geometry",
-    "verification.case_signs",
-    "verification.case_groups",
-    "verification.printed_sizes",
-    "verification.printed_levels",
-    "verification.delivered_values",
-    "verification.label_maps",
-    "verification.answer_signs",
-    "verification.quality_signs",
-    "verification.disagreements",
-    "verification.own_checks",
-    "verification.own_limits",
-    "verification.brief_signs",
-    "verification.parsed_answers",
-    "verification.unquestioned",
-    "grids.rules",
-    "deliverables.files",
-    "deliverables.handed_over",
-    "deliverables.wanted_words",
-    "harness",
-)
-"""Where detectors live; a module registers its own when it is imported."""
+MODULES = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "tone", "harness")
+"""Where detectors live (`detectors/`); a module registers its own when it is imported."""
 
 _DETECTORS: dict[str, Detector] = {}
 
@@ -110,7 +72,6 @@ def detector(
     independence: Independence,
     taxonomy: Literal["paper", "harness"] = "paper",
     likelihood: bool = False,
-    sign: bool = False,
     fact: FactSource | None = None,
 ) -> Callable[[Function], Function]:
     """List a function as a detector; the function itself stays as it is. A name stands once."""
@@ -118,7 +79,7 @@ def detector(
     def register(function: Function) -> Function:
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
-        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, sign, fact)
+        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, fact)
         return function
 
     return register
@@ -128,6 +89,6 @@ def detector(
 def detectors(taxonomy: Literal["paper", "harness"] = "paper") -> tuple[Detector, ...]:
     """All detectors of a taxonomy, in code order, then by name."""
     for module in MODULES:
-        import_module(f"{__package__}.{module}")
+        import_module(f"{__package__}.detectors.{module}")
     found = [d for d in _DETECTORS.values() if d.taxonomy == taxonomy]
     return tuple(sorted(found, key=lambda d: (d.code, d.name)))

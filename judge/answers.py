@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..error_codes.vqa_answers import AnswerCode, answer_codes
+from ..error_codes.detectors.answers import AnswerCode, answer_codes
 from ..trajectories.models import Run
 from .checks.files import Refused, read_json
 from .checks.public import find_public

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..error_codes.context import CodeContext
+from ..error_codes.detectors.answers import AnswerCode
 from ..error_codes.diagnosis import Merged, ReadCode, Reading, merge
 from ..error_codes.fired import Fired, context, fired_in, primary_failure, stage_failures
 from ..error_codes.output_facts import output_facts
 from ..error_codes.taxonomy import taxonomy
-from ..error_codes.vqa_answers import AnswerCode
 from ..trajectories.models import Run, Segmentation, Stage
 from .answers import findings, read_answers
 from .base import Reply

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 MAX_BRIEF = 200_000
 _ARTEFACT = re.compile(
@@ -73,3 +74,41 @@ def _named(sentence: str) -> frozenset[int] | None:
                 return frozenset({0, *chain})
             chain = [int(match[1])] if match else []
     return None
+
+
+_NAME = r"[A-Za-z][\w-]{0,29}"
+_AS = re.compile(
+    rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either) \(?({_NAME}(?:(?:, (?:or |and )?| or | and ){_NAME}){{2,14}})"
+)
+_BETWEEN = re.compile(r", (?:or |and )?| or | and |\s?[/|]\s?")
+_GOES_ON = frozenset({
+    "on", "in", "at", "for", "with", "from", "of", "per", "by", "to", "the", "a", "an", "each", "one", "then", "write", "use", "using",
+})  # fmt: skip
+"""Words with which the sentence goes on after the last class ("solid and ground_glass, on 9 slices")."""
+_SLASHED = re.compile(
+    rf"\b(?:as|into|class(?:es)?:?|labels?:?|categor(?:y|ies):?|one of:?|either|pattern,?) \(?({_NAME}(?:\s?[/|]\s?{_NAME}){{2,14}})(?=[\s).,;]|$)"
+)
+_BRACKETS = re.compile(r"\s?\([^()\n]{1,80}\)")
+_SHORT = re.compile(r"[a-z]{3} \(([A-Z][A-Z0-9]{1,8})\)")
+_QUOTES = re.compile(r"[`'\"*]")
+_BALANCED = re.compile(
+    r"\b(?:\w{1,12} of each|\w{1,12} (?:cases |images |patches |tiles |samples )?per class|each class (?:has|holds)|balanced|equally many|in equal numbers)\b",
+    re.IGNORECASE,
+)
+
+
+def classes(brief: str) -> tuple[str, ...]:
+    """Names of at least three classes that a brief asks for ("as CNV, DME or NORMAL", "one of CEN (centromere), HOM (...)", "A / B / C", "fat (ADI), stroma (STR)")."""
+    text = _QUOTES.sub("", brief[:200_000])
+    for form in (text, _BRACKETS.sub("", text)):
+        match = _AS.search(form) or _SLASHED.search(form)
+        if match:
+            names = tuple(dict.fromkeys(takewhile(lambda name: name not in _GOES_ON, _BETWEEN.split(match[1]))))
+            return names if len(names) >= 3 else ()
+    lines = (tuple(dict.fromkeys(_SHORT.findall(line[:2_000]))) for line in text.splitlines())
+    return next((names for names in lines if len(names) >= 3), ())
+
+
+def balanced(brief: str) -> bool:
+    """Whether the brief says that every class occurs, and how often."""
+    return _BALANCED.search(brief[:200_000]) is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...error_codes.verification.class_signs import balanced
+from ...trajectories.briefs import balanced
 from .demands import class_names, foreign_label
 from .facts import CaseCheck, Fact, TrackCheck
 from .files import Refused, read_text

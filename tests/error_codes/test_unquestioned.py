@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import pytest
+from ambjudge.error_codes.detectors.tone import ASSERTS, QUESTIONS, Manner, manner, probability
 from ambjudge.error_codes.fired import context, fired_in
-from ambjudge.error_codes.manner import ASSERTS, QUESTIONS, Manner, manner
 from ambjudge.error_codes.registry import detectors
-from ambjudge.error_codes.verification.unquestioned import probability
 from ambjudge.trajectories.models import Segmentation
 from hypothesis import given
 from hypothesis import strategies as st
-from third_cases import COUNT, MASKS, spoken
 from tiny_runs import say, submit, write_run
 
 NAME = "detector:asserted_not_questioned"
+MASKS = "import nibabel as nib, torch, glob\nnet = torch.load('/data/public/models/net.pt')\nfor p in sorted(glob.glob('/data/public/*/ct.nii.gz')):\n    nib.save(mask(net, p), f'/workspace/agents_outputs/{p.split(chr(47))[3]}/organ.nii.gz')\nprint('done')\n"
+COUNT = say("Count.", "find /workspace/agents_outputs -name '*.nii.gz' | wc -l", "8", language="bash")
 SURE = ("Exactly as expected everywhere.", "Everything is verified and complete.")
+
+
+def spoken(check, closing):
+    """A run over all cases, a check and the end, with these words."""
+    return [
+        say("All.", MASKS, "\n".join(f"case_{i} lesion {40 + i} voxels" for i in range(1, 9))),
+        COUNT | {"text": check},
+        submit(closing),
+    ]
 
 
 @pytest.fixture
@@ -52,34 +61,10 @@ def test_the_same_run_with_doubts_fires_nothing(of):
 
 
 def test_a_fact_of_the_same_code_takes_its_place(of):
-    zeros = spoken(*SURE)
-    zeros[0] = zeros[0] | {"out": "\n".join(f"case_{i} lesion 0 voxels" for i in range(1, 9))}
-    found = [code.by for code in fired_in(of(zeros)) if code.code == "E3"]
+    unseen = [spoken(*SURE)[0] | {"text": SURE[0], "out": "done"}, spoken(*SURE)[2]]
+    found = [code.by for code in fired_in(of(unseen, "S4 S5")) if code.code == "E3"]
     assert found
     assert NAME not in found
-
-
-ODD = [
-    say("All.", MASKS, "\n".join(f"case_{i} lesion {40 + i if i < 8 else 0} voxels" for i in range(1, 10))),
-    COUNT | {"text": "Count."},
-    submit("Submitting."),
-]
-ASKED = "Why is one empty? I look at whether it was cut, and compare it against the others before I trust it. "
-
-
-def test_a_sign_stands_where_the_run_says_little_and_falls_where_it_asks(of):
-    signs = {f"detector:{d.name}" for d in detectors("paper") if d.sign}
-    assert signs & {code.by for code in fired_in(of(ODD))}
-    asking = [ODD[0], ODD[1] | {"text": ASKED * 2}, ODD[2]]
-    assert manner(of(asking)).asks
-    assert not signs & {code.by for code in fired_in(of(asking))}
-
-
-def test_a_fact_stands_however_much_is_asked(of):
-    refused = submit("Submitting.", complete=False, missing_files=["case_9/mask.nii.gz"])
-    ctx = of([ODD[0], ODD[1] | {"text": ASKED * 2}, refused])
-    assert manner(ctx).asks
-    assert "E5" in {code.code for code in fired_in(ctx)}
 
 
 def test_codes_come_in_order_with_the_likelihood_among_them(of):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from ambjudge.error_codes.detectors.answers import answer_codes
 from ambjudge.error_codes.taxonomy import taxonomy
-from ambjudge.error_codes.vqa_answers import answer_codes
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,0 +1,78 @@
+"""What must not move unnoticed: scores, stages, criteria, codes and facts of some runs, as they are judged without a model.
+
+    python benchmarks/golden.py [FOLDER ...]
+
+One JSON file a run in tests/data/golden: the recorded runs, and of the constructed ones one a track and tier and some more,
+so that every detector that ever fires there is held. tests/judge/test_golden.py compares; `make golden` writes all anew after
+a deliberate change, and the diff says what the change did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from ambjudge.judge.engine import Prepared, ask_all, assemble, prepare
+from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.trajectories.load import load_run
+
+DATA = Path(__file__).parents[1] / "tests" / "data"
+GOLDEN = DATA / "golden"
+
+
+def judged(folder: Path) -> tuple[Prepared, ScoreCard]:
+    """A run and its card by the heuristic judge, with the public inputs of the recorded ones."""
+    public = DATA / "recorded" / "public" if folder.is_relative_to(DATA / "recorded") else None
+    ready, judge = prepare(load_run(folder), public=public), HeuristicJudge()
+    return ready, assemble(ready, judge, asyncio.run(ask_all(judge, ready.requests(judge))))
+
+
+def golden(ready: Prepared, card: ScoreCard) -> dict[str, Any]:
+    """The fields that are held, as plain values."""
+    rounded = {key: None if value is None else round(value, 6) for key, value in (
+        *((stage, result.score) for stage, result in card.stages.items()),
+        ("agentic", card.agentic), ("task", card.task), ("overall", card.overall),
+    )}  # fmt: skip
+    return {
+        "run": card.run.id,
+        "track": f"{card.run.track} {card.run.tier}",
+        "scores": rounded,
+        "stages": " ".join(stage[1] for stage in card.turn_stages),
+        "criteria": {c.id: c.value for result in card.stages.values() for c in result.criteria if c.status == "scored"},
+        "codes": [f"{c.code} {c.by.partition(':')[2]} {_turns(c.turns)}" for c in card.codes],
+        "codes_read": card.codes_read,
+        "primary_failure": card.primary_failure,
+        "facts": [f"{f.kind} ({f.source}) {_turns(f.turns)}: {f.text}" for f in ready.facts],
+    }
+
+
+def _turns(turns: tuple[int, ...]) -> str:
+    return ",".join(map(str, turns)) or "-"
+
+
+def write(run: Path, out: Path = GOLDEN) -> None:
+    """Write the file of one run, given by its folder."""
+    text = json.dumps(
+        {"folder": run.relative_to(DATA).as_posix(), **golden(*judged(run))}, indent=1, ensure_ascii=False
+    )
+    (out / f"{run.name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def held(out: Path = GOLDEN) -> list[Path]:
+    """Folders of the runs that have a file."""
+    return [DATA / json.loads(path.read_text("utf-8"))["folder"] for path in sorted(out.glob("*.json"))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folders", type=Path, nargs="*", help="runs to add below tests/data; none: write all anew")
+    for folder in [path.resolve() for path in parser.parse_args().folders] or held():
+        write(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""E5, deliverables and submission: what is wrong with the delivered files."""

@@ -1,0 +1,1 @@
+"""Detectors by what they look at: delivered files, failures, breaches, the hand-over, values, answers, the harness."""

@@ -1,0 +1,120 @@
+"""The second taxonomy (`harness`): one code per failed step, derived from the same episodes and facts.
+
+E1 hallucination, E2 resource (time included), E3 logic, E4 code, E5 format. The heuristics on the metric follow
+benchmark.md section 6 and read the score: they are marked `from_score`, circular wherever the score is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...trajectories.briefs import validation_artefacts
+from ..context import CodeContext
+from ..episodes import short
+from ..registry import Finding, detector
+from .breaches import invented_name
+from .failures import REPEATED, harness_code, lost_outputs
+
+NEAR_ZERO = {"segmentation": 0.1, "detection": 0.1, "vqa": 0.2}
+"""Below this metric a valid run counts as a logic failure of S4 (segmentation: lesion Dice)."""
+GOOD_ENOUGH = 0.3
+"""From this metric on (or medal okay) a valid run has no failed step."""
+
+
+def metric(ctx: CodeContext) -> float | None:
+    """The metric that the heuristics look at: lesion Dice for segmentation, else the task score; None when unknown."""
+    report = ctx.run.report
+    if report is not None and ctx.run.track == "segmentation":
+        lesion = report.metrics.get("lesion_dice")
+        if isinstance(lesion, (int, float)) and not isinstance(lesion, bool):
+            return float(lesion)
+    if ctx.facts is not None and ctx.facts.task_score is not None:
+        return ctx.facts.task_score
+    return report.task_score if report is not None else None
+
+
+@detector("near_zero_metric", code="E3", stage="S4", independence="from_score")
+def near_zero_metric(ctx: CodeContext) -> Iterable[Finding]:
+    """The outputs are valid and the metric is near zero: something in the pipeline is wrong. Read from the score."""
+    limit, value = NEAR_ZERO.get(ctx.run.track or ""), metric(ctx)
+    if limit is None or value is None or value >= limit or not ctx.last or ctx.facts is None:
+        return
+    if ctx.facts.format_valid and (ctx.facts.completion or 0) >= 1:
+        yield Finding((ctx.final_write or ctx.last,), f"Valid outputs reach a metric of {value:.2f} only.", 0.8)
+
+
+@detector("step_failure", code="E4", stage="S4", independence="from_trace", taxonomy="harness")
+def step_failure(ctx: CodeContext) -> Iterable[Finding]:
+    """A step failed three times or was never overcome, through the agent's code."""
+    return _steps(ctx, resource=False)
+
+
+@detector("step_resource", code="E2", stage="S2", independence="from_trace", taxonomy="harness")
+def step_resource(ctx: CodeContext) -> Iterable[Finding]:
+    """A step failed three times or was never overcome, through memory, time, download, package or data access."""
+    return _steps(ctx, resource=True)
+
+
+def _steps(ctx: CodeContext, resource: bool) -> Iterable[Finding]:
+    lost = lost_outputs(ctx)
+    for episode in ctx.episodes:
+        if (harness_code(episode) == "E2") != resource:
+            continue
+        if episode.attempts < REPEATED and (episode.resolved or not lost):
+            continue
+        times = f"{episode.attempts} times" if episode.attempts > 1 else "once"
+        end = "" if episode.resolved else " and was not overcome"
+        # A step that was never overcome is the cause of what its files lack, so it goes before their format.
+        sure = 0.92 if lost and not episode.resolved else 0.75
+        yield Finding(episode.turns, f"The step failed {times}{end} ({short(episode.cause)}).", sure, episode.stage)
+
+
+@detector("output_format_invalid", code="E5", stage="S4", independence="from_files", taxonomy="harness")
+def output_format_invalid(ctx: CodeContext) -> Iterable[Finding]:
+    """The outputs are complete or not, and their format is invalid."""
+    if ctx.facts is not None and ctx.facts.format_valid is False and ctx.last:
+        yield Finding((ctx.final_write or ctx.last,), "The format of the outputs is invalid.", 0.9)
+
+
+@detector("submission_invalid", code="E5", stage="S5", independence="from_files", taxonomy="harness")
+def submission_invalid(ctx: CodeContext) -> Iterable[Finding]:
+    """The submission is incomplete or its format is invalid."""
+    if not ctx.last or ctx.facts is None:
+        return
+    report = ctx.run.report
+    stated = report is not None and report.submission_format_valid is False
+    if stated or (ctx.facts.completion is not None and ctx.facts.completion < 1):
+        yield Finding((ctx.last,), "The submission is incomplete or invalid.", 0.9)
+
+
+@detector("near_zero_step", code="E3", stage="S4", independence="from_score", taxonomy="harness")
+def near_zero_step(ctx: CodeContext) -> Iterable[Finding]:
+    """As `near_zero_metric`: valid outputs, metric near zero."""
+    return near_zero_metric(ctx)
+
+
+@detector("broken_rule_step", code="E1", stage="S1", independence="from_trace", taxonomy="harness")
+def broken_rule_step(ctx: CodeContext) -> Iterable[Finding]:
+    """A model or package that does not exist was relied on."""
+    return invented_name(ctx)
+
+
+@detector("validation_artefact_missing", code="E8", stage="S3", independence="from_files", taxonomy="harness")
+def validation_artefact_missing(ctx: CodeContext) -> Iterable[Finding]:
+    """vqa: a calibration or post-processing file that the brief asks for was never delivered."""
+    if ctx.run.track != "vqa" or ctx.run.outputs.root is None or not ctx.last:
+        return
+    have = {file.name.rsplit("/", 1)[-1] for file in ctx.run.outputs.files}
+    lacking = sorted(validation_artefacts(ctx.run.brief) - have)
+    if lacking:
+        pilot = next((t for t in ctx.model_turns if ctx.stage(t) == "S3"), ctx.final_write or ctx.last)
+        yield Finding((pilot,), f"{', '.join(lacking)} was asked for and never written.", 0.85)
+
+
+def good_run(ctx: CodeContext) -> bool:
+    """A valid, complete run at or above the baseline: the harness gives it no step failure."""
+    report, value, facts = ctx.run.report, metric(ctx), ctx.facts
+    if facts is None or not facts.format_valid or (facts.completion or 0) < 1 or ctx.run.status.disqualified:
+        return False
+    medal = (report.medal or "").lower() if report is not None else ""
+    return medal in ("okay", "good") or (value is not None and value >= GOOD_ENOUGH)

@@ -1,0 +1,193 @@
+"""E3: what the delivered files hold when they are opened and measured, whether or not the run printed it.
+
+Sizes of organs in ml, levels of images, numbers of boxes: a look at the files would have shown the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from ...trajectories.briefs import absolute_scale
+from ..context import CodeContext
+from ..registry import Finding, detector
+from .cases import admits, looked_into, may_be_empty, owns_up, rows
+from .handover import hand_over
+
+TIGHT = 1.6
+"""Sizes whose largest is at most this many times the smallest belong together: what healthy organs of one cohort differ by."""
+APART = 1.5
+"""Times the largest (or the inverse, of the smallest) of those that belong together from which a size is another thing."""
+MANY_LABELS_APART = 3.0
+"""The same for structures of a multi-class task, some of which vary by nature (fat, effusions)."""
+SHARE = 0.55
+"""Share of the cases that have to belong together; at least four."""
+_SAME = {
+    "identical": "the same output for every case", "unchanged": "the input, unchanged",
+    "constant": "constant outputs", "empty": "empty outputs",
+}  # fmt: skip
+
+
+@detector("bad_content_delivered", code="E3", stage="S4", independence="from_files")
+def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
+    """The files hold what a look would have shown: placeholders, one output for all cases, the unchanged input."""
+    if ctx.facts is None or not ctx.last or ctx.run.status.ended == "breach":
+        return
+    where = hand_over(ctx)
+    rate, total = ctx.facts.placeholder_rate, ctx.facts.expected_cases or len(ctx.run.outputs.cases)
+    if rate is not None and rate > 0.05 and not admits(ctx):
+        yield Finding(where, f"{rate:.0%} of the delivered answers are placeholders.", 0.9)
+    for kind, words in _SAME.items():
+        found = ctx.facts.of(kind)
+        cases = len({f.case for f in found})
+        if kind == "empty" and cases < (total or 0) and may_be_empty(ctx):
+            continue
+        few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
+        if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
+            yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
+    for fact in ctx.facts.of("class_absent", "repeated", "cut_off") if not owns_up(ctx) else ():
+        yield Finding(where, f"In the delivered files, {fact.text}, and it was not noticed.", 0.8)
+
+
+@detector("unlike_files_accepted", code="E3", stage="S4", independence="from_files")
+def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """A delivered file lies far off all others in size or level of the same thing, and no execution went into its case.
+
+    Lesions, findings and boxes differ by nature and are not compared, nor are images that keep the scale of their inputs.
+    """
+    for name, column in _columns(ctx).items():
+        if ctx.run.track == "segmentation":
+            odd = () if _varies(ctx, name) else apart(column, APART if name == "organ" else MANY_LABELS_APART)
+        else:
+            compared = name in _LEVELS.get(ctx.run.track or "", ()) and absolute_scale(ctx.run.brief)
+            odd = outliers(column) if compared else ()
+        if odd and not looked_into(ctx, odd, ctx.final_write or 0):
+            shown = ", ".join(f"{case} {column[case]:.3g}" for case in odd[:3])
+            usual = median(value for case, value in column.items() if case not in odd)
+            unit = " ml" if ctx.run.track == "segmentation" else ""
+            yield Finding(
+                tuple(sorted({ctx.final_write or ctx.last, ctx.last})),
+                f"The delivered files differ in {name.replace('_', ' ')} ({shown}{unit}; the others about {usual:.3g}), and no execution looked into it.",
+                0.7,
+            )
+            return
+
+
+@detector("empty_files_accepted", code="E3", stage="S4", independence="from_files")
+def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
+    """Masks or lists of boxes are empty in cases that the brief gives no leave to be, and no execution went into one."""
+    final = ctx.final_write
+    if ctx.facts is None or final is None or not ctx.handed_over or owns_up(ctx):
+        return
+    if ctx.run.track not in ("segmentation", "detection") or may_be_empty(ctx):
+        return
+    cases = dict.fromkeys(fact.case for fact in ctx.facts.of("empty") if fact.case is not None)
+    empty = tuple(case for case in cases if case not in ctx.closing)  # a case that the closing words name was seen
+    if empty and len(ctx.run.outputs.cases) >= 3 and not looked_into(ctx, empty, final) and not _gone_into(ctx, empty):
+        yield Finding(
+            tuple(sorted({final, ctx.last})),
+            f"The files of {joined(empty)} are empty, the brief knows no empty cases, and no execution looked into one.",
+            0.7,
+        )
+
+
+def _gone_into(ctx: CodeContext, empty: tuple[str, ...]) -> bool:
+    """Whether the cases were seen empty before the last run, and inputs or values were inspected in between."""
+    final = ctx.final_write or 0
+    seen = next(
+        (t for t in ctx.model_turns for case, numbers in rows(ctx, t).items() if case in empty and 0 in numbers),
+        final,
+    )
+    between = ctx.features[seen : max(seen, final - 1)]
+    return any(
+        f.executed and not f.writes_outputs and f.has("inspects_inputs", "inspects_values", "forward_pass")
+        for f in between
+    )
+
+
+_LEVELS = {"enhancement": ("mean", "std"), "synthesis": ("mean", "std", "max")}
+"""Quantities that images of one kind agree in; the brightest spot of an input image is its own."""
+_FINDINGS = r"(?:tumou?r|lesion|nodule|thromb|effusion|oedema|edema|necro|met(?:astas|s\b)|cyst|plaque|h(?:a?e)morrh|bleed|infarct|calcif|enhanc|core|polyp|stone|fluid|fat\b)"
+
+
+def _varies(ctx: CodeContext, name: str) -> bool:
+    """Whether a mask shows something that is absent or of any size by nature: a lesion, or a label that the brief gives such a name."""
+    if name == "lesion":
+        return True
+    number = name.removeprefix("label_")
+    named = rf"(?<![\d.]){number}(?![\d.])[\s=:()-]{{1,4}}[^,;.\n\d]{{0,40}}?{_FINDINGS}|{_FINDINGS}[a-z]{{0,10}}[\s=:(]{{1,4}}(?:label )?{number}(?![\d.])"
+    return number.isdigit() and re.search(named, ctx.run.brief[:200_000], re.IGNORECASE) is not None
+
+
+def _columns(ctx: CodeContext) -> dict[str, dict[str, float]]:
+    """Quantity -> case -> number, where a finished run delivered files and claims no limitation of its results."""
+    columns: dict[str, dict[str, float]] = {}
+    if ctx.facts is None or not ctx.handed_over or owns_up(ctx):
+        return columns
+    for case, values in ctx.facts.measures.items():
+        for name, value in values.items():
+            columns.setdefault(name, {})[case] = value
+    return columns
+
+
+def apart(column: Mapping[str, float], factor: float) -> tuple[str, ...]:
+    """Cases whose size is at least `factor` times the largest, or at most its inverse of the smallest, of those that belong together.
+
+    Those are the largest group within `TIGHT`; none where they are fewer than four or no majority.
+    """
+    order = sorted(column, key=lambda case: column[case])
+    values = [column[case] for case in order if column[case] > 0]
+    best, start = (0, 0, 0), 0
+    for end, value in enumerate(values, 1):
+        while value > TIGHT * values[start]:
+            start += 1
+        best = max(best, (end - start, start, end))
+    n, start, end = best
+    if n < 4 or n < SHARE * len(column):
+        return ()
+    small, large = values[start], values[end - 1]
+    return tuple(case for case in order if column[case] * factor <= small or column[case] >= factor * large)
+
+
+def outliers(column: Mapping[str, float]) -> tuple[str, ...]:
+    """Cases apart from an otherwise tight column: three times, a third or the other sign of what the rest agrees on, or a
+    seventh off it and five times further away than the rest reaches.
+
+    At least five cases, at most two in five of them off; the rest may scatter by a sixth of its median, so that a column
+    which varies by nature (sizes of tumours) has no outliers.
+    """
+    if len(column) < 5:
+        return ()
+    middle = median(column.values())
+    off = [case for case, value in column.items() if not _near(value, middle)] or _beyond(column, middle)
+    rest = [value for case, value in column.items() if case not in off]
+    if not off or not middle or len(off) > 0.4 * len(column) or len(rest) < 4:
+        return ()
+    spread = median(abs(value - median(rest)) for value in rest) / abs(middle)
+    return tuple(off) if spread <= 1 / 6 else ()
+
+
+FAR = 5.0
+"""Times the range of all other cases by which a case lies off them."""
+
+
+def _beyond(column: Mapping[str, float], middle: float) -> list[str]:
+    """The furthest cases, at most two in five, where a gap of that size lies between them and all others."""
+    order = sorted(column, key=lambda case: abs(column[case] - middle), reverse=True)
+    for n in range(1, int(0.4 * len(order)) + 1):
+        rest = [column[case] for case in order[n:]]
+        low, high = min(rest), max(rest)
+        gap = min(max(low - column[case], column[case] - high) for case in order[:n])
+        if len(rest) >= 4 and gap >= 0.15 * abs(middle) and gap >= FAR * (high - low):
+            return order[:n]
+    return []
+
+
+def _near(value: float, middle: float) -> bool:
+    return value * middle > 0 and 1 / 3 < value / middle < 3
+
+
+def joined(parts: Sequence[str], most: int = 3) -> str:
+    shown = ", ".join(parts[:most])
+    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown

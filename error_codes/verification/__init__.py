@@ -1,1 +1,0 @@
-"""E3, verification and recovery: bad output that was there to see, and nobody looked, checked or repaired."""
