@@ -19,10 +19,10 @@ import os
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import ConfigError, JudgeError
@@ -73,6 +73,19 @@ class Breaker:
     def record(self, ok: bool) -> None:
         self._failures = 0 if ok else self._failures + 1
         self._opened = 0.0 if ok else time.monotonic()
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def _kept(cache: OrderedDict[_K, _V], key: _K, make: Callable[[], _V]) -> _V:
+    """What is kept under the key, made when it is not; the oldest of too many goes."""
+    if key not in cache:
+        cache[key] = make()
+        while len(cache) > _KEPT:
+            cache.popitem(last=False)
+    return cache[key]
 
 
 class ApiJudge:
@@ -172,27 +185,21 @@ class ApiJudge:
 
     def record(self, request: Request) -> Record:
         """The record of a request's run, kept for a few runs as keys, estimates and calls all ask for it."""
-        key = (request.run.content_sha256, request.run.track, request.segmentation.turn_stages, request.facts)
-        if key not in self._records:
-            self._records[key] = make_record(
-                request.run, request.segmentation, request.facts, budget_chars=self._budget
-            )
-            while len(self._records) > _KEPT:
-                self._records.popitem(last=False)
-        return self._records[key]
+        run, stages, facts = request.run, request.segmentation, request.facts
+        key = (run.content_sha256, run.track, run.tier, stages.turn_stages, facts)
+        return _kept(self._records, key, lambda: make_record(run, stages, facts, budget_chars=self._budget))
 
     def pictures(self, request: Request) -> tuple[Picture, ...]:
         """plan.png, and one output of each kind when asked for; none for a model that takes no images."""
-        run, key = request.run, (request.run.content_sha256, request.public)
+        run, public = request.run, request.public
         if not self._images:
             return ()
-        if key not in self._pictures:
+
+        def draw() -> tuple[Picture, ...]:
             plan = plan_picture(run)
-            outputs = output_pictures(run, request.public) if self._outputs else ()
-            self._pictures[key] = (*(() if plan is None else (plan,)), *outputs)
-            while len(self._pictures) > _KEPT:
-                self._pictures.popitem(last=False)
-        return self._pictures[key]
+            return (*(() if plan is None else (plan,)), *(output_pictures(run, public) if self._outputs else ()))
+
+        return _kept(self._pictures, (run.content_sha256, public), draw)
 
     def _shown(self, request: Request) -> list[Picture]:
         """Those that can be sent."""
@@ -212,11 +219,7 @@ class ApiJudge:
         return f"plan.png was not looked at: {why}"
 
     def _quotes(self, run: Run) -> QuoteIndex:
-        if run.content_sha256 not in self._indexes:
-            self._indexes[run.content_sha256] = QuoteIndex(run)
-            while len(self._indexes) > _KEPT:
-                self._indexes.popitem(last=False)
-        return self._indexes[run.content_sha256]
+        return _kept(self._indexes, run.content_sha256, lambda: QuoteIndex(run))
 
     def evidence_sha256(self, request: Request) -> str:
         """Of the record, and of the pictures that go with it: the same for every question on a run."""

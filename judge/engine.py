@@ -84,9 +84,8 @@ class Prepared:
         items = self.wanted.items(able, self.rubric, self.run.tier, self.run.track)
         if self.wanted.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)
-        facts = (
-            self.facts if able - CRITERIA else ()
-        )  # a judge that reads nothing but criteria has its own view of a run
+        # A judge that answers criteria alone has its own view of a run.
+        facts = self.facts if able - CRITERIA else ()
         return tuple(
             Request(
                 self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public, warm=number > 0

@@ -116,7 +116,13 @@ class LocalJudge:
         return self._record(request).sha256
 
     def _record(self, request: Request) -> Record:
-        key = (request.run.content_sha256, request.run.track, request.segmentation.turn_stages, request.facts)
+        key = (
+            request.run.content_sha256,
+            request.run.track,
+            request.run.tier,
+            request.segmentation.turn_stages,
+            request.facts,
+        )
         last = self._last  # once: keys are made while another thread judges
         if last is None or last[0] != key:
             record = make_record(request.run, request.segmentation, request.facts, budget_chars=self.evidence_budget)

@@ -36,11 +36,11 @@ class Lookup:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A request before its call: the run's reference, what is known, and the evidence hash."""
+    """A request before its call: the run's reference, what is known, and a row that the evidence index lacks."""
 
     reference: int
     known: Lookup
-    evidence: str
+    packed: tuple[str, str, str, str] | None
 
 
 class StoredJudge(Around):
@@ -58,18 +58,22 @@ class StoredJudge(Around):
     def evidence_sha256(self, request: Request) -> str:
         """The inner judge's, remembered for planning."""
         found = self.inner.evidence_sha256(request)
-        self._store.add_evidence([self._noted(request, found)])
+        if (row := self._missing_row(request, found)) is not None:
+            self._store.add_evidence([row])
         return found
 
-    def _noted(self, request: Request, evidence: str) -> tuple[str, str, str, str]:
-        """A row of the evidence index."""
+    def _missing_row(self, request: Request, evidence: str) -> tuple[str, str, str, str] | None:
+        """The row of the evidence index for this request; None where the index has one: most look-ups write nothing."""
         run = request.run
         kind = (request.question, run.track, run.tier, request.public)
         if kind not in self._contexts:
             if request.public not in self._inputs:
                 self._inputs[request.public] = inputs_stamp(request.public)
             self._contexts[kind] = evidence_context(self._who, *kind[:3], self._inputs[request.public])
-        return run.content_sha256, self._contexts[kind], request.question, evidence
+        context = self._contexts[kind]
+        if self._store.evidence([run.content_sha256], [context]):
+            return None
+        return run.content_sha256, context, request.question, evidence
 
     def estimate(self, request: Request) -> Estimate:
         """What judging would use beyond what the store has."""
@@ -139,15 +143,18 @@ class StoredJudge(Around):
         return await asyncio.to_thread(self._open, request, evidence)
 
     def _open(self, request: Request, evidence: str) -> _Begun:
-        return _Begun(self.reference(request.run), self._find(request, evidence), evidence)
+        row = self._missing_row(request, evidence)
+        return _Begun(self.reference(request.run), self._find(request, evidence), row)
 
     def _keep(self, request: Request, begun: _Begun, reply: Reply) -> tuple[CriterionResult, ...]:
         keys = [begun.known.keys[result.id] for result in reply.results]
-        packed = self._noted(request, begun.evidence)
-        return self._store.add_reply(begun.reference, request.rubric, request.question, keys, reply, packed=packed)
+        return self._store.add_reply(
+            begun.reference, request.rubric, request.question, keys, reply, packed=begun.packed
+        )
 
     def _from_store(self, request: Request, begun: _Begun) -> Reply:
-        self._store.add_evidence([self._noted(request, begun.evidence)])
+        if begun.packed is not None:
+            self._store.add_evidence([begun.packed])
         return Reply(tuple(begun.known.found[c.id].result for c in request.criteria))
 
 

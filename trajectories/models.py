@@ -288,14 +288,18 @@ class Segmentation(Frozen):
     signals: tuple[tuple[Signal, ...], ...] = ()
 
     @classmethod
-    def of(cls, stages: Sequence[Stage]) -> Segmentation:
-        """The segmentation with these stages, turn by turn, each held for certain."""
+    def of(
+        cls, stages: Sequence[Stage], confidence: Sequence[float] | None = None,
+        signals: tuple[tuple[Signal, ...], ...] = (),
+    ) -> Segmentation:  # fmt: skip
+        """The segmentation with these stages, turn by turn; without `confidence` each is held for certain."""
         segments, first = [], 1
         for stage, group in groupby(stages):
             last = first + sum(1 for _ in group) - 1
             segments.append(Segment(stage=stage, first_turn=first, last_turn=last))
             first = last + 1
-        return cls(turn_stages=tuple(stages), segments=tuple(segments), confidence=(1.0,) * len(stages))
+        sure = (1.0,) * len(stages) if confidence is None else tuple(confidence)
+        return cls(turn_stages=tuple(stages), segments=tuple(segments), confidence=sure, signals=signals)
 
     def turns_of(self, *stages: Stage) -> tuple[int, ...]:
         """1-based turns of these stages, in order."""

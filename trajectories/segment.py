@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 
 from .features import features
-from .models import STAGES, Run, Segment, Segmentation, Signal, Stage
+from .models import STAGES, Run, Segmentation, Signal, Stage
 from .stage_signals import scenes, signals
 
 _STAY, _NEXT, _SKIP, _BACK = 0.60, 0.20, 0.06, 0.06
@@ -45,12 +44,7 @@ def segment(run: Run, *, explain: bool = False) -> Segmentation:
     for i, (stage, sure) in _surrounded([i in inside for i in range(len(told))], weights, stages, confidence).items():
         if not told[i].todo_only:
             stages[i], confidence[i] = stage, sure
-    return Segmentation(
-        turn_stages=tuple(stages),
-        segments=_segments(stages),
-        confidence=tuple(confidence),
-        signals=tuple(found) if explain else (),
-    )
+    return Segmentation.of(stages, confidence, tuple(found) if explain else ())
 
 
 def _surrounded(
@@ -139,12 +133,3 @@ def _posterior(weights: Sequence[_Row], path: Sequence[Stage]) -> tuple[float, .
 def _sum(logs: Sequence[float]) -> float:
     top = max(logs)
     return top + math.log(sum(math.exp(value - top) for value in logs))
-
-
-def _segments(path: Sequence[Stage]) -> tuple[Segment, ...]:
-    """Consecutive equal stages as segments, 1-based with both ends included."""
-    made: list[Segment] = []
-    for stage, group in groupby(path):
-        start = made[-1].last_turn + 1 if made else 1
-        made.append(Segment(stage=stage, first_turn=start, last_turn=start + sum(1 for _ in group) - 1))
-    return tuple(made)
