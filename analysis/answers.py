@@ -22,7 +22,7 @@ from ..trajectories.reading import read_jsonl
 from .spreadsheets import from_csv
 
 if TYPE_CHECKING:
-    from ..judge.asking import RunAnswer
+    from ..judge.ad_hoc import RunAnswer
 
 _TEXT, _REAL, _WHOLE = pl.String, pl.Float64, pl.Int64
 _KINDS: dict[str, Any] = {"yes_no": pl.Boolean, "number": _REAL, "choice": _TEXT, "text": _TEXT, "json": _TEXT}

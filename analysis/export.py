@@ -20,8 +20,8 @@ from .frames import FREE, RUN_SCHEMA
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard
-    from ..judge.store_runs import StoredRun
-    from ..judge.store_verdicts import StoredCall, StoredVerdict
+    from ..judge.store.runs import StoredRun
+    from ..judge.store.verdicts import StoredCall, StoredVerdict
 
 BATCH = 1_000
 """Rows held at a time. Rows carry rationales: a batch is a few megabytes."""

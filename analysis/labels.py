@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from ..judge.labels import LABEL_FIELDS, parse_labels
+from ..judge.trust.human_labels import LABEL_FIELDS, parse_labels
 from .frames import CODES
 from .sources import is_store
 

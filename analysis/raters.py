@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..judge.measures import cohen_kappa
+from ..judge.trust.measures import cohen_kappa
 from .codes_read import CODES, sampled
 from .design import UNKNOWN
 from .estimate import Floats, finite, wilson

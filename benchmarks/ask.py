@@ -21,11 +21,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ambjudge.judge.api import ApiJudge
-from ambjudge.judge.asking import ask
-from ambjudge.judge.items import ask_item
+from ambjudge.judge.ad_hoc import ask
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.questions.asked.items import ask_item
 from ambjudge.judge.store import open_store
-from ambjudge.judge.transport import Retry
 from ambjudge.trajectories.layout import find_conversations
 
 ROOT = Path(__file__).resolve().parents[1]

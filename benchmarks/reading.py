@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ambjudge.judge.against_labels import compare
-from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.transport import Completion
 from ambjudge.judge.base import Around, QuestionName, Reply, Request
-from ambjudge.judge.compared import Compared, figures
 from ambjudge.judge.engine import Prepared, prepare
-from ambjudge.judge.items import Wanted
-from ambjudge.judge.labels import LABEL_FIELDS, Labels, parse_labels
-from ambjudge.judge.measures import Figure
-from ambjudge.judge.replies import unscored
-from ambjudge.judge.transport import Completion
+from ambjudge.judge.questions.asked.items import Wanted
+from ambjudge.judge.questions.asked.replies import unscored
+from ambjudge.judge.trust.against_labels import compare
+from ambjudge.judge.trust.comparison import Compared, figures
+from ambjudge.judge.trust.human_labels import LABEL_FIELDS, Labels, parse_labels
+from ambjudge.judge.trust.measures import Figure
 from ambjudge.trajectories.load import load_run
 
 ROOT = Path(__file__).resolve().parents[1]

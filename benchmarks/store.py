@@ -22,11 +22,11 @@ import time
 from pathlib import Path
 
 from ambjudge.judge.base import CRITERIA, Reply, Request, Usage
-from ambjudge.judge.rejudge import plan, requests
-from ambjudge.judge.reuse import StoredJudge
+from ambjudge.judge.rejudge.staleness.staleness import plan, requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.store import open_store
+from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
 
@@ -97,7 +97,7 @@ from pathlib import Path
 began = time.perf_counter()
 sys.path.insert(0, {here!r})
 from store import QuickJudge, RUBRIC
-from ambjudge.judge.rejudge import plan
+from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.layout import find_conversations

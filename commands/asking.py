@@ -19,10 +19,10 @@ from ..config import load
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from ..judge.asking import RunAnswer
+    from ..judge.ad_hoc import RunAnswer
     from ..judge.base import Judge
-    from ..judge.items import Answer
-    from ..judge.rejudge import RejudgePlan
+    from ..judge.questions.items import Answer
+    from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.scope import Scope
     from ..judge.scorecard import Evidence
     from ..judge.session import ScoreOptions
@@ -37,8 +37,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
 
     "Cannot tell" is an answer.
     """
-    from ..judge.asking import ask_scope, stored_answers
-    from ..judge.items import ask_item
+    from ..judge.ad_hoc import ask_scope, stored_answers
+    from ..judge.questions.items import ask_item
     from ..judge.session import Outcome, conversations
     from .exporting import _format_of, _target
     from .scoring import judge_of, open_session_store, score_options
@@ -92,8 +92,8 @@ def _carry_out(
     quiet: bool,
 ) -> _Done | int:  # fmt: skip
     """Plan, and ask as the flags say: now, through a provider's batch, or not at all; an exit code where it ends there."""
-    from ..judge.asking import ask
-    from ..judge.rejudge import plan
+    from ..judge.ad_hoc import ask
+    from ..judge.rejudge.staleness import plan
     from .render import spent
 
     planning, asking = console.Progress("planned", len(runs), quiet), console.Progress("asked", None, quiet)
@@ -152,7 +152,7 @@ def _question(paths: tuple[str, ...], question: str | None) -> str:
 
 
 def _form(flags: dict[str, Any]) -> Answer:
-    from ..judge.items import Answer
+    from ..judge.questions.items import Answer
 
     given = [name for name in ("choice", "number", "text", "schema") if flags[name] not in (None, False)]
     if len(given) > 1:

@@ -10,9 +10,9 @@ from .. import console
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
-    from ..judge.provider_batch_collect import Collected
-    from ..judge.provider_batch_send import Submission
-    from ..judge.rejudge import RejudgePlan
+    from ..judge.provider_batch.collecting import Collected
+    from ..judge.provider_batch.sending import Submission
+    from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.store import Store
 
 
@@ -32,7 +32,7 @@ def step(
 ) -> BatchStep:
     """Collect what earlier batches answered, send what is still missing, wait for it if asked to; says what happened."""
     from ..judge.provider_batch import BatchOptions, collect, status, submit
-    from ..judge.rejudge import requests
+    from ..judge.rejudge.staleness import requests
 
     async def work() -> tuple[Collected | None, Submission, Collected | None]:
         first = await collect(store, judge) if status(store) else None

@@ -64,7 +64,7 @@ def run(
 
     from ..config import load
     from ..judge.base import answers
-    from ..judge.items import Wanted
+    from ..judge.questions.items import Wanted
     from .readings import read_runs
     from .scoring import judge_of, score_options
 

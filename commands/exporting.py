@@ -179,7 +179,7 @@ class _Reading:
 
     def _labels(self) -> Iterator[tuple[Any, ...]]:
         from ..analysis.export import label_rows
-        from ..judge.labels import parse_labels
+        from ..judge.trust.human_labels import parse_labels
         from ..trajectories.reading import loads
 
         for path in self.paths or (".",):
@@ -199,7 +199,7 @@ class _Reading:
     def _labels_in(self, path: Path) -> Iterator[tuple[Any, ...]]:
         """Rows of a label file, or of the .json files below a folder. A file that is none is named and left out."""
         from ..analysis.export import label_rows
-        from ..judge.labels import parse_labels
+        from ..judge.trust.human_labels import parse_labels
         from ..trajectories.reading import read_json
 
         files = sorted(path.rglob("*.json")) if path.is_dir() else [path]

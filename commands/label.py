@@ -29,7 +29,7 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
 
     from ..console import note
     from ..errors import InputError
-    from ..judge.labels import import_labels, problems, read_labels
+    from ..judge.trust.human_labels import import_labels, problems, read_labels
     from ..rubrics.load import rubric_for
     from .runs import each_run
 
@@ -77,7 +77,7 @@ def export(obj: dict[str, Any], folder: str, store: str | None, annotator: str |
     from pathlib import Path
 
     from ..console import note
-    from ..judge.labels import export_labels, stored_labels
+    from ..judge.trust.human_labels import export_labels, stored_labels
 
     with _open(obj, store, create=False) as opened:
         written = export_labels(stored_labels(opened, annotator=annotator), Path(folder))

@@ -14,9 +14,9 @@ from ..console import Progress, note, raw, say, table
 from ..errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from ..judge.against_labels import LabelReport
-    from ..judge.compared import Figures
-    from ..judge.measures import Calibration, Figure
+    from ..judge.trust.against_labels import LabelReport
+    from ..judge.trust.comparison import Figures
+    from ..judge.trust.measures import Calibration, Figure
     from ..trajectories.models import Run
 
 _Pick = Callable[["Figures"], "Figure | None"]
@@ -25,12 +25,12 @@ _Pick = Callable[["Figures"], "Figure | None"]
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when a run could not be read, or no labelled one was among them; 2 when none could be read."""
 
-    from ..judge.against_labels import Selection, against_labels, labels_by_run, planned
     from ..judge.base import Judge
-    from ..judge.pacing import Budget, GuardedJudge, Pacer
-    from ..judge.reuse import StoredJudge
+    from ..judge.limits import Budget, GuardedJudge, Pacer
     from ..judge.session import scope_of
-    from ..judge.splits import SPLITS
+    from ..judge.store.reuse import StoredJudge
+    from ..judge.trust.against_labels import Selection, against_labels, labels_by_run, planned
+    from ..judge.trust.splits import SPLITS
     from .render import spent
     from .scoring import check_wanted, judge_of, open_session_store, score_options
 
@@ -102,7 +102,7 @@ class _Runs:
 
 def _as_dict(report: LabelReport) -> dict[str, Any]:
     """`ambjudge.selftest/1`, with `labels` in place of the rows about robustness. `gain` is over all runs measured."""
-    from ..judge.measures import SEED
+    from ..judge.trust.measures import SEED
 
     whole = report.all_runs
     gain = None

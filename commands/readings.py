@@ -16,8 +16,8 @@ from ..errors import AmbjudgeError, ConfigError, JudgeError, StoreError, unexpec
 if TYPE_CHECKING:
     from ..config import Settings
     from ..judge.base import Judge, QuestionName, Reply
-    from ..judge.batch import Progress
     from ..judge.engine import Prepared
+    from ..judge.runner import Progress
     from ..judge.session import Outcome, ScoreOptions
 
 _AHEAD = 4
@@ -86,8 +86,8 @@ def read_runs(
         there = first_there(paths)
         store = None if there is None else open_session_store(there, settings, flags, judge, stack, quiet)
         if store is not None:
-            from ..judge.reuse import StoredJudge
-            from ..judge.rightness import shares_right
+            from ..judge.store.reuse import StoredJudge
+            from ..judge.trust.rightness import shares_right
 
             reader, right = StoredJudge(reader, store), shares_right(store, judge.name)
         interrupted = asyncio.run(_each(paths, reader, options, put, tell))
@@ -103,7 +103,7 @@ def read_runs(
 
 
 def _guarded(judge: Judge, options: ScoreOptions) -> Judge:
-    from ..judge.pacing import Budget, GuardedJudge, Pacer
+    from ..judge.limits import Budget, GuardedJudge, Pacer
 
     budget = None if options.max_cost is None else Budget(options.max_cost)
     return GuardedJudge(judge, Pacer(options.concurrency), budget)
@@ -117,8 +117,8 @@ async def _each(
     tell: Callable[[Progress], None],
 ) -> bool:
     """Whether it was interrupted. A run that cannot be read or worked on is an error among the others."""
-    from ..judge.batch import run_batch
     from ..judge.engine import ask_all, prepare
+    from ..judge.runner import run_batch
     from ..judge.session import Outcome, conversations
     from ..rubrics.load import load_rubric, rubric_for
     from ..trajectories.load import load_conversation

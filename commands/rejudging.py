@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..judge.base import Judge, Usage
-    from ..judge.change import Split
-    from ..judge.rejudge import RejudgePlan
+    from ..judge.rejudge.change import Split
+    from ..judge.rejudge.staleness import RejudgePlan
+    from ..judge.rejudge.update import Update, Updated
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
-    from ..judge.update import Update, Updated
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
 
-    from ..judge.rejudge import plan
+    from ..judge.rejudge.staleness import plan
+    from ..judge.rejudge.update import outdated, update
     from ..judge.session import Outcome, conversations, scope_of
-    from ..judge.update import outdated, update
     from .scoring import check_wanted, judge_of, open_session_store, score_options
 
     settings = load(obj["config"])
@@ -87,7 +87,7 @@ def _through_batch(
     made: RejudgePlan, store: Store, runs: list[Path], judge: Judge, options: ScoreOptions, wait_s: float, quiet: bool
 ) -> int:
     """One step of the batch; once the provider has answered all of it, scorecards are renewed."""
-    from ..judge.update import outdated, renew
+    from ..judge.rejudge.update import outdated, renew
     from .batching import step
 
     done = step(made, store, judge, options.max_cost, wait_s, quiet)
@@ -211,7 +211,7 @@ def _show_update(made: RejudgePlan, done: Update) -> None:
 
 def show_changes(runs: Sequence[Updated]) -> None:
     """Mean split, flips by criterion, and agents that changed places."""
-    from ..judge.change import mean_split, rank_changes
+    from ..judge.rejudge.change import mean_split, rank_changes
 
     changes = [r.change for r in runs if r.change is not None]
     moved = [c for c in changes if c.flips or (c.agentic is not None and c.agentic.change)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ..judge.update import Updated
+    from ..judge.rejudge.update import Updated
     from ..rubrics.model import Rubric
 
 
@@ -163,8 +163,8 @@ def _stored(store: str, old: Rubric, new: Rubric) -> tuple[dict[str, int], tuple
     """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both rubrics."""
     from collections import Counter
 
+    from ..judge.rejudge.update import changes_between
     from ..judge.store import open_store
-    from ..judge.update import changes_between
     from ..rubrics.load import criterion_sha256
 
     kept = {criterion_sha256(c) for c in new.criteria()}

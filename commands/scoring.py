@@ -14,8 +14,8 @@ from ..errors import ConfigError, InputError, StoreError
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
-    from ..judge.batch import Progress
-    from ..judge.items import Wanted
+    from ..judge.questions.items import Wanted
+    from ..judge.runner import Progress
     from ..judge.scorecard import ScoreCard
     from ..judge.session import Outcome, ScoreOptions, Session
     from ..judge.store import Store
@@ -57,7 +57,7 @@ def _through_batch(
 
     Runs that cannot be read are named when the rest is scored.
     """
-    from ..judge.rejudge import plan
+    from ..judge.rejudge.staleness import plan
     from ..judge.session import Outcome, conversations, scope_of
     from .batching import step
 
@@ -121,7 +121,7 @@ def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
 
 def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     """Flags over settings over defaults; InputError for an unknown track or a missing --public folder."""
-    from ..judge.items import Wanted
+    from ..judge.questions.items import Wanted
     from ..judge.scorecard import Policy
     from ..judge.session import ScoreOptions
     from ..trajectories.models import TRACKS

@@ -10,7 +10,7 @@ import click
 from .options import JSON, PATHS, STAGES_FROM, known_options, reading_options
 
 if TYPE_CHECKING:
-    from ..judge.items import StagesFrom
+    from ..judge.questions.items import StagesFrom
     from ..trajectories.models import Run, Segmentation
 
 
@@ -59,7 +59,7 @@ def _read(obj: dict[str, Any], paths: tuple[str, ...], settings: Any, flags: dic
     from dataclasses import replace
 
     from ..judge.engine import read_stages
-    from ..judge.items import Wanted
+    from ..judge.questions.items import Wanted
     from ..trajectories.segment import segment
     from .readings import Read, read_runs
     from .scoring import check_wanted, judge_of, score_options

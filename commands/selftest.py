@@ -70,7 +70,7 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     from ..console import note, raw, say
     from ..errors import AmbjudgeError
     from ..judge.base import answers
-    from ..judge.selftest import calls, cases, selftest
+    from ..judge.trust.selftest import calls, cases, selftest
     from ..rubrics.load import load_rubric
     from ..trajectories.segment import segment
     from .runs import each_run

@@ -22,10 +22,9 @@ from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
 from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
 from .checks import OutputCheck, check_outputs
-from .contradictions import find_contradictions
-from .facts import run_facts
 from .heuristic import HeuristicJudge
-from .items import StagesFrom, Wanted, is_unsure, unsure_below
+from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
+from .run_facts import run_facts
 from .scorecard import (
     CardResources,
     CardStatus,
@@ -40,6 +39,7 @@ from .scorecard import (
 )
 from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
 from .tagging import Found, detect, diagnose
+from .trust.contradictions import find_contradictions
 
 
 @dataclass(frozen=True)

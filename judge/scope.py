@@ -10,7 +10,7 @@ from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Tier, Track
 from .base import Judge, QuestionName, Request
 from .engine import prepare
-from .items import Wanted
+from .questions.items import Wanted
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..errors import ConfigError, JudgeError
+from .api.prices import Price
 from .base import Judge
-from .prices import Price
 
 _DEAREST = 1e6
 """USD per million tokens: a dollar a token."""
@@ -53,10 +53,10 @@ def _one(name: str, options: JudgeOptions) -> Judge:
 
         return HeuristicJudge()
     if name.startswith("local:"):
-        from .local import LocalJudge
+        from .local.judge import LocalJudge
 
         return LocalJudge(name.removeprefix("local:"), rationale=options.rationale)
-    from .api import ApiJudge
+    from .api.judge import ApiJudge
 
     make: Callable[..., ApiJudge] = partial(
         ApiJudge, name, options.api_base, samples=options.samples, outputs=options.pictures

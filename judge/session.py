@@ -15,10 +15,10 @@ from ..trajectories.layout import CONVERSATION_NAMES, find_conversations, run_fo
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Tier, Track
 from .base import Judge, Usage, answers
-from .batch import BatchSummary, Progress, run_batch
 from .engine import ask_all, assemble, prepare
-from .items import Wanted
-from .pacing import Budget, GuardedJudge, Pacer
+from .limits import Budget, GuardedJudge, Pacer
+from .questions.items import Wanted
+from .runner import BatchSummary, Progress, run_batch
 from .scope import Scope
 from .scorecard import Policy, ScoreCard
 
@@ -157,10 +157,10 @@ class _Scorer:
         self.judge: Judge = GuardedJudge(judge, self.pacer, budget)
         self._right: Mapping[str, float] = {}
         if store is not None:
-            from .keys import identity
-            from .questions import Questions
-            from .reuse import StoredJudge, StoredOnly
-            from .rightness import shares_right
+            from .questions.asked import Questions
+            from .questions.keys import identity
+            from .store.reuse import StoredJudge, StoredOnly
+            from .trust.rightness import shares_right
 
             self._ask = Questions(identity(judge), answers(judge), options.wanted, options.public)
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
@@ -171,7 +171,7 @@ class _Scorer:
         self.apart = 0
 
     async def score(self, path: Path) -> Outcome:
-        from . import stamps
+        from .store import stamps
 
         started = stamps.clock()
         try:
@@ -182,7 +182,7 @@ class _Scorer:
         run = run.model_copy(update={"track": run.track or options.track, "tier": run.tier or options.tier})
         reference = None
         if self.store is not None:
-            from .reuse import note_run
+            from .store.reuse import note_run
 
             reference = note_run(self.store, run, started)
         rubric = rubric_for(run.track, run.task, self.rubric)

@@ -15,10 +15,10 @@ from ..error_codes.fired import Fired, context, fired_in, primary_failure, stage
 from ..error_codes.output_facts import output_facts
 from ..error_codes.taxonomy import taxonomy
 from ..trajectories.models import Run, Segmentation, Stage
-from .answers import findings, read_answers
 from .base import Reply
 from .checks import OutputCheck
-from .items import PLAN_ITEM
+from .checks.vqa_answers import findings, read_answers
+from .questions.items import PLAN_ITEM
 from .scorecard import CodeReading, Contradiction, CriterionResult, EpisodeInfo, FiredCode, PlanItem
 
 

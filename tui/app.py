@@ -21,7 +21,7 @@ from .views import Views
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
-    from ..judge.rejudge import RejudgePlan
+    from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.scorecard import ScoreCard
     from ..judge.store import Store
     from .label_screen import LabelScreen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..judge.labels import PAPER_CODES, LabelledCode, Labels, problems
+from ..judge.trust.human_labels import PAPER_CODES, LabelledCode, Labels, problems
 from ..trajectories.stages import Stage
 from .rows import unknown_codes
 

@@ -12,15 +12,15 @@ from .panels import Line, line
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
-    from ..judge.rejudge import RejudgePlan
+    from ..judge.rejudge.staleness import RejudgePlan
+    from ..judge.rejudge.update import Update
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
-    from ..judge.update import Update
 
 
 def make_plan(store: Store, paths: list[Path], judge: Judge, options: ScoreOptions) -> RejudgePlan:
     """What judging these runs would take; makes no call."""
-    from ..judge.rejudge import plan
+    from ..judge.rejudge.staleness import plan
     from ..judge.session import scope_of
 
     scope = scope_of(options)
@@ -67,7 +67,7 @@ def carry_out(
     made: RejudgePlan, store: Store, paths: list[Path], judge: Judge, options: ScoreOptions, tell: Callable[[str], None]
 ) -> Update:
     """Make the plan's calls and the scorecards; for a worker thread. `tell` gets a line of progress."""
-    from ..judge.update import update
+    from ..judge.rejudge.update import update
 
     return asyncio.run(
         update(

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
 from ..errors import AmbjudgeError
-from ..judge.labels import PAPER_CODES
+from ..judge.trust.human_labels import PAPER_CODES
 from ..trajectories.stages import STAGE_NAMES, Stage
 from .dialogs import Confirm, Prompt, Reader, key_map
 from .draft import Draft, agree

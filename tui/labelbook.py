@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import AmbjudgeError, InputError
-from ..judge.labels import Labels, export_labels, import_labels, read_labels, stored_labels
+from ..judge.trust.human_labels import Labels, export_labels, import_labels, read_labels, stored_labels
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard

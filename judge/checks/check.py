@@ -30,10 +30,10 @@ from . import classification, detection, enhancement, report_generation, segment
 from .demands import files as demanded_files
 from .demands import other_format
 from .expected import Expected, expected_cases, missing_cases
-from .facts import CaseCheck, Fact, OutputCheck, TrackCheck
-from .metrics import accuracy, scored_above_zero
 from .model_calls import model_call_found
+from .outcome import CaseCheck, Fact, OutputCheck, TrackCheck
 from .public import PublicInputs, find_public
+from .report_metrics import accuracy, scored_above_zero
 from .submission import Submission
 
 _CHECKERS: dict[Track, Callable[[Submission], TrackCheck]] = {

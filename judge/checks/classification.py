@@ -10,8 +10,8 @@ from collections import Counter
 
 from ...trajectories.briefs import balanced
 from .demands import class_names, foreign_label
-from .facts import CaseCheck, Fact, TrackCheck
 from .files import Refused, read_text
+from .outcome import CaseCheck, Fact, TrackCheck
 from .submission import Submission, identical
 from .table import parse_csv
 

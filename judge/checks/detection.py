@@ -13,8 +13,8 @@ from typing import Any
 
 from ...trajectories.reading import number
 from .demands import image_size, wants_pixels, wants_score
-from .facts import Fact, FactKind, TrackCheck
 from .files import read_json
+from .outcome import Fact, FactKind, TrackCheck
 from .submission import Submission, identical
 
 NAME = "prediction.json"

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from .demands import demanded, wrong_unit
-from .facts import Fact, TrackCheck
 from .files import Refused, npy_array
+from .outcome import Fact, TrackCheck
 from .submission import Submission
 
 NAME = "enhanced.npy"

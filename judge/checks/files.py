@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...trajectories.reading import parse_json
-from .facts import FactKind
+from .outcome import FactKind
 
 if TYPE_CHECKING:
     import numpy as np

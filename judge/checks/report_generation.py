@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from .demands import sections, wrong_wording
-from .facts import Fact, TrackCheck
 from .files import read_text
+from .outcome import Fact, TrackCheck
 from .submission import Submission, identical
 
 NAME = "report.txt"

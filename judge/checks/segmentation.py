@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ...trajectories.briefs import allowed_labels
 from .demands import planar
-from .facts import Fact, TrackCheck
 from .files import Refused, read_text
 from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats, voxel_ml
+from .outcome import Fact, TrackCheck
 from .submission import Submission
 from .table import parse_csv
 

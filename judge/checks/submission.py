@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from ...trajectories.models import OutputFile, Run
-from .facts import CaseCheck, Fact, TrackCheck
 from .files import Refused
+from .outcome import CaseCheck, Fact, TrackCheck
 from .public import PublicInputs
 
 _MAX_STRAYS = 2000

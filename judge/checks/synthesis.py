@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from .demands import demanded, wrong_unit
-from .facts import Fact, TrackCheck
 from .nifti import affine_differs, volume_head, volume_stats
+from .outcome import Fact, TrackCheck
 from .submission import Submission
 
 NAME = "sct.nii.gz"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...trajectories.reading import number
-from .facts import Fact, TrackCheck
 from .files import read_json
+from .outcome import Fact, TrackCheck
 from .submission import Submission, identical
 
 NAME = "answer.json"

@@ -12,7 +12,7 @@ from ambjudge.analysis.answers import answer_rows, read_answers, schema_of, with
 from ambjudge.analysis.export import batches
 from ambjudge.analysis.spreadsheets import to_csv
 from ambjudge.errors import InputError
-from ambjudge.judge.asking import RunAnswer
+from ambjudge.judge.ad_hoc import RunAnswer
 
 QUESTION = "Did it look?"
 RUN = {

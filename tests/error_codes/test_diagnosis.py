@@ -9,12 +9,12 @@ import pytest
 from ambjudge.error_codes.diagnosis import FACTS_DECIDE, Reading, merge
 from ambjudge.error_codes.fired import Fired
 from ambjudge.error_codes.taxonomy import taxonomy
-from ambjudge.judge.api import ApiJudge
-from ambjudge.judge.labels import import_labels, parse_labels
-from ambjudge.judge.rightness import LEAST, shares_right
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.transport import Retry
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import open_store
-from ambjudge.judge.transport import Retry
+from ambjudge.judge.trust.human_labels import import_labels, parse_labels
+from ambjudge.judge.trust.rightness import LEAST, shares_right
 from ambjudge.trajectories.models import Segmentation
 from ambjudge.trajectories.record import Evidence, check_quote
 from tiny_runs import SUBMIT, say, write_run

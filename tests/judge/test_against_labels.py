@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.against_labels import Selection, against_labels, labels_by_run
-from ambjudge.judge.api import ApiJudge
-from ambjudge.judge.compared import Compared, JudgedCodes, JudgedItem, figures
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.transport import Retry
 from ambjudge.judge.heuristic import HeuristicJudge
-from ambjudge.judge.items import Wanted
-from ambjudge.judge.labels import import_labels
-from ambjudge.judge.reuse import StoredJudge
+from ambjudge.judge.questions.asked.items import Wanted
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
-from ambjudge.judge.transport import Retry
+from ambjudge.judge.store.reuse import StoredJudge
+from ambjudge.judge.trust.against_labels import Selection, against_labels, labels_by_run
+from ambjudge.judge.trust.comparison import Compared, JudgedCodes, JudgedItem, figures
+from ambjudge.judge.trust.human_labels import import_labels
 from ambjudge.trajectories.load import load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

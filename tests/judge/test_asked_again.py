@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 import yaml
 from ambjudge.error_codes import taxonomy
-from ambjudge.judge import items
-from ambjudge.judge.api import ApiJudge
-from ambjudge.judge.execute import Execution, execute
-from ambjudge.judge.items import Wanted, ask_item
-from ambjudge.judge.prices import Price
-from ambjudge.judge.rejudge import RejudgePlan, plan
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.prices import Price
+from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.questions.asked import items
+from ambjudge.judge.questions.asked.items import Wanted, ask_item
+from ambjudge.judge.rejudge.staleness.execute import Execution, execute
+from ambjudge.judge.rejudge.staleness.staleness import RejudgePlan, plan
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many
 from ambjudge.judge.store import Store, open_store
-from ambjudge.judge.transport import Retry
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Rubric
 from ambjudge.trajectories.layout import find_conversations

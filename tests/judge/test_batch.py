@@ -13,10 +13,10 @@ from collections import Counter
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge import pacing
+from ambjudge.judge import limits as pacing
 from ambjudge.judge.base import Estimate, Reply, Request, Usage
-from ambjudge.judge.batch import run_batch
-from ambjudge.judge.pacing import Budget, GuardedJudge, Pacer
+from ambjudge.judge.limits import Budget, GuardedJudge, Pacer
+from ambjudge.judge.runner import run_batch
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 

@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from ambjudge.commands.render import spent
-from ambjudge.judge.base import Usage
-from ambjudge.judge.transport import (
+from ambjudge.judge.api.judge.transport import (
     Completion,
     Retry,
     complete,
@@ -21,6 +20,7 @@ from ambjudge.judge.transport import (
     takes_cache_control,
     takes_images,
 )
+from ambjudge.judge.base import Usage
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 PIXEL = "data:image/png;base64,iVBORw0KGgo="

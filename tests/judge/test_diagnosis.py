@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from ambjudge.error_codes.taxonomy import taxonomy
-from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.transport import Retry
 from ambjudge.judge.engine import score, score_run
-from ambjudge.judge.items import Wanted, ask_item
+from ambjudge.judge.questions.asked.items import Wanted, ask_item
 from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.judge.transport import Retry
 from ambjudge.trajectories.load import load_run
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from ambjudge.judge.base import Request
-from ambjudge.judge.keys import (
+from ambjudge.judge.questions.asked.keys import (
     KeyMaker,
     _modules,
     canonical_json,
@@ -92,7 +92,7 @@ def test_no_two_sets_of_parts_share_a_key(a, b):
 
 def test_keys_are_the_same_in_another_process():
     code = (
-        "from ambjudge.judge.keys import *; from ambjudge.rubrics.load import *\n"
+        "from ambjudge.judge.questions.keys import *; from ambjudge.rubrics.load import *\n"
         "who = JudgeIdentity(judge='m', prompt_sha256='p', parameters='{\"api_base\":null,\"temperature\":0.0}')\n"
         "c = load_rubric('segmentation').criteria('S3')[0]\n"
         "print(KeyMaker(who, c.id, criterion_sha256(c)).sha256('e'), code_sha256())"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.labels import (
+from ambjudge.judge.store import open_store
+from ambjudge.judge.trust.human_labels import (
     dump_labels,
     export_labels,
     import_labels,
@@ -16,7 +17,6 @@ from ambjudge.judge.labels import (
     read_labels,
     stored_labels,
 )
-from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric, rubric_for
 from ambjudge.trajectories.load import load_run
 from hypothesis import given, settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ambjudge.judge.measures import (
+from ambjudge.judge.trust.measures import (
     calibration,
     cohen_kappa,
     f1,
@@ -18,7 +18,7 @@ from ambjudge.judge.measures import (
     ratio,
     share,
 )
-from ambjudge.judge.splits import split_of
+from ambjudge.judge.trust.splits import split_of
 from ambjudge.trajectories.models import Run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,7 +145,7 @@ def test_calibration_always_adds_up(runs: list[list[tuple[float, bool]]]) -> Non
 
 
 def run_of(content: str) -> Run:
-    from ambjudge.judge.selftest_runs import careless
+    from ambjudge.judge.trust.made_up_runs import careless
 
     return careless()[0].model_copy(update={"content_sha256": content})
 

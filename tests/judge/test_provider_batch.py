@@ -17,18 +17,18 @@ import pytest
 import yaml
 from ambjudge.error_codes import taxonomy
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge import items
-from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.prices import Price
+from ambjudge.judge.api.judge.transport import Retry
 from ambjudge.judge.heuristic import HeuristicJudge
-from ambjudge.judge.items import Answer, Wanted, ask_item
-from ambjudge.judge.prices import Price
 from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
-from ambjudge.judge.provider_batch_ledger import Ledger, OpenBatch, age_s
-from ambjudge.judge.rejudge import plan, requests
+from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
+from ambjudge.judge.questions.asked import items
+from ambjudge.judge.questions.asked.items import Answer, Wanted, ask_item
+from ambjudge.judge.rejudge.staleness.staleness import plan, requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
-from ambjudge.judge.transport import Retry
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
 
@@ -335,9 +335,9 @@ async def test_without_a_list_a_doubtful_batch_waits_for_the_user(server, store:
 _CHILD = """
 import asyncio, sys
 from pathlib import Path
-from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.provider_batch import BatchOptions, submit
-from ambjudge.judge.rejudge import plan, requests
+from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.store import open_store
 database, url, *runs = sys.argv[1:]
 judge = ApiJudge("small-judge", url, api_key="sk-loopback-123456")
@@ -407,8 +407,8 @@ async def test_a_batch_of_another_living_process_is_left_alone(server, store: St
     mine = all_requests(store)
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        from ambjudge.judge.keys import identity
-        from ambjudge.judge.provider_batch_ledger import owner
+        from ambjudge.judge.provider_batch.ledger import owner
+        from ambjudge.judge.questions.asked.keys import identity
 
         other = f"{owner().partition(':')[0]}:{sleeper.pid}"
         batch = OpenBatch("b" * 32, identity(judge), server.url, len(mine), len(mine), None, other, "")

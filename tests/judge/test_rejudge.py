@@ -17,15 +17,15 @@ from ambjudge.errors import InputError
 from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
 from ambjudge.judge.heuristic import HeuristicJudge
-from ambjudge.judge.items import Wanted
-from ambjudge.judge.keys import identity
-from ambjudge.judge.questions import Questions
-from ambjudge.judge.rejudge import plan, requests
-from ambjudge.judge.reuse import StoredJudge
+from ambjudge.judge.questions.asked.asked import Questions
+from ambjudge.judge.questions.asked.items import Wanted
+from ambjudge.judge.questions.asked.keys import identity
+from ambjudge.judge.rejudge.staleness.staleness import plan, requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import open_store
+from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric, rubric_for
 from ambjudge.trajectories.layout import find_conversations
 from ambjudge.trajectories.load import load_conversation, load_run

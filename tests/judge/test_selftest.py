@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.errors import JudgeError
-from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.transport import Retry
 from ambjudge.judge.heuristic import HeuristicJudge
-from ambjudge.judge.selftest import Report, Row, calls, cases, selftest
-from ambjudge.judge.selftest_runs import careless, diligent
-from ambjudge.judge.transport import Retry
+from ambjudge.judge.trust.made_up_runs import careless, diligent
+from ambjudge.judge.trust.selftest import Report, Row, calls, cases, selftest
 from ambjudge.trajectories.models import Segmentation
 
 FALLS = {"evidence removed", "claims only", "batch before the pilot"}

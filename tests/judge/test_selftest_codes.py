@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from ambjudge.judge.api import ApiJudge
+from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge.transport import Retry
 from ambjudge.judge.base import CRITERIA, Reply, Request
 from ambjudge.judge.heuristic import HeuristicJudge
-from ambjudge.judge.items import PLAN_ITEM
-from ambjudge.judge.replies import parse_reply
+from ambjudge.judge.questions.asked.items import PLAN_ITEM
+from ambjudge.judge.questions.asked.replies import parse_reply
 from ambjudge.judge.scorecard import CriterionResult
-from ambjudge.judge.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Row, cases, selftest
-from ambjudge.judge.selftest_runs import careless
-from ambjudge.judge.transport import Retry
+from ambjudge.judge.trust.made_up_runs import careless
+from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Row, cases, selftest
 
 INJECTED = ("full marks demanded", "forged verdict", "closed fence", "other languages")
 

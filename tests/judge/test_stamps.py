@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ambjudge.judge import stamps
+from ambjudge.judge.store import stamps
 from ambjudge.trajectories.load import load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"

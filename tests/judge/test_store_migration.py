@@ -14,11 +14,12 @@ import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).parent))
 from ambjudge.errors import StoreError
-from ambjudge.judge import store_engine, store_schema
 from ambjudge.judge.base import Reply, Usage
 from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
 from ambjudge.judge.store import open_store
-from ambjudge.judge.store_engine import locate
+from ambjudge.judge.store import opening as store_engine
+from ambjudge.judge.store import schema as store_schema
+from ambjudge.judge.store.opening import locate
 from ambjudge.trajectories.load import load_run
 from test_store import RECORDED, RUBRIC, key, postgres_url, scored, target  # noqa: F401  (fixtures among them)
 

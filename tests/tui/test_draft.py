@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.labels import LabelledCode, dump_labels, read_labels
 from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.trust.human_labels import LabelledCode, dump_labels, read_labels
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.trajectories.load import load_run
 from ambjudge.tui.draft import Draft, agree

@@ -11,8 +11,8 @@ import pytest
 from ambjudge import analysis
 from ambjudge.analysis.judge_error import human_scores
 from ambjudge.cli import app as command_line
-from ambjudge.judge.labels import Labels, export_labels, read_labels, stored_labels
 from ambjudge.judge.store import open_store
+from ambjudge.judge.trust.human_labels import Labels, export_labels, read_labels, stored_labels
 from ambjudge.tui.dialogs import Confirm, Prompt, Reader
 from ambjudge.tui.label_screen import LabelScreen
 from ambjudge.tui.run_screen import RunScreen

@@ -72,7 +72,7 @@ def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
 
 def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> None:
     """Two hostile runs that differ, side by side; then notes that another program left in the label file."""
-    from ambjudge.judge.labels import Labels, export_labels
+    from ambjudge.judge.trust.human_labels import Labels, export_labels
 
     runs = payloads.hostile_run(tmp_path)
     first = next(runs.iterdir())

@@ -1,0 +1,326 @@
+"""The OpenAI-compatible endpoints of provider batches over HTTP: files, batches, contents. Nothing here knows judges.
+
+    POST /files   POST /batches   GET /batches   GET /batches/{id}   POST /batches/{id}/cancel   GET /files/{id}/content
+
+Reading and uploading are tried again as often as `Retry` says. Creating a batch is paid for, so it is never simply
+repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from urllib.parse import quote
+
+from ...errors import JudgeError
+from ..api.transport import Retry, redact, retry_after
+
+if TYPE_CHECKING:
+    import httpx
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MARK = "ambjudge_batch"
+"""Key of our own id in a batch's metadata."""
+FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
+_OTHER_NAMES = {"succeeded": "completed", "canceled": "cancelled"}
+_PAGES = 10
+_PAGE = 100
+
+
+class NotThere(Exception):
+    """404, 405 or 501: no such thing, or no such endpoint."""
+
+
+class InDoubt(JudgeError):
+    """A batch was perhaps created: the answer was lost, and the provider's list cannot be searched."""
+
+
+class _Busy(Exception):
+    """Worth another try. `unclear`: the request may have been carried out all the same."""
+
+    def __init__(self, message: str, after_s: float | None = None, unclear: bool = False) -> None:
+        super().__init__(message)
+        self.message, self.after_s, self.unclear = message, after_s, unclear
+
+
+@dataclass(frozen=True)
+class ProviderBatch:
+    """What the provider says about a batch. `status` is one of FINAL, or anything else while it is under way."""
+
+    id: str
+    status: str
+    input_file_id: str | None
+    output_file_id: str | None
+    error_file_id: str | None
+    mark: str | None
+    errors: tuple[str, ...]
+    """Why a batch failed as a whole, one line each."""
+    completed: int | None
+    failed: int | None
+    total: int | None
+
+    @property
+    def final(self) -> bool:
+        return self.status in FINAL
+
+
+class BatchEndpoint:
+    """A provider's batch endpoints; use as an async context manager. `name` is how messages call the judge."""
+
+    def __init__(
+        self, base: str, key: str | None, name: str, retry: Retry | None = None, timeout_s: float = 120.0
+    ) -> None:
+        self._base, self._key, self._name, self._retry, self._timeout_s = base, key, name, retry or Retry(), timeout_s
+
+    async def __aenter__(self) -> BatchEndpoint:
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes every address
+        self._client = httpx.AsyncClient(headers=headers, timeout=self._timeout_s)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    async def upload(self, path: Path) -> str:
+        """Upload an input file; returns the provider's id of it. JudgeError when there is no such endpoint."""
+
+        async def send() -> Any:
+            with path.open("rb") as stream:
+                files = {"file": ("ambjudge.jsonl", stream, "application/jsonl")}
+                return await self._once("POST", "files", files=files, data={"purpose": "batch"})
+
+        try:
+            answer = await self._retried(send)
+        except NotThere:
+            raise self._no_batches() from None
+        return self._text(answer, "id")
+
+    async def create(self, file_id: str, mark: str, settle_s: float) -> ProviderBatch:
+        """Create the batch with this mark, at most once. `settle_s`: how long the provider's list may lag behind.
+
+        InDoubt when it cannot be known whether it was created; JudgeError when it was not.
+        """
+        body = {
+            "input_file_id": file_id, "endpoint": "/v1/chat/completions", "completion_window": "24h",
+            "metadata": {MARK: mark},
+        }  # fmt: skip
+
+        async def send() -> ProviderBatch:
+            try:
+                # Providers that know the header answer a second request with the first batch.
+                answer = await self._once("POST", "batches", json=body, headers={"Idempotency-Key": mark})
+                return _batch(answer)
+            except (_Busy, ValueError) as busy:
+                if isinstance(busy, _Busy) and not busy.unclear:
+                    raise
+                log.info("creating a batch ended in doubt (%s); looking for it", busy)
+                await asyncio.sleep(settle_s)
+                try:
+                    found = await self.find(mark, file_id)
+                except (NotThere, JudgeError):
+                    raise InDoubt(f"{self._name}: creating a batch ended in doubt: {busy}", "run the same command again: it looks for the batch first") from None  # fmt: skip
+                if found is None:
+                    raise _Busy(str(busy)) from None
+                return found
+
+        try:
+            return await self._retried(send)
+        except NotThere:
+            raise self._no_batches() from None
+
+    async def find(self, mark: str, file_id: str | None) -> ProviderBatch | None:
+        """The batch with this mark or input file among the provider's newest; NotThere when it keeps no list."""
+        after = ""
+        for _ in range(_PAGES):
+            page = await self._get(f"batches?limit={_PAGE}" + (f"&after={quote(after, safe='')}" if after else ""))
+            entries = page.get("data")
+            for entry in entries if isinstance(entries, list) else ():
+                try:
+                    batch = _batch(entry)
+                except ValueError:
+                    continue
+                if batch.mark == mark or (file_id is not None and batch.input_file_id == file_id):
+                    return batch
+                after = batch.id
+            if not page.get("has_more") or not entries:
+                return None
+        return None
+
+    async def get(self, batch_id: str) -> ProviderBatch:
+        """What has become of a batch; NotThere when the provider does not know it."""
+        return self._read(await self._get(f"batches/{quote(batch_id, safe='')}"))
+
+    async def cancel(self, batch_id: str) -> ProviderBatch:
+        """Ask the provider to stop a batch; what is answered by then can still be collected."""
+        return self._read(await self._retried(lambda: self._once("POST", f"batches/{quote(batch_id, safe='')}/cancel")))
+
+    async def delete_file(self, file_id: str) -> None:
+        """Delete a file that is of no use; a failure is only logged."""
+        try:
+            await self._once("DELETE", f"files/{quote(file_id, safe='')}")
+        except (NotThere, _Busy, JudgeError) as error:
+            log.info("a file could not be deleted at the provider: %s", error)
+
+    async def download(self, file_id: str, to: BinaryIO, most: int) -> None:
+        """Write a file's content to `to`. NotThere when it is gone, JudgeError when it is longer than `most` bytes."""
+
+        async def read() -> None:
+            import httpx
+
+            to.seek(0)
+            to.truncate()
+            path = f"files/{quote(file_id, safe='')}/content"
+            try:
+                async with self._client.stream("GET", f"{self._base}/{path}") as response:
+                    if response.status_code != 200:
+                        await response.aread()
+                    self._check(response)
+                    size = 0
+                    async for chunk in response.aiter_bytes():
+                        size += len(chunk)
+                        if size > most:
+                            raise JudgeError(f"{self._name}: the provider's output is longer than {most:,} bytes", "it cannot be the answer to this batch; ask the provider")  # fmt: skip
+                        to.write(chunk)
+            except httpx.HTTPError as error:
+                raise self._lost(error) from None
+
+        await self._retried(read)
+        to.seek(0)
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        return await self._retried(lambda: self._once("GET", path))
+
+    async def _once(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        import httpx
+
+        try:
+            response = await self._client.request(method, f"{self._base}/{path}", **more)
+        except httpx.InvalidURL as error:
+            raise JudgeError(f"{self._name}: {redact(str(error), self._key)}", "check --api-base") from None
+        except httpx.HTTPError as error:
+            raise self._lost(error) from None
+        self._check(response)
+        try:
+            data = response.json()
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict):
+            raise _Busy("the provider's answer is no JSON object", unclear=True)
+        return data
+
+    def _lost(self, error: Exception) -> _Busy | JudgeError:
+        import httpx
+
+        said = redact(f"{type(error).__name__}: {error}", self._key)
+        if isinstance(error, httpx.UnsupportedProtocol):
+            return JudgeError(f"{self._name}: {said}", "check --api-base")
+        return _Busy(said, unclear=not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)))
+
+    def _check(self, response: httpx.Response) -> None:
+        status = response.status_code
+        if status < 300:
+            return
+        said = redact(_message(response), self._key)
+        if status in (404, 405, 501):
+            raise NotThere(said)
+        if status in (401, 403):
+            raise JudgeError(f"{self._name}: the provider refused the credentials ({status})", "set OPENAI_API_KEY to a key that may use batches")  # fmt: skip
+        if "insufficient_quota" in said or status == 402:
+            raise JudgeError(f"{self._name}: the account's quota is used up", "check the provider's billing")
+        if status in (408, 409, 425, 429) or status >= 500:
+            unclear = status not in (425, 429)
+            raise _Busy(f"provider failed ({status}): {said}", retry_after(response.headers), unclear)
+        raise JudgeError(f"{self._name}: the provider rejected the request ({status}): {said}", "check the model's name, --api-base and the provider's limits for batches")  # fmt: skip
+
+    async def _retried(self, call: Callable[[], Awaitable[T]]) -> T:
+        import tenacity
+
+        retry = self._retry
+
+        def wait(state: tenacity.RetryCallState) -> float:
+            error = state.outcome.exception() if state.outcome else None
+            jitter = random.uniform(0, min(retry.longest_s, retry.first_s * 2 ** (state.attempt_number - 1)))
+            asked = error.after_s if isinstance(error, _Busy) else None
+            return jitter if asked is None else asked + min(jitter, 1.0)
+
+        tries = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(retry.attempts) | tenacity.stop_before_delay(retry.total_s), wait=wait,
+            retry=tenacity.retry_if_exception_type(_Busy), reraise=True,
+        )  # fmt: skip
+
+        async def run() -> T:  # tenacity awaits what is declared as a coroutine, not what merely returns one
+            return await call()
+
+        try:
+            return await tries(run)
+        except _Busy as busy:
+            raise JudgeError(f"{self._name}: {busy.message}", "run the same command again later: nothing is lost or asked twice") from None  # fmt: skip
+
+    def _no_batches(self) -> JudgeError:
+        return JudgeError(f"{self._name}: the provider has no batch endpoint at this address", "leave out --batch, or give the --api-base of one that has")  # fmt: skip
+
+    def _read(self, data: dict[str, Any]) -> ProviderBatch:
+        try:
+            return _batch(data)
+        except ValueError as error:
+            raise JudgeError(f"{self._name}: the provider's answer is no batch: {error}", "check --api-base") from None
+
+    def _text(self, data: dict[str, Any], name: str) -> str:
+        value = data.get(name)
+        if not isinstance(value, str) or not value:
+            raise JudgeError(f"{self._name}: the provider's answer has no `{name}`", "check --api-base")
+        return value
+
+
+def _batch(data: Any) -> ProviderBatch:
+    if not isinstance(data, dict) or not isinstance(data.get("id"), str) or not data["id"]:
+        raise ValueError("no `id`")
+    if not isinstance(data.get("status"), str):
+        raise ValueError("no `status`")
+    status = str(_OTHER_NAMES.get(data["status"], data["status"]))
+    errors = data.get("errors")
+    lines = errors.get("data") if isinstance(errors, dict) else errors
+    said = [
+        redact(str(entry.get("message") or entry.get("code") or "") if isinstance(entry, dict) else str(entry))
+        for entry in (lines if isinstance(lines, list) else ())
+    ]
+    metadata, counts = data.get("metadata"), data.get("request_counts")
+    mark = metadata.get(MARK) if isinstance(metadata, dict) else None
+    numbers = counts if isinstance(counts, dict) else {}
+    return ProviderBatch(
+        id=data["id"], status=redact(status)[:40], input_file_id=_word(data.get("input_file_id")),
+        output_file_id=_word(data.get("output_file_id")), error_file_id=_word(data.get("error_file_id")),
+        mark=_word(mark), errors=tuple(line for line in said if line)[:5], completed=_count(numbers.get("completed")),
+        failed=_count(numbers.get("failed")), total=_count(numbers.get("total")),
+    )  # fmt: skip
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _message(response: httpx.Response) -> str:
+    """The error's code and message, or the beginning of whatever was sent instead."""
+    try:
+        error = response.json()["error"]
+        return f"{error.get('code') or ''} {error['message']}".strip()
+    except (ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError):
+        return response.text[:200]

@@ -1,0 +1,363 @@
+"""What is stale, why, and what mending it would take: planned without a single call, then executed exactly.
+
+`plan` compares, for every run, question and item, the key of the verdict that would be made now with the verdicts in
+the store. A verdict is stale when its key is missing; the closest stored verdict says why (criterion, evidence,
+prompt, judge, parameters). Weights, tiers' credits and requirements are in no key: editing them stales nothing.
+
+Unchanged runs are not read: their files' stamps and the store's evidence index stand for them (`verify=True` reads all).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ...errors import AmbjudgeError, InputError
+from ...rubrics.model import Criterion, Rubric
+from ...trajectories.load import load_conversation
+from ...trajectories.models import Tier, Track
+from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, Usage, answers
+from ..questions.asked import Questions
+from ..questions.keys import JudgeIdentity, canonical_json, identity
+from ..scope import Scope
+from ..store import History, Store, stamps
+
+StaleReason = Literal["new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"]
+"""new: never judged; failed: every attempt failed; the others: the part of the key that changed."""
+
+_CHUNK = 500
+_READ_AT_ONCE = 16
+"""Runs in memory while planning; their notes share one commit."""
+_TRUSTED_CALLS = 20
+"""From so many past calls on, their lowest and highest use stand for a run that need not be read."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """One call to make: the stale items of one question on one run, each with its reasons."""
+
+    path: Path
+    run_id: str
+    rubric_id: str
+    question: QuestionName
+    reasons: Mapping[str, tuple[StaleReason, ...]]
+
+
+@dataclass(frozen=True)
+class RejudgePlan:
+    """What would be judged. `current` verdicts stand; `read` of the `runs` had to be read to know that."""
+
+    judge: JudgeIdentity
+    scope: Scope
+    needs: tuple[Need, ...]
+    runs: int
+    read: int
+    current: int
+    errors: tuple[tuple[Path, AmbjudgeError], ...]
+    estimate: Estimate
+    """What the calls would use, at the least and at the most."""
+    apart: int = 0
+    """Runs of another track than the scope's rubric; they are judged by their own."""
+
+    @property
+    def calls(self) -> int:
+        """Questions, one call each unless a reply needs a retry or repair."""
+        return len(self.needs)
+
+    @property
+    def stale(self) -> int:
+        """Verdicts to make."""
+        return sum(len(need.reasons) for need in self.needs)
+
+    def by_criterion(self) -> dict[tuple[str, str], Counter[str]]:
+        """Stale verdicts by (rubric id, criterion id), counted by reason; several changed parts are joined by `+`."""
+        found: dict[tuple[str, str], Counter[str]] = {}
+        for need in self.needs:
+            for criterion, reasons in need.reasons.items():
+                found.setdefault((need.rubric_id, criterion), Counter())["+".join(reasons)] += 1
+        return dict(sorted(found.items()))
+
+
+@dataclass
+class _Facts:
+    """What planning must know of one run."""
+
+    path: Path
+    id: str
+    content_sha256: str
+    track: Track | None
+    tier: Tier | None
+    rubric: Rubric
+    evidence: dict[QuestionName, str]
+    requests: dict[QuestionName, Request] | None = None
+    """Of a run that was read."""
+    settled: bool = False
+    """The store knows that every criterion has a verdict."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A run that was read, and what the store is to remember of it."""
+
+    facts: _Facts
+    described: tuple[Mapping[str, Any], str | None]
+    evidence: tuple[tuple[str, str, str, str], ...]
+
+
+@dataclass
+class _Totals:
+    needs: list[Need] = field(default_factory=list)
+    errors: list[tuple[Path, AmbjudgeError]] = field(default_factory=list)
+    runs: int = 0
+    read: int = 0
+    current: int = 0
+    low: Usage = field(default_factory=Usage)
+    high: Usage = field(default_factory=Usage)
+    apart: int = 0
+
+
+def plan(
+    store: Store, paths: Iterable[Path], judge: Judge, scope: Scope | None = None, *,
+    verify: bool = False, on_progress: Callable[[int], None] | None = None,
+) -> RejudgePlan:  # fmt: skip
+    """The plan for the runs at these conversation files. Calls nothing; a run that cannot be read is in `errors`.
+
+    `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of runs done so far.
+    """
+    planner = _Planner(store, judge, scope or Scope(), verify)
+    chunk: list[Path] = []
+    for path in paths:
+        chunk.append(path)
+        if len(chunk) == _CHUNK:
+            planner.add(chunk)
+            chunk = []
+            if on_progress is not None:
+                on_progress(planner.totals.runs)
+    planner.add(chunk)
+    done = planner.totals
+    return RejudgePlan(
+        judge=planner.who, scope=planner.scope, needs=tuple(done.needs), runs=done.runs, read=done.read,
+        current=done.current, errors=tuple(done.errors), estimate=Estimate(done.low, done.high),
+        apart=done.apart,
+    )  # fmt: skip
+
+
+def requests(
+    plan: RejudgePlan, judge: Judge, on_error: Callable[[Path, AmbjudgeError], None] | None = None
+) -> Iterator[Request]:
+    """The plan's requests in its order; each run is read once.
+
+    A run that cannot be read any more goes to `on_error` and is left out; without it, the error is raised.
+    """
+    path: Path | None = None
+    asked: dict[QuestionName, Request] = {}
+    for need in plan.needs:
+        if need.path != path:
+            path = need.path
+            try:
+                asked = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
+            except InputError as error:
+                if on_error is None:
+                    raise
+                on_error(path, error)
+                asked = {}
+        if (request := asked.get(need.question)) is not None:
+            yield replace(request, criteria=tuple(c for c in request.criteria if c.id in need.reasons))
+
+
+class _Wish(NamedTuple):
+    """A verdict that there should be, and its key."""
+
+    facts: _Facts
+    question: QuestionName
+    item: Criterion
+    key: str
+
+
+class _Planner:
+    """Plans chunk by chunk, so that only what is stale is kept."""
+
+    def __init__(self, store: Store, judge: Judge, scope: Scope, verify: bool) -> None:
+        self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
+        self.who = identity(judge)
+        self.totals = _Totals()
+        self.ask = Questions(self.who, answers(judge), scope.wanted, scope.public)
+        self._histories: dict[QuestionName, History] = {}
+        self._last: tuple[Path, dict[QuestionName, Request]] | None = None
+
+    def add(self, paths: Sequence[Path]) -> None:
+        """Plan these runs."""
+        paths = [path if path.is_absolute() else path.absolute() for path in paths]
+        known = {} if self.verify else self._from_stamps(paths)
+        self.totals.runs += len(paths)
+        self._compare(list(known.values()))
+        read: list[_Read] = []
+        for path in paths:
+            if path in known:
+                continue
+            try:
+                read.append(self._from_files(path))
+            except InputError as error:
+                self.totals.errors.append((path, error))
+            if len(read) == _READ_AT_ONCE:
+                self._take(read)
+                read = []
+        self._take(read)
+
+    def _take(self, read: Sequence[_Read]) -> None:
+        if read:
+            self.store.add_runs([each.described for each in read])
+            self.store.add_evidence(row for each in read for row in each.evidence)
+            self._compare([each.facts for each in read])
+
+    def _from_stamps(self, paths: Sequence[Path]) -> dict[Path, _Facts]:
+        """Runs whose files are unchanged and whose evidence the store knows, or whose every verdict."""
+        found: dict[Path, _Facts] = {}
+        for path, seen in self.store.stamped(paths).items():
+            if stamps.unchanged(str(path), seen.stamp):
+                track, tier = seen.run.track or self.scope.track, seen.run.tier or self.scope.tier
+                rubric = self.scope.rubric_of(track, seen.run.task)
+                found[path] = _Facts(path, seen.run.id, seen.run.content_sha256, track, tier, rubric, {})
+        settled = self.store.settled(
+            {f.content_sha256 for f in found.values()}, {self._question(f) for f in found.values()}
+        )
+        for facts in found.values():
+            facts.settled = (facts.content_sha256, self._question(facts)) in settled
+        open_ = {path: facts for path, facts in found.items() if not facts.settled}
+        if self.scope.wanted.stages == "mixed":  # whether a run is asked for its stages shows only when it is read
+            return {path: facts for path, facts in found.items() if facts.settled}
+        contexts = {self._context(f, question) for f in open_.values() for question in self._items(f)}
+        evidence = self.store.evidence({f.content_sha256 for f in open_.values()}, contexts)
+        for path, facts in open_.items():
+            for question in self._items(facts):
+                known = evidence.get((facts.content_sha256, self._context(facts, question)))
+                if known is None:
+                    del found[path]
+                    break
+                facts.evidence[question] = known
+        return found
+
+    def _from_files(self, path: Path) -> _Read:
+        read_at = stamps.clock()
+        loaded = load_conversation(path)
+        self.totals.read += 1
+        described = self.store.describe(loaded), stamps.take(loaded, read_at)
+        run = self.scope.apply(loaded)
+        rubric = self.scope.rubric_of(run.track, run.task)
+        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {})
+        facts.requests = self.scope.requests(run, self.judge)
+        rows = []
+        for question, request in facts.requests.items():
+            facts.evidence[question] = self.judge.evidence_sha256(request)
+            rows.append((run.content_sha256, self._context(facts, question), question, facts.evidence[question]))
+        return _Read(facts, described, tuple(rows))
+
+    def _compare(self, all_facts: Sequence[_Facts]) -> None:
+        wanted: list[_Wish] = []
+        for facts in all_facts:
+            self.totals.apart += self.scope.rubric is not None and facts.rubric is not self.scope.rubric
+            if facts.settled:
+                self.totals.current += self._count(facts)
+                continue
+            for question, items in self._items(facts).items():
+                evidence = canonical_json(facts.evidence[question]).encode()
+                wanted.extend(_Wish(facts, question, item, self.ask.key(item).sha256_of(evidence)) for item in items)
+        have = self.store.known_keys(wish.key for wish in wanted)
+        stale = [wish for wish in wanted if wish.key not in have]
+        self.totals.current += len(wanted) - len(stale)
+        unsettled = {wish.facts.path for wish in stale}
+        self.store.settle(
+            (facts.content_sha256, self._question(facts), self._count(facts))
+            for facts in all_facts if not facts.settled and facts.path not in unsettled
+        )  # fmt: skip
+        if not stale:
+            return
+        groups: dict[tuple[Path, QuestionName], tuple[_Facts, dict[str, tuple[StaleReason, ...]]]] = {}
+        for wish, why in zip(stale, self._reasons(stale), strict=True):
+            group = groups.setdefault((wish.facts.path, wish.question), (wish.facts, {}))
+            group[1][wish.item.id] = why
+        before: Path | None = None
+        for (path, question), (facts, why_by_id) in groups.items():
+            need = Need(path, facts.id, facts.rubric.id, question, why_by_id)
+            self.totals.needs.append(need)
+            low, high = self._use(facts, need, warm=path == before)
+            self.totals.low += low
+            self.totals.high += high
+            before = path
+
+    def _reasons(self, stale: Sequence[_Wish]) -> list[tuple[StaleReason, ...]]:
+        names = {wish.facts.path: self.store.relative(wish.facts.path) for wish in stale}
+        evidence = self.store.evidence_of(set(names.values()))
+        stored = self.store.verdicts_on({sha for pairs in evidence.values() for _, sha in pairs})
+        failed = self.store.attempts(wish.key for wish in stale)
+        found: list[tuple[StaleReason, ...]] = []
+        for wish in stale:
+            mine = self.ask.key(wish.item).key(wish.facts.evidence[wish.question])
+            old = [
+                candidate
+                for sha in dict.fromkeys(sha for of, sha in evidence.get(names[wish.facts.path], ()) if of == wish.question)
+                for candidate in stored.get((sha, wish.item.id), ())
+            ]  # fmt: skip
+            if wish.key in failed:
+                found.append(("failed",))
+            elif old:
+                found.append(
+                    min((mine.changed_from(candidate) for candidate in old), key=lambda parts: (len(parts), parts))
+                )
+            else:
+                found.append(("new",))
+        return found
+
+    def _use(self, facts: _Facts, need: Need, *, warm: bool) -> tuple[Usage, Usage]:
+        """Least and most use of one call: from the judge's own estimate, or from its past calls on this question.
+
+        `warm`: another question on the same run is asked before it.
+        """
+        past = self._history(need.question)
+        if facts.requests is None and past.calls >= _TRUSTED_CALLS:
+            return _of_history(past, 0), _of_history(past, 1)
+        if isinstance(self.judge, EstimatingJudge):
+            request = (facts.requests or self._read_again(facts.path))[need.question]
+            criteria = tuple(c for c in request.criteria if c.id in need.reasons)
+            estimate = self.judge.estimate(replace(request, criteria=criteria, warm=warm))
+            return estimate.low, estimate.high
+        if past.calls:
+            return _of_history(past, 0), _of_history(past, 1)
+        return Usage(), Usage()
+
+    def _read_again(self, path: Path) -> dict[QuestionName, Request]:
+        """The questions on a run that the stamps let pass; one run is kept, as its needs follow each other."""
+        if self._last is None or self._last[0] != path:
+            self._last = path, self.scope.requests(self.scope.apply(load_conversation(path)), self.judge)
+        return self._last[1]
+
+    def _history(self, question: QuestionName) -> History:
+        if question not in self._histories:
+            self._histories[question] = self.store.history(self.who.judge, question)
+        return self._histories[question]
+
+    def _items(self, facts: _Facts) -> Mapping[QuestionName, tuple[Criterion, ...]]:
+        if facts.requests is not None:
+            return {question: request.criteria for question, request in facts.requests.items()}
+        return self.ask.items(facts.rubric, facts.tier, facts.track)
+
+    def _count(self, facts: _Facts) -> int:
+        return sum(map(len, self._items(facts).values()))
+
+    def _question(self, facts: _Facts) -> str:
+        return self.ask.name(facts.rubric, facts.tier, facts.track)
+
+    def _context(self, facts: _Facts, question: QuestionName) -> str:
+        return self.ask.context(question, facts.track, facts.tier)
+
+
+def _of_history(past: History, which: Literal[0, 1]) -> Usage:
+    return Usage(
+        calls=1,
+        input_tokens=None if past.input_tokens is None else past.input_tokens[which],
+        output_tokens=None if past.output_tokens is None else past.output_tokens[which],
+        cost_usd=None if past.cost_usd is None else past.cost_usd[which],
+    )

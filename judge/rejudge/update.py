@@ -1,0 +1,132 @@
+"""Bringing a collection up to date: make the verdicts that a plan asks for, then the scorecards that they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...rubrics.load import builtin_ids, load_rubric, rubric_for
+from ...rubrics.model import Rubric
+from ..base import Judge, Usage
+from ..runner import Progress
+from ..scorecard import ScoreCard
+from ..session import Outcome, ScoreOptions, score_many
+from ..store import Store
+from .change import CardChange, split_change
+from .execute import Execution, Spending, execute
+from .staleness import RejudgePlan
+
+
+@dataclass(frozen=True)
+class Updated:
+    """One run's scorecards before (None: it had none) and after, and the split of the change where both can be read."""
+
+    before: ScoreCard | None
+    after: ScoreCard
+    change: CardChange | None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update did. `outcomes` counts runs whose scorecard was made anew; errors are theirs."""
+
+    execution: Execution
+    runs: tuple[Updated, ...]
+    errors: tuple[Outcome, ...]
+
+
+def outdated(store: Store, paths: Sequence[Path], judge: Judge, rubric: str | Path | None) -> tuple[Path, ...]:
+    """Runs without a scorecard by this judge, or with one by another version of the rubric now in force."""
+    given = load_rubric(rubric) if rubric else None
+    heads = store.card_heads(judge.name)
+    current: dict[str, str | None] = {}
+    stale = []
+    for path in paths:
+        head = heads.get(path.absolute())
+        if head is not None:
+            name, sha = head
+            if name not in current:
+                in_force = _in_force(name, given)
+                current[name] = in_force.sha256 if in_force is not None else None
+            if current[name] == sha:
+                continue
+        stale.append(path)
+    return tuple(stale)
+
+
+def _in_force(name: str, given: Rubric | None) -> Rubric | None:
+    """The rubric that now judges a run whose scorecard names this one; None for one that is no longer known."""
+    own = load_rubric(name) if name in builtin_ids() else None
+    if given is None or own is None:
+        return given or own
+    return given if rubric_for(own.track, None, given) is given else own
+
+
+async def update(
+    plan: RejudgePlan,
+    store: Store,
+    paths: Sequence[Path],
+    judge: Judge,
+    options: ScoreOptions,
+    *,
+    on_calls: Callable[[Spending], None] | None = None,
+    on_cards: Callable[[Progress, Usage], None] | None = None,
+) -> Update:
+    """Carry out the plan, then score again every run with a new verdict or an outdated scorecard, without further calls.
+
+    An interrupted plan leaves scorecards as they are; the same command goes on.
+    """
+    execution = await execute(
+        plan, store, judge, concurrency=options.concurrency, max_cost=options.max_cost, on_progress=on_calls
+    )
+    if execution.summary.interrupted:
+        return Update(execution, (), ())
+    stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric))
+    runs, errors = await renew(store, stale, judge, options, on_cards)
+    return Update(execution, runs, errors)
+
+
+async def renew(
+    store: Store,
+    paths: Sequence[Path],
+    judge: Judge,
+    options: ScoreOptions,
+    on_cards: Callable[[Progress, Usage], None] | None = None,
+) -> tuple[tuple[Updated, ...], tuple[Outcome, ...]]:
+    """Score these runs again from the verdicts that the store has; nobody is asked."""
+    wanted = sorted({path.absolute() for path in paths})
+    runs: list[Updated] = []
+    errors: list[Outcome] = []
+    before = {p: next(store.cards(p, judge=judge.name), None) for p in wanted}
+
+    def take(outcome: Outcome) -> None:
+        if outcome.card is None:
+            errors.append(outcome)
+            return
+        old = before.get(outcome.path.absolute())
+        runs.append(Updated(old, outcome.card, _change(store, old, outcome.card)))
+
+    # The plan has asked; whatever failed or was too dear stays unscored until the next one.
+    await score_many(wanted, judge, replace(options, stored_only=True), take, store=store, on_progress=on_cards)
+    return tuple(runs), tuple(errors)
+
+
+def changes_between(store: Store, old: Rubric, new: Rubric) -> tuple[Updated, ...]:
+    """Runs that have scorecards by both rubrics and the same judge, with the split of each change."""
+    before = {(path, card.judge.name): card for path, card in store.cards_of_rubric(old.sha256)}
+    found = []
+    for path, card in store.cards_of_rubric(new.sha256):
+        earlier = before.get((path, card.judge.name))
+        if earlier is not None:
+            found.append(Updated(earlier, card, split_change(earlier, card, old, new)))
+    return tuple(found)
+
+
+def _change(store: Store, old: ScoreCard | None, new: ScoreCard) -> CardChange | None:
+    if old is None:
+        return None
+    rubrics = store.rubric(old.rubric.sha256), store.rubric(new.rubric.sha256)
+    if rubrics[0] is None or rubrics[1] is None:
+        return None
+    return split_change(old, new, rubrics[0], rubrics[1])

@@ -1,0 +1,64 @@
+"""The verdict store: every verdict, attempt, raw reply, label and event, only ever added; SQLite file or PostgreSQL.
+
+`open_store` is the door. The tables are in `schema`, connections in `opening`, and the methods by what they
+are about: runs (`runs`), verdicts and calls (`verdicts`), scorecards, labels and events (`scorecards`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import StoreError
+from .opening import connect, display, guard, locate
+from .runs import FileStamp, RunIndex, StoredRun
+from .scorecards import Archive
+from .verdicts import RETRIABLE, History, StoredVerdict, VerdictTables, is_final
+
+__all__ = [
+    "DEFAULT_STORE", "RETRIABLE", "FileStamp", "History", "Store", "StoredRun", "StoredVerdict", "is_final", "open_store",
+]  # fmt: skip
+
+DEFAULT_STORE = Path(".ambjudge") / "ambjudge.db"
+"""Relative to the collection's root."""
+
+
+def open_store(target: str | Path, *, root: str | Path | None = None, create: bool = True) -> Store:
+    """Open a store by path or URL, creating it unless `create` is False.
+
+    Paths of runs are kept relative to `root`, so that a collection can move; by default that is the folder that holds
+    `.ambjudge/`, or the store file's own folder. On PostgreSQL there is no default, and paths are kept as given.
+    StoreError says in one line why a store cannot be used.
+    """
+    url = locate(target)
+    base = Path(root).absolute() if root is not None else None
+    if base is None and url.get_backend_name() == "sqlite":
+        folder = Path(url.database or "").parent
+        base = folder.parent if folder.name == ".ambjudge" else folder
+    return Store(connect(target, create=create), display(url), base)
+
+
+class Store(RunIndex, VerdictTables, Archive):
+    """One open store. Methods may be called from several threads; each write is one transaction."""
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def check(self) -> None:
+        """The database's own integrity check (SQLite); StoreError with the first thing that it finds."""
+        if self._engine.dialect.name != "sqlite":
+            return
+        with guard(self.where), self._engine.connect() as connection:
+            lines = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+            lines += [
+                f"dangling reference in {row[0]}" for row in connection.exec_driver_sql("PRAGMA foreign_key_check")
+            ]
+        if lines != ["ok"]:
+            raise StoreError(
+                f"{self.where}: damaged: {lines[-1]}", "restore a copy, or move the file away to start a new one"
+            )

@@ -1,0 +1,143 @@
+"""Runs in the store, and the two indexes that spare reading them again: file stamps and evidence hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from ...trajectories.models import Run, Tier, Track
+from . import schema as schema
+from .connection import CHUNK, StorePart, clean_row, now
+
+
+class StoredRun(NamedTuple):
+    """One version of a run that the store has seen. `path` is absolute when the store knows its root."""
+
+    ref: int
+    id: str
+    path: Path
+    sha256: str
+    content_sha256: str
+    agent: str | None
+    model: str | None
+    task: str | None
+    track: Track | None
+    tier: Tier | None
+    repeat: int | None
+    turns: int
+    format: str
+
+
+class FileStamp(NamedTuple):
+    """What was last seen at a run's path, and the run that it was."""
+
+    stamp: str
+    stamped_at: str
+    run: StoredRun
+
+
+class RunIndex(StorePart):
+    """Every version of every run that was judged, and what its files looked like."""
+
+    def add_run(self, run: Run, stamp: str | None = None) -> int:
+        """Note this version of a run, and what its files look like now (`stamps.take`); returns its reference."""
+        return self.add_runs([(self.describe(run), stamp)])[0]
+
+    def add_runs(self, described: Sequence[tuple[Mapping[str, Any], str | None]]) -> list[int]:
+        """The same for several, in one transaction, from what `describe` says of each."""
+        runs, refs = schema.runs, []
+        with self._write() as connection:
+            for row, stamp in described:
+                same = (runs.c.path == row["path"]) & (runs.c.content_sha256 == row["content_sha256"])
+                connection.execute(self._insert(runs).values(row).on_conflict_do_nothing())
+                refs.append(int(connection.execute(sa.select(runs.c.ref).where(same)).scalar_one()))
+                self._note_file(connection, row["path"], row["content_sha256"], stamp)
+        return refs
+
+    def describe(self, run: Run) -> dict[str, Any]:
+        """What the store keeps of a run, without the run."""
+        return clean_row({
+            "id": run.id, "path": self.relative(run.path), "sha256": run.sha256, "content_sha256": run.content_sha256,
+            "agent": run.agent, "model": run.model, "task": run.task, "track": run.track, "tier": run.tier,
+            "repeat": run.repeat, "turns": len(run.turns), "format": run.format, "created_at": now(),
+        })  # fmt: skip
+
+    def stamped(self, paths: Iterable[Path]) -> dict[Path, FileStamp]:
+        """What was last seen at each of these paths; paths never seen are left out."""
+        files, runs = schema.files, schema.runs
+        # In the order of StoredRun's fields, as this is read for every run of every plan.
+        query = sa.select(files.c.stamp, files.c.stamped_at, *(runs.c[name] for name in StoredRun._fields)).join_from(
+            files, runs, sa.and_(runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256)
+        )
+        by_name = {self.relative(path): path for path in paths}
+        found = {}
+        rows: Iterator[Any] = self._in_chunks(query, files.c.path, by_name)
+        for row in rows:
+            path = by_name[row[4]]
+            found[path] = FileStamp(row[0], row[1], StoredRun(row[2], row[3], path, *row[5:15]))
+        return found
+
+    def evidence(self, contents: Iterable[str], contexts: Collection[str]) -> dict[tuple[str, str], str]:
+        """Known evidence hashes by (run content, packing context)."""
+        table = schema.evidence
+        query = sa.select(table.c.content_sha256, table.c.context, table.c.evidence_sha256).where(
+            table.c.context.in_(list(contexts))
+        )
+        rows = self._in_chunks(query, table.c.content_sha256, contents)
+        return {(row.content_sha256, row.context): row.evidence_sha256 for row in rows}
+
+    def settled(self, contents: Iterable[str], questions: Collection[str]) -> set[tuple[str, str]]:
+        """The (run content, question) pairs whose every criterion is known to have a verdict."""
+        table = schema.settled
+        query = sa.select(table.c.content_sha256, table.c.question).where(table.c.question.in_(list(questions)))
+        rows: Iterator[Any] = self._in_chunks(query, table.c.content_sha256, contents)
+        return {(row[0], row[1]) for row in rows}
+
+    def settle(self, rows: Iterable[tuple[str, str, int]]) -> None:
+        """Remember (run content, question, number of verdicts). Verdicts are never taken back, so this stays true."""
+        values = [{"content_sha256": c, "question": q, "verdicts": n} for c, q, n in rows]
+        if values:
+            with self._write() as connection:
+                connection.execute(self._insert(schema.settled).on_conflict_do_nothing(), values)
+
+    def add_evidence(self, rows: Iterable[tuple[str, str, str, str]]) -> None:
+        """Remember (run content, packing context, question, evidence hash)."""
+        rows = list(rows)
+        if rows:
+            with self._write() as connection:
+                self._add_evidence(connection, rows)
+
+    def iter_runs(self) -> Iterator[StoredRun]:
+        """The version of every run that was last seen at its path, by path, read in chunks."""
+        files, runs = schema.files, schema.runs
+        here = sa.and_(runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256)
+        query = sa.select(runs).join_from(files, runs, here).order_by(files.c.path).limit(CHUNK)
+        last = ""
+        while rows := self._read(query.where(files.c.path > last)):
+            for row in rows:
+                yield self._stored_run(row)
+            last = rows[-1].path
+
+    def runs_of(self, refs: Iterable[int]) -> dict[int, StoredRun]:
+        """The versions of runs with these references, by reference."""
+        table = schema.runs
+        return {row.ref: self._stored_run(row) for row in self._in_chunks(sa.select(table), table.c.ref, refs)}
+
+    def _note_file(self, connection: Connection, path: str, content: str, stamp: str | None) -> None:
+        """A missing stamp does not take away one that still stands for the same content."""
+        files = schema.files
+        new = {"content_sha256": content, "stamp": stamp or "", "stamped_at": now()}
+        changed = files.c.content_sha256 != content if stamp is None else None
+        statement = self._insert(files).values(path=path, **new)
+        connection.execute(statement.on_conflict_do_update(index_elements=["path"], set_=new, where=changed))
+
+    def _stored_run(self, row: sa.Row[Any]) -> StoredRun:
+        return StoredRun(
+            ref=row.ref, id=row.id, path=self.absolute(row.path), sha256=row.sha256,
+            content_sha256=row.content_sha256, agent=row.agent, model=row.model, task=row.task, track=row.track,
+            tier=row.tier, repeat=row.repeat, turns=row.turns, format=row.format,
+        )  # fmt: skip

@@ -1,0 +1,177 @@
+"""Scorecards, human labels and events in the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from ...errors import StoreError
+from ...rubrics.model import Rubric
+from ..scorecard import ScoreCard
+from . import schema as schema
+from .connection import StorePart, clean_row, now, to_json
+
+
+class Archive(StorePart):
+    """What was concluded, annotated and noted; the last of each kind is in force, older ones stay readable."""
+
+    def add_card(self, run_ref: int, path: Path, card: ScoreCard) -> None:
+        """Keep a scorecard, unless the last one of this run, judge and rubric says the same."""
+        text = to_json(card.model_dump(by_alias=True))
+        digest, name = hashlib.sha256(text.encode()).hexdigest(), self.relative(path)
+        table = schema.cards
+        same = (table.c.path == name) & (table.c.judge == card.judge.name) & (table.c.rubric_id == card.rubric.id)
+        with self._write() as connection:
+            last = connection.execute(sa.select(table.c.sha256).where(same).order_by(table.c.seq.desc()).limit(1))
+            if last.scalar() == digest:
+                return
+            row = {
+                "run_ref": run_ref, "path": name, "judge": card.judge.name, "rubric_id": card.rubric.id,
+                "rubric_sha256": card.rubric.sha256, "sha256": digest, "created_at": now(),
+            }  # fmt: skip
+            connection.execute(table.insert().values(**clean_row(row), body=zlib.compress(text.encode())))
+
+    def cards(self, path: Path, *, judge: str | None = None, rubric_id: str | None = None) -> Iterator[ScoreCard]:
+        """Scorecards of the run at a path, newest first."""
+        table = schema.cards
+        query = sa.select(table.c.body).where(table.c.path == self.relative(path)).order_by(table.c.seq.desc())
+        if judge is not None:
+            query = query.where(table.c.judge == judge)
+        if rubric_id is not None:
+            query = query.where(table.c.rubric_id == rubric_id)
+        for row in self._read(query):
+            yield self._card(row.body)
+
+    def iter_cards(
+        self, *, judge: str | None = None, below: Path | None = None, chunk: int = 200
+    ) -> Iterator[ScoreCard]:
+        """The scorecard in force of every (run, judge, rubric), of runs `below` a folder, read `chunk` at a time."""
+        table = schema.cards
+        newest = sa.select(sa.func.max(table.c.seq).label("seq")).group_by(
+            table.c.path, table.c.judge, table.c.rubric_id
+        )
+        if judge is not None:
+            newest = newest.where(table.c.judge == judge)
+        if below is not None and (prefix := self.prefix(below)):
+            newest = newest.where(sa.func.substr(table.c.path, 1, len(prefix)) == prefix)
+        query = sa.select(table.c.seq, table.c.body).where(table.c.seq.in_(newest)).order_by(table.c.seq).limit(chunk)
+        last = -1
+        while rows := self._read(query.where(table.c.seq > last)):
+            for row in rows:
+                yield self._card(row.body)
+            last = rows[-1].seq
+
+    def iter_card_data(self, chunk: int = 200) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """(path, plain values) of the scorecard in force of every (run, judge, rubric), the oldest first; not validated.
+
+        For listings, which need a few of the values of very many cards.
+        """
+        table = schema.cards
+        newest = sa.select(sa.func.max(table.c.seq)).group_by(table.c.path, table.c.judge, table.c.rubric_id)
+        query = sa.select(table.c.seq, table.c.path, table.c.body).where(table.c.seq.in_(newest))
+        query, last = query.order_by(table.c.seq).limit(chunk), -1
+        while rows := self._read(query.where(table.c.seq > last)):
+            for row in rows:
+                try:
+                    yield self.absolute(row.path), json.loads(zlib.decompress(row.body))
+                except (zlib.error, ValueError):
+                    continue
+            last = rows[-1].seq
+
+    # Labels and events.
+
+    def card_heads(self, judge: str) -> dict[Path, tuple[str, str]]:
+        """Path -> (rubric id, rubric hash) of the newest scorecard by this judge."""
+        table = schema.cards
+        newest = sa.select(sa.func.max(table.c.seq)).where(table.c.judge == judge).group_by(table.c.path)
+        query = sa.select(table.c.path, table.c.rubric_id, table.c.rubric_sha256).where(table.c.seq.in_(newest))
+        return {self.absolute(row.path): (row.rubric_id, row.rubric_sha256) for row in self._read(query)}
+
+    def cards_of_rubric(self, sha256: str, chunk: int = 200) -> Iterator[tuple[str, ScoreCard]]:
+        """(path in the store, scorecard): the newest scorecard of every (run, judge) made with this very rubric, read `chunk` at a time."""
+        table = schema.cards
+        newest = (
+            sa.select(sa.func.max(table.c.seq))
+            .where(table.c.rubric_sha256 == sha256)
+            .group_by(table.c.path, table.c.judge)
+        )
+        query = sa.select(table.c.seq, table.c.path, table.c.body).where(table.c.seq.in_(newest))
+        query = query.order_by(table.c.seq).limit(chunk)
+        last = -1
+        while rows := self._read(query.where(table.c.seq > last)):
+            for row in rows:
+                yield row.path, self._card(row.body)
+            last = rows[-1].seq
+
+    def add_rubric(self, rubric: Rubric) -> None:
+        """Keep a rubric, once."""
+        row = {"sha256": rubric.sha256, "id": rubric.id, "version": rubric.version, "created_at": now()}
+        body = zlib.compress(rubric.model_dump_json().encode("utf-8", "backslashreplace"))
+        with self._write() as connection:
+            statement = self._insert(schema.rubrics).on_conflict_do_nothing(index_elements=["sha256"])
+            connection.execute(statement, [{**clean_row(row), "body": body}])
+
+    def rubric(self, sha256: str) -> Rubric | None:
+        """The rubric with this hash, if one was kept."""
+        query = sa.select(schema.rubrics.c.body).where(schema.rubrics.c.sha256 == sha256)
+        for row in self._read(query):
+            return Rubric.model_validate_json(zlib.decompress(row.body))
+        return None
+
+    def add_label(self, run: str, annotator: str, body: str) -> bool:
+        """Keep one annotation (canonical JSON, `labels.dump_labels`); False when the last one says the same."""
+        table = schema.labels
+        row = clean_row({"run": run, "annotator": annotator, "body": body, "created_at": now()})
+        same = (table.c.run == row["run"]) & (table.c.annotator == row["annotator"])
+        with self._write() as connection:
+            last = connection.execute(
+                sa.select(table.c.body).where(same).order_by(table.c.seq.desc()).limit(1)
+            ).scalar()
+            if last == row["body"]:
+                return False
+            connection.execute(table.insert().values(row))
+        return True
+
+    def labels(self, run: str | None = None, annotator: str | None = None) -> Iterator[tuple[str, str, str]]:
+        """(run, annotator, body) of every annotation in force, by run and annotator."""
+        table = schema.labels
+        newest = sa.select(sa.func.max(table.c.seq)).group_by(table.c.run, table.c.annotator)
+        query = sa.select(table.c.run, table.c.annotator, table.c.body).where(table.c.seq.in_(newest))
+        if run is not None:
+            query = query.where(table.c.run == run)
+        if annotator is not None:
+            query = query.where(table.c.annotator == annotator)
+        rows = self._read(query)
+        yield from sorted((row.run, row.annotator, row.body) for row in rows)
+
+    def add_event(self, kind: str, body: Mapping[str, Any], batch: str | None = None) -> None:
+        """Note that something happened (batch_started, batch_finished, ...)."""
+        row = {"kind": kind, "batch": batch, "body": to_json(body), "created_at": now()}
+        with self._write() as connection:
+            connection.execute(schema.events.insert().values(clean_row(row)))
+
+    def events(self, kind: str | None = None, batch: str | None = None) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """(time, kind, body) of events, oldest first."""
+        table = schema.events
+        query = sa.select(table).order_by(table.c.seq)
+        if kind is not None:
+            query = query.where(table.c.kind == kind)
+        if batch is not None:
+            query = query.where(table.c.batch == batch)
+        for row in self._read(query):
+            yield row.created_at, row.kind, json.loads(row.body)
+
+    def _card(self, body: bytes) -> ScoreCard:
+        try:
+            return ScoreCard.model_validate(json.loads(zlib.decompress(body)))
+        except (zlib.error, ValueError) as error:
+            raise StoreError(
+                f"{self.where}: a scorecard cannot be read: {' '.join(str(error).split())[:120]}",
+                "score its run again",
+            ) from error

@@ -1,0 +1,288 @@
+"""Verdicts, attempts, calls and raw replies in the store.
+
+A verdict is found again by its key (`keys.VerdictKey`), so caching, resuming and rejudging are one look-up. Failures
+that another attempt may mend are kept as attempts and never count as known:
+
+- `judge_error` (provider down, timeout, rate limit): says nothing about the run;
+- `budget`: the call was never made;
+- whatever the judge marks as transient in its reply (a reply cut short by the token limit, say).
+
+`unparsable`, `refused`, `no_evidence` and `truncated` (evidence left out) are what this judge has to say on exactly
+this input; asking again would pay for the same answer, so they are verdicts until something in the key changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import ValidationError
+from sqlalchemy.engine import Connection
+
+from ...errors import StoreError
+from ...rubrics.model import Rubric
+from ..base import Reply, Usage
+from ..questions.keys import VerdictKey
+from ..scorecard import CriterionResult, UnscoredReason
+from . import schema as schema
+from .connection import StorePart, clean_row, now, to_json
+
+RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
+"""Reasons that say nothing about the run, whatever the judge: another attempt may succeed."""
+
+_VERDICTS = sa.select(schema.verdicts, schema.calls.c.run_ref).join(schema.calls)
+
+
+@dataclass(frozen=True)
+class StoredVerdict:
+    """A final verdict: its key with all parts, the result, the call that gave it, and when (ISO 8601, UTC)."""
+
+    key: VerdictKey
+    stage: str
+    """The question's name, a stage or another."""
+    result: CriterionResult
+    call_id: str
+    run_ref: int
+    """The run that it was judged for; others that show the same evidence share it."""
+    created_at: str
+
+
+@dataclass(frozen=True)
+class StoredCall:
+    """One answered request: how many items it answered, and what it used in all. None where it did not say."""
+
+    criteria: int
+    calls: int
+    """Requests to a model; 0 when no model was asked."""
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    cached_tokens: int | None
+    """Of the input, what a provider read from its cache; None also for calls of stores of version 1."""
+    cache_write_tokens: int | None
+    """Of the input, what it wrote into its cache."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What past calls of a judge on a question used: lowest and highest per call. None where no call said."""
+
+    calls: int
+    input_tokens: tuple[int, int] | None
+    output_tokens: tuple[int, int] | None
+    cost_usd: tuple[float, float] | None
+
+
+def is_final(result: CriterionResult, reply: Reply | None = None) -> bool:
+    """Whether a result is a verdict to keep, rather than a failure to mend."""
+    if result.status == "credited":
+        return False  # A rule of the tier, not something a judge said.
+    if result.status != "unscored":
+        return True
+    return result.reason not in RETRIABLE and (reply is None or result.id not in reply.transient)
+
+
+class VerdictTables(StorePart):
+    """What judges said, found again by key."""
+
+    def known_keys(self, keys: Iterable[str]) -> set[str]:
+        """Which of these keys have a verdict."""
+        query = sa.select(schema.verdicts.c.key)
+        return {row[0] for row in self._in_chunks(query, schema.verdicts.c.key, keys)}
+
+    def known(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
+        """The verdicts under these keys, by key; keys without one are left out."""
+        rows = self._in_chunks(_VERDICTS, schema.verdicts.c.key, keys)
+        return {row.key: self._verdict(row) for row in rows}
+
+    def add_reply(
+        self, run_ref: int, rubric: Rubric, stage: str, keys: Sequence[VerdictKey], reply: Reply,
+        call_id: str | None = None, *, packed: tuple[str, str, str, str] | None = None,
+    ) -> tuple[CriterionResult, ...]:  # fmt: skip
+        """Keep one reply: `keys[i]` is the key of `reply.results[i]`. One transaction.
+
+        Returns the results that now stand, in the same order: where another process stored a verdict under the same
+        key first, that one, so that everyone who looks sees the same. A `call_id` (32 hexadecimal digits) of one's own makes
+        keeping the same reply twice a StoreError instead of a second call. `packed` is a row for the evidence index
+        (`add_evidence`), kept in the same transaction.
+        """
+        if len(keys) != len(reply.results):
+            raise ValueError(f"{len(keys)} keys for {len(reply.results)} results")
+        call_id, at = call_id or uuid.uuid4().hex, now()
+        final, failed = [], []
+        for key, result in zip(keys, reply.results, strict=True):
+            row = _key_row(key, stage) | {"detail": result.detail, "call_id": call_id, "created_at": at}
+            if is_final(result, reply):
+                final.append(row | _result_row(result))
+            elif result.status == "unscored":
+                failed.append(row | {"reason": result.reason or "judge_error"})
+        with self._write() as connection:
+            self._add_call(connection, call_id, at, run_ref, rubric, stage, keys, reply)
+            if packed is not None:
+                self._add_evidence(connection, [packed])
+            if final:
+                # In key order everywhere: two processes that store the same keys must not wait for each other.
+                final.sort(key=lambda row: str(row["key"]))
+                statement = self._insert(schema.verdicts).on_conflict_do_nothing(index_elements=["key"])
+                connection.execute(statement, [clean_row(row) for row in final])
+            if failed:
+                connection.execute(schema.attempts.insert(), [clean_row(row) for row in failed])
+            wanted = [row["key"] for row in final]
+            rows = connection.execute(_VERDICTS.where(schema.verdicts.c.key.in_(wanted))).fetchall()
+        standing = {row.key: self._verdict(row).result for row in rows}
+        return tuple(standing.get(k.sha256, r) for k, r in zip(keys, reply.results, strict=True))
+
+    def iter_verdicts(
+        self, *, judge: str | None = None, criterion_sha256: str | None = None, chunk: int = 1_000
+    ) -> Iterator[StoredVerdict]:
+        """Verdicts in the order they were stored, read `chunk` at a time, so that memory stays flat."""
+        table = schema.verdicts
+        query = _VERDICTS.order_by(table.c.seq).limit(chunk)
+        if judge is not None:
+            query = query.where(table.c.judge == judge)
+        if criterion_sha256 is not None:
+            query = query.where(table.c.criterion_sha256 == criterion_sha256)
+        last = -1
+        while rows := self._read(query.where(table.c.seq > last)):
+            for row in rows:
+                yield self._verdict(row)
+            last = rows[-1].seq
+
+    def verdicts_on(self, evidence_sha256: Collection[str]) -> dict[tuple[str, str], list[VerdictKey]]:
+        """Keys of all verdicts that rest on these evidence bytes, oldest first, by (evidence hash, criterion id)."""
+        table = schema.verdicts
+        found: dict[tuple[str, str], list[VerdictKey]] = {}
+        query = sa.select(
+            table.c.key, table.c.criterion_id, table.c.criterion_sha256, table.c.evidence_sha256, table.c.judge,
+            table.c.prompt_sha256, table.c.parameters, table.c.sample,
+        ).order_by(table.c.seq)  # fmt: skip
+        for row in self._in_chunks(query, table.c.evidence_sha256, evidence_sha256):
+            found.setdefault((row.evidence_sha256, row.criterion_id), []).append(_key(row))
+        return found
+
+    def evidence_of(self, paths: Iterable[str]) -> dict[str, set[tuple[str, str]]]:
+        """Every (question, evidence hash) that any version of the run at each stored path ever had."""
+        runs, table = schema.runs, schema.evidence
+        query = sa.select(runs.c.path, table.c.stage, table.c.evidence_sha256).join_from(
+            runs, table, runs.c.content_sha256 == table.c.content_sha256
+        )
+        found: dict[str, set[tuple[str, str]]] = {}
+        for row in self._in_chunks(query, runs.c.path, paths):
+            found.setdefault(row.path, set()).add((row.stage, row.evidence_sha256))
+        return found
+
+    def attempts(self, keys: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+        """Failed attempts under these keys, oldest first: (reason, detail)."""
+        table = schema.attempts
+        found: dict[str, list[tuple[str, str]]] = {}
+        query = sa.select(table.c.key, table.c.reason, table.c.detail).order_by(table.c.seq)
+        for row in self._in_chunks(query, table.c.key, keys):
+            found.setdefault(row.key, []).append((row.reason, row.detail))
+        return found
+
+    # Calls and raw replies.
+
+    def calls_of(self, call_ids: Iterable[str]) -> dict[str, StoredCall]:
+        """What these calls used, by call."""
+        c = schema.calls.c
+        used = c.calls, c.input_tokens, c.output_tokens, c.cost_usd, c.cached_tokens, c.cache_write_tokens
+        query = sa.select(c.id, c.criteria, *used)
+        rows: Iterator[Any] = self._in_chunks(query, c.id, call_ids)
+        return {row.id: StoredCall(len(json.loads(row.criteria)), *row[2:]) for row in rows}
+
+    def raw_replies(self, call_id: str) -> tuple[str, ...]:
+        """The model's texts of one call, as received."""
+        link, replies = schema.call_replies, schema.replies
+        query = sa.select(replies.c.body).join(link, link.c.sha256 == replies.c.sha256).where(link.c.call_id == call_id)
+        rows = self._read(query.order_by(link.c.position))
+        return tuple(zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows)
+
+    def history(self, judge: str, stage: str) -> History:
+        """Lowest and highest use per call by this judge on this question so far."""
+        table = schema.calls
+        columns = [
+            f(c) for c in (table.c.input_tokens, table.c.output_tokens, table.c.cost_usd) for f in (sa.func.min, sa.func.max)
+        ]  # fmt: skip
+        query = sa.select(sa.func.sum(table.c.calls), *columns).where(
+            table.c.judge == judge, table.c.stage == stage, table.c.calls > 0
+        )
+        row: Any = self._read(query)[0]
+        pairs = [None if row[i] is None else (row[i], row[i + 1]) for i in (1, 3, 5)]
+        return History(int(row[0] or 0), pairs[0], pairs[1], pairs[2])
+
+    def total_usage(self) -> Usage:
+        """Everything that this store's judging has cost."""
+        c = schema.calls.c
+        names = ("input_tokens", "output_tokens", "cost_usd", "cached_tokens", "cache_write_tokens")
+        total = [sa.func.coalesce(sa.func.sum(c[name]), 0) for name in names]
+        unknown = [sa.func.count().filter(c[name].is_(None), c.calls > 0) for name in names]
+        row: Any = self._read(sa.select(sa.func.coalesce(sa.func.sum(c.calls), 0), *total, *unknown))[0]
+        sums = zip(names, row[1:6], row[6:], strict=True)
+        used: dict[str, Any] = {name: None if lacking else known for name, known, lacking in sums}
+        return Usage(calls=row[0], **used)
+
+    def _add_call(
+        self, connection: Connection, call_id: str, at: str, run_ref: int, rubric: Rubric, stage: str,
+        keys: Sequence[VerdictKey], reply: Reply,
+    ) -> None:  # fmt: skip
+        usage = reply.usage
+        row = {
+            "id": call_id, "run_ref": run_ref, "stage": stage, "judge": keys[0].judge if keys else "",
+            "rubric_sha256": rubric.sha256, "sample": keys[0].sample if keys else 0,
+            "criteria": to_json([key.criterion_id for key in keys]), "calls": usage.calls,
+            "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd,
+            "codes": "[]", "warnings": to_json(list(reply.warnings)), "created_at": at,
+            "cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens,
+        }  # fmt: skip
+        connection.execute(schema.calls.insert().values(clean_row(row)))
+        bodies = [text.encode("utf-8", "surrogatepass") for text in reply.raw]
+        digests = [hashlib.sha256(body).hexdigest() for body in bodies]
+        for digest, body in sorted(zip(digests, bodies, strict=True)):
+            values = {"sha256": digest, "size": len(body), "body": zlib.compress(body)}
+            connection.execute(self._insert(schema.replies).values(values).on_conflict_do_nothing())
+        for position, digest in enumerate(digests):
+            connection.execute(schema.call_replies.insert().values(call_id=call_id, position=position, sha256=digest))
+
+    def _verdict(self, row: sa.Row[Any]) -> StoredVerdict:
+        try:
+            result = CriterionResult(
+                id=row.criterion_id, value=row.value, status=row.status, reason=row.reason, detail=row.detail,
+                rationale=row.rationale, evidence=json.loads(row.evidence), votes=json.loads(row.votes),
+                answer=None if row.answer is None else json.loads(row.answer),
+            )  # fmt: skip
+        except (ValidationError, ValueError) as error:
+            raise StoreError(
+                f"{self.where}: verdict {row.key[:12]} cannot be read: {' '.join(str(error).split())[:120]}",
+                "restore a copy of the store",
+            ) from error
+        return StoredVerdict(_key(row), row.stage, result, row.call_id, row.run_ref, row.created_at)
+
+
+def _key_row(key: VerdictKey, stage: str) -> dict[str, Any]:
+    return {
+        "key": key.sha256, "stage": stage, "criterion_id": key.criterion_id, "criterion_sha256": key.criterion_sha256,
+        "evidence_sha256": key.evidence_sha256, "judge": key.judge, "prompt_sha256": key.prompt_sha256,
+        "parameters": key.parameters, "sample": key.sample,
+    }  # fmt: skip
+
+
+def _result_row(result: CriterionResult) -> dict[str, Any]:
+    return {
+        "value": result.value, "status": result.status, "reason": result.reason, "rationale": result.rationale,
+        "evidence": to_json([item.model_dump() for item in result.evidence]),
+        "votes": to_json([vote.model_dump() for vote in result.votes]),
+        "answer": None if result.answer is None else to_json(result.answer, sort_keys=True),
+    }  # fmt: skip
+
+
+def _key(row: sa.Row[Any]) -> VerdictKey:
+    return VerdictKey(
+        criterion_id=row.criterion_id, criterion_sha256=row.criterion_sha256, evidence_sha256=row.evidence_sha256,
+        judge=row.judge, prompt_sha256=row.prompt_sha256, parameters=row.parameters, sample=row.sample, sha256=row.key,
+    )  # fmt: skip
