@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help score test lint types unit bench bench-statistics golden clean
+.PHONY: help score test lint types unit data bench bench-statistics golden clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -40,7 +40,10 @@ types: $(VENV)/.test
 unit: $(VENV)/.test
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
-bench: $(VENV)/.test bench-statistics  ## benchmarks; figures go to docs/measurements.md
+data: $(VENV)/.test  ## check and unpack the constructed runs, which benchmarks read
+	$(BIN)/python benchmarks/constructed_archive.py
+
+bench: $(VENV)/.test data bench-statistics  ## benchmarks; figures go to docs/measurements.md
 	for name in startup throughput segmentation heuristic codes contribution unquestioned constructed evidence local_judge batch store report tui; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
@@ -51,7 +54,7 @@ golden: $(VENV)/.test  ## write tests/data/golden anew after a deliberate change
 	$(BIN)/python benchmarks/golden.py
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: schema
 schema: $(VENV)/.core  ## write judge/scorecard.schema.json anew after a change of the scorecard's models

@@ -245,6 +245,20 @@ def mistake_step(folder: Path) -> None:
           f"majority turn {leave_one_out / n:.3f}, last turn {sum(g == t for g, _, t in rows) / n:.3f}")  # fmt: skip
 
 
+def sound(folder: Path) -> None:
+    """Every code and episode of every run names turns that the run has; AssertionError otherwise."""
+    runs = [run for run in iter_runs(folder) if not isinstance(run, Exception)]
+    for run in runs:
+        ctx = context(run, segment(run))
+        for code in fired_in(ctx):
+            assert code.turns, (run.id, code)
+            assert 1 <= min(code.turns) <= max(code.turns) <= len(run.turns), (run.id, code)
+        for episode in ctx.episodes:
+            assert episode.attempts >= len(episode.turns) >= 1, (run.id, episode)
+            assert episode.resolved_at is None or episode.resolved_at >= episode.turns[-1], (run.id, episode)
+    print(f"\n{folder.name}: codes and episodes of {len(runs)} runs name turns that are there")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--recorded", type=Path, default=RECORDED)
@@ -263,6 +277,8 @@ def main() -> None:
     jobs = [(args.external / p.parent.name / p.stem, p) for p in sorted(labels.glob("*/*.json"))]
     if jobs:
         code_table(f"external labelled runs, stages {args.stages}", gold_pairs(jobs, args.stages, args.misses, None))
+    for folder in ("codetracer_tb", "mlrbench", "bioagent", "autokaggle"):
+        sound(args.external / folder)
     failures_from_text(args.external / "codetracer_tb")
     codes_against_tests(args.external / "codetracer_tb")
     bioagent_classes(args.external / "bioagent")

@@ -2,46 +2,71 @@
 
 python benchmarks/constructed.py [--folder FOLDER ...] [--misses]
 
-Each set is compared by itself: most were looked at while rules were written, some only as totals
-(tests/data/constructed/README.md says which). Where a second annotator labelled codes (labels-a2/), the agreement of the
-two is printed beside: nothing can be expected to do better.
+Each set is compared by itself: most were looked at while rules were written, some only as totals (their split says
+which, benchmarks/data/README.md). Where a second annotator labelled codes, the agreement of the two is printed beside:
+nothing can be expected to do better.
+
+Then all sets together, against bounds that leave room for rules to move; the command fails below them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 from ambjudge.judge.engine import score
-from ambjudge.trajectories.load import iter_runs
+from ambjudge.judge.verify import rubric_of, verify
+from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES
+from labelled_runs import LabelledRun, constructed, of_folder
 
-ROOT = Path(__file__).parents[1] / "tests" / "data" / "constructed"
+FLOOR = 0.9
+"""What turns and criteria of every set of the `dev` split reach."""
+PRECISION = 0.95
+"""What codes that machines' words fire reach over all sets of the `dev` split."""
+DISPUTED = {"c/derm-std-01", "j/despeckle-lite-j2", "u/bonescan-std-02", "w/fundusqa-std-02"}
+"""Where the benchmark leaves the answer open. Every answer is a placeholder (all but the second): the authors count the
+submission as valid, we do not. Files of two cases are missing in enhancement, where the completeness gate does not
+apply: its author counts the format as valid, the authors of the like runs ldct-lite-03 and oct-lite-i2 do not, nor do we."""
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--folder", type=Path, nargs="+", default=sorted(p for p in ROOT.iterdir() if p.is_dir()))
+    parser.add_argument("--folder", type=Path, nargs="+")
     parser.add_argument("--misses", action="store_true", help="print every difference")
     args = parser.parse_args()
-    for folder in args.folder:
-        print(f"-- {folder.name}")
-        compare(folder, args.misses)
+    runs = [run for folder in args.folder for run in of_folder(folder)] if args.folder else constructed()
+    good, right, fired = True, 0, 0
+    for group, some in groupby(runs, key=lambda run: run.group):
+        print(f"-- {group}")
+        ok, *codes = compare(list(some), args.misses)
+        good, right, fired = good and ok, right + codes[0], fired + codes[1]
+    if fired:
+        print(f"-- codes of the dev split that facts show: {right} of {fired} right, bound {PRECISION}")
+    return 0 if good and right >= PRECISION * fired else 1
 
 
-def compare(root: Path, show: bool) -> None:
-    """Print how far the scorecards of one set agree with its labels."""
+def compare(labelled: list[LabelledRun], show: bool) -> tuple[bool, int, int]:
+    """Print how far the scorecards of one set agree with its labels.
+
+    Whether every bound is kept; right and all codes of the set that facts, not likelihoods, show (none of opened sets).
+    """
     pairs: Counter[tuple[str, str]] = Counter()
     equal = judged = tp = fp = fn = same = 0
-    runs = 0
-    for run in iter_runs(root / "runs"):
-        if isinstance(run, Exception):
-            raise run
-        runs += 1
+    sure: list[bool] = []
+    broken = []
+    for one in labelled:
+        run, gold = load_run(one.folder), one.label
         card = score(run)
-        gold = json.loads((root / "labels" / f"{run.id}.json").read_text("utf-8"))
+        if f"{one.group}/{run.id}" not in DISPUTED and verify(card, rubric_of(card)):
+            broken.append(run.id)
+        sure += [
+            c.code in gold["codes"]
+            for c in card.codes
+            if c.independence != "from_score" and c.by != "detector:asserted_not_questioned"
+        ]
         for turn, stage in gold["stages"].items():
             ours = card.turn_stages[int(turn) - 1]
             pairs[stage, ours] += 1
@@ -66,10 +91,13 @@ def compare(root: Path, show: bool) -> None:
         report = run.report
         stated = (report.step_scores["S4"], report.step_scores["S5"], report.task_score) if report else ()
         ours_scores = (card.stages["S4"].score, card.stages["S5"].score, card.task)
-        same += all(
+        agree = all(
             a == b or (a is not None and b is not None and abs(a - b) < 1e-3)
             for a, b in zip(stated, ours_scores, strict=True)
         )
+        same += agree
+        if one.split is not None and not agree and f"{one.group}/{run.id}" not in DISPUTED:
+            broken.append(run.id)
     total = sum(pairs.values())
     f1 = []
     for stage in STAGES:
@@ -77,28 +105,32 @@ def compare(root: Path, show: bool) -> None:
         gold_n = sum(n for (g, _), n in pairs.items() if g == stage)
         ours_n = sum(n for (_, o), n in pairs.items() if o == stage)
         f1.append(2 * hit / (gold_n + ours_n) if gold_n + ours_n else 0.0)
-    print(f"{runs} runs, {total} turns")
+    accuracy, criteria = sum(pairs[s, s] for s in STAGES) / total, equal / judged
+    print(f"{len(labelled)} runs, {total} turns")
     print(
-        f"turn accuracy {sum(pairs[s, s] for s in STAGES) / total:.3f}   macro F1 {sum(f1) / 5:.3f}   ({'  '.join(f'{s} {f:.2f}' for s, f in zip(STAGES, f1, strict=True))})"
+        f"turn accuracy {accuracy:.3f}   macro F1 {sum(f1) / 5:.3f}   ({'  '.join(f'{s} {f:.2f}' for s, f in zip(STAGES, f1, strict=True))})"
     )
-    print(f"criteria equal to the label {equal} of {judged} ({equal / judged:.3f})")
-    print(f"S4, S5 and Task equal to the report {same} of {runs}")
+    print(f"criteria equal to the label {equal} of {judged} ({criteria:.3f})")
+    print(f"S4, S5 and Task equal to the report {same} of {len(labelled)}")
     precision, recall = tp / (tp + fp) if tp + fp else 0.0, tp / (tp + fn) if tp + fn else 0.0
     print(
         f"codes: precision {precision:.2f}, recall {recall:.2f}, micro F1 {2 * tp / (2 * tp + fp + fn):.2f} ({tp} right, {fp} wrong, {fn} missed)"
     )
-    second = sorted((root / "labels-a2").glob("*.json"))
-    if second and any(json.loads(p.read_text("utf-8"))["codes"] for p in second):
-        both = [
-            (
-                set(json.loads((root / "labels" / p.name).read_text("utf-8"))["codes"]),
-                set(json.loads(p.read_text("utf-8"))["codes"]),
-            )
-            for p in second
-        ]
-        right, apart = sum(len(a & b) for a, b in both), sum(len(a ^ b) for a, b in both)
-        print(f"codes of a second annotator against the first: F1 {2 * right / (2 * right + apart):.2f}")
+    both = [(set(one.label["codes"]), set(one.second["codes"])) for one in labelled if one.second]
+    if any(second for _, second in both):
+        hit, apart = sum(len(a & b) for a, b in both), sum(len(a ^ b) for a, b in both)
+        print(f"codes of a second annotator against the first: F1 {2 * hit / (2 * hit + apart):.2f}")
+    dev = {one.split for one in labelled} == {"dev"}
+    if broken:
+        print(f"SCORES that differ from the report or do not add up: {', '.join(broken)}")
+    if dev and min(accuracy, criteria) < FLOOR:
+        print(f"BELOW {FLOOR}: turns {accuracy:.3f}, criteria {criteria:.3f}")
+    return (
+        not broken and (not dev or min(accuracy, criteria) >= FLOOR),
+        sum(sure) if dev else 0,
+        len(sure) if dev else 0,
+    )
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

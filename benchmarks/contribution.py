@@ -11,39 +11,13 @@ AMBJUDGE_EXTERNAL_DATA names the foreign runs (their labels stand beside it, in 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 from ambjudge.error_codes.registry import detectors
 from ambjudge.judge.engine import score
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.trajectories.load import load_run
-
-DATA = Path(__file__).parents[1] / "tests" / "data"
-EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", DATA.parents[2] / "shared" / "data" / "external"))
-
-
-class Job(NamedTuple):
-    """One labelled run."""
-
-    group: str
-    folder: Path
-    label: Path
-    public: Path | None = None
-
-
-def jobs() -> Iterator[Job]:
-    recorded = DATA / "recorded"
-    for label in sorted((recorded / "labels" / "gold").glob("*.json")):
-        yield Job("recorded", recorded / "runs" / label.stem, label, recorded / "public")
-    for label in sorted((DATA / "constructed").glob("*/labels/*.json")):
-        yield Job("constructed", label.parents[1] / "runs" / label.stem, label)
-    for label in sorted((EXTERNAL.parent / "external_labels").glob("*/*.json")):
-        yield Job("external", EXTERNAL / label.parent.name / label.stem, label)
+from labelled_runs import EXTERNAL, constructed, external, recorded
 
 
 class Codes:
@@ -124,10 +98,11 @@ def main() -> None:
     args = parser.parse_args()
     codes: dict[str, Codes] = defaultdict(Codes)
     criteria: dict[str, Criteria] = defaultdict(Criteria)
-    for job in jobs():
-        card, label = score(load_run(job.folder), public=job.public), json.loads(job.label.read_text("utf-8"))
-        codes[job.group].add(card, frozenset(label["codes"]))
-        criteria[job.group].add(card, label.get("criteria") or {})
+    for group, runs in (("recorded", recorded()), ("constructed", constructed()), ("external", external())):
+        for run in runs:
+            card = score(load_run(run.folder), public=run.public)
+            codes[group].add(card, frozenset(run.label["codes"]))
+            criteria[group].add(card, run.label.get("criteria") or {})
     for group in codes:
         if args.only != "criteria":
             codes[group].table(group)

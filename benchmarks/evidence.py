@@ -15,7 +15,6 @@ A line cut in its middle counts for neither.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import tempfile
@@ -34,8 +33,8 @@ from ambjudge.trajectories.segment import segment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from inflated import inflate, turn_of
+from labelled_runs import RECORDED, LabelledRun, constructed, recorded
 
-DATA = Path(__file__).parents[1] / "tests" / "data"
 SHOWN = 0.8
 QUESTIONS = 4
 """S1, S2, S3 and the diagnosis, asked of one record."""
@@ -119,19 +118,19 @@ def _taken_out(text: str, folded: str) -> Counter[str]:
     return Counter(sanitize(x).strip() for x in re.split(r"[\n\r]", text)) - kept
 
 
-def pairs(runs: Path, labels: Path, large: Path | None) -> Iterator[tuple[dict, Run, Run]]:
+def pairs(runs: list[LabelledRun], large: Path | None) -> Iterator[tuple[dict, Run, Run]]:
     """Label, small run and the run that is shown (the same one, or its inflated copy)."""
-    for path in sorted(labels.glob("*.json")):
-        small = load_run(runs / path.stem)
-        yield json.loads(path.read_text("utf-8")), small, load_run(large / path.stem) if large else small
+    for run in runs:
+        small = load_run(run.folder)
+        yield run.label, small, load_run(large / run.name) if large else small
 
 
 def measure(
-    runs: Path, labels: Path, budgets: list[int], large: Path | None = None, misses: bool = False
+    runs: list[LabelledRun], budgets: list[int], large: Path | None = None, misses: bool = False
 ) -> dict[int, Shares]:
-    """For each budget, what the records of a folder's runs show."""
+    """For each budget, what the records of the runs show."""
     found = {budget: Shares() for budget in budgets}
-    for label, small, shown in pairs(runs, labels, large):
+    for label, small, shown in pairs(runs, large):
         criteria, codes = cited(label)
         stages = segment(shown)
         for budget, shares in found.items():
@@ -154,9 +153,9 @@ def measure(
     return found
 
 
-def inflate_all(runs: Path, target: Path) -> Path:
-    for run in sorted(p for p in runs.iterdir() if (p / "process" / "conversation.json").is_file()):
-        inflate(run, target / run.name)
+def inflate_all(runs: list[LabelledRun], target: Path) -> Path:
+    for run in runs:
+        inflate(run.folder, target / run.name)
     return target
 
 
@@ -169,28 +168,24 @@ def cost(tokens: float) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--recorded", type=Path, default=DATA / "recorded", help="folder with runs/ and labels/gold/")
-    parser.add_argument("--constructed", nargs="*", default=["x", "y", "z"], help="sets of tests/data/constructed")
+    parser.add_argument("--recorded", type=Path, default=RECORDED, help="folder with runs/ and labels/gold/")
+    parser.add_argument("--constructed", nargs="*", default=["x", "y", "z"], help="sets of constructed runs")
     parser.add_argument(
         "--inflated", nargs="?", const="", help="at the size of real runs; DIR/SET/RUN holds ready-made ones"
     )
     parser.add_argument("--budgets", type=int, nargs="+", default=[24_000, 48_000, DEFAULT_BUDGET, 192_000])
     parser.add_argument("--misses", action="store_true", help="name every cited turn that is not shown")
     args = parser.parse_args()
-    sets = {"recorded": (args.recorded / "runs", args.recorded / "labels" / "gold")}
-    sets |= {
-        name: (DATA / "constructed" / name / "runs", DATA / "constructed" / name / "labels")
-        for name in args.constructed
-    }
+    sets = {"recorded": recorded(args.recorded)} | {name: constructed(name) for name in args.constructed}
     print(
         f"{'runs':10} {'budget':>8}  criteria  literal    n  codes  literal    n  briefs    chars  tokens  USD  cached      ms"
     )
-    for name, (runs, labels) in sets.items():
+    for name, runs in sets.items():
         with tempfile.TemporaryDirectory() as folder:
             large = None
             if args.inflated is not None:
                 large = Path(args.inflated) / name if args.inflated else inflate_all(runs, Path(folder))
-            for budget, found in measure(runs, labels, args.budgets, large, args.misses).items():
+            for budget, found in measure(runs, args.budgets, large, args.misses).items():
                 n = len(found.chars)
                 tokens = sum(found.tokens) / n
                 whole, cached = cost(tokens)

@@ -16,11 +16,11 @@ import asyncio
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Completion
@@ -33,10 +33,9 @@ from ambjudge.judge.trust.comparison import Compared, figures
 from ambjudge.judge.trust.human_labels import LABEL_FIELDS, Labels, parse_labels
 from ambjudge.judge.trust.measures import Figure
 from ambjudge.trajectories.load import load_run
+from labelled_runs import LabelledRun, constructed, external, recorded
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "tests" / "data"
-REPLIES = DATA / "readings"
+REPLIES = Path(__file__).resolve().parents[1] / "tests" / "data" / "readings"
 FLOORS = {
     "recorded": {"codes": 0.92, "kappa": 0.75}, "public": {"codes": 0.65, "stages": 0.85}, "constructed-z": {"codes": 0.85}, "constructed-x": {"codes": 0.85},
 }  # fmt: skip
@@ -51,7 +50,7 @@ class Source:
     name: str
     runs: dict[str, Path]
     """Name -> run folder."""
-    labels: dict[str, Path]
+    labels: dict[str, dict[str, Any]]
     questions: tuple[QuestionName, ...]
     public: Path | None = None
 
@@ -92,19 +91,21 @@ class Recorded(Around):
 
 def sources() -> Iterator[Source]:
     """The sets that are on this machine."""
-    recorded = DATA / "recorded"
-    labels = {p.stem: p for p in sorted((recorded / "labels" / "gold").glob("*.json"))}
-    runs = {name: recorded / "runs" / name for name in labels}
-    yield Source("recorded", runs, labels, ("S1", "S2", "S3", "diagnosis", "stages"), recorded / "public")
-    external = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA") or ROOT.parent / "shared" / "data" / "external")
-    labels = {f"{p.parent.name}--{p.stem}": p for p in sorted((external.parent / "external_labels").glob("*/*.json"))}
-    runs = {name: external / labels[name].parent.name / labels[name].stem for name in labels}
-    if labels:
-        yield Source("public", runs, labels, ("diagnosis", "stages"))
+    found = recorded()
+    yield _source(
+        "recorded", {run.name: run for run in found}, ("S1", "S2", "S3", "diagnosis", "stages"), found[0].public
+    )
+    if public := {f"{run.folder.parent.name}--{run.name}": run for run in external()}:
+        yield _source("public", public, ("diagnosis", "stages"))
     for name in ("z", "x"):
-        folder = DATA / "constructed" / name
-        labels = {p.stem: p for p in sorted((folder / "labels").glob("*.json"))}
-        yield Source(f"constructed-{name}", {run: folder / "runs" / run for run in labels}, labels, ("diagnosis",))
+        yield _source(f"constructed-{name}", {run.name: run for run in constructed(name)}, ("diagnosis",))
+
+
+def _source(
+    name: str, runs: dict[str, LabelledRun], questions: tuple[QuestionName, ...], public: Path | None = None
+) -> Source:
+    folders, labels = {key: run.folder for key, run in runs.items()}, {key: run.label for key, run in runs.items()}
+    return Source(name, folders, labels, questions, public)
 
 
 def prepared(source: Source, name: str) -> Prepared:
@@ -147,14 +148,13 @@ def take(folder: Path) -> None:
 async def read(source: Source) -> tuple[list[Compared], Recorded]:
     """The labelled runs that have recorded replies, beside their labels."""
     judge, found = Recorded(source), []
-    for name, path in source.labels.items():
+    for name, label in source.labels.items():
         if (REPLIES / source.name / name).is_dir():
-            found.append(await compare(prepared(source, name), _labels(path), judge))
+            found.append(await compare(prepared(source, name), _labels(label), judge))
     return found, judge
 
 
-def _labels(path: Path) -> Labels:
-    data = json.loads(path.read_text(encoding="utf-8"))
+def _labels(data: dict[str, Any]) -> Labels:
     return parse_labels({key: value for key, value in data.items() if key in LABEL_FIELDS})
 
 

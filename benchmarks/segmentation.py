@@ -2,9 +2,8 @@
 
     python benchmarks/segmentation.py [--runs]
 
-Development labels: tests/data/recorded (15 runs of the benchmark's own shape), tests/data/constructed (for the table of
-confidence only; constructed.py has the rest) and, where present, labelled public runs of other agents
-(AMBJUDGE_EXTERNAL_DATA, else ../shared/data/external, with ../external_labels beside it). The recorded runs are also
+Development labels: the recorded runs (15 of the benchmark's own shape), the constructed ones (for the table of confidence
+only; constructed.py has the rest) and, where present, labelled public runs of other agents. The recorded runs are also
 read at the size of real ones: noise before every output, looks at the machine between all turns; only the turns that
 have labels are compared.
 """
@@ -12,8 +11,6 @@ have labels are compared.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import re
 import tempfile
@@ -25,10 +22,8 @@ from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES, Run
 from ambjudge.trajectories.segment import segment
 from inflated import inflate
+from labelled_runs import LabelledRun, constructed, external, recorded
 
-ROOT = Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "tests" / "data" / "recorded"
-CONSTRUCTED = ROOT / "tests" / "data" / "constructed"
 _COMMENT = re.compile(r"#\s*(S[1-5])\b")
 _LOOP = re.compile(r"for \w+ in [^\n]{0,200}(?:patient|case|image|question|glob|listdir)", re.IGNORECASE)
 
@@ -127,45 +122,21 @@ def interval(pairs: Sequence[tuple[Sequence[str], Sequence[str]]], pick: Callabl
     return f"[{values[int(0.025 * len(values))]:.3f}, {values[int(0.975 * len(values)) - 1]:.3f}]" if values else "-"
 
 
-def recorded() -> list[Labelled]:
-    found = []
-    for path in sorted((RECORDED / "labels" / "gold").glob("*.json")):
-        found.append(_labelled(path.stem, RECORDED / "runs" / path.stem, path))
-    return found
-
-
-def external() -> list[Labelled]:
-    """Labelled public runs; empty when they are not on this machine."""
-    data = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA") or ROOT.parent / "shared" / "data" / "external")
-    labels = data.parent / "external_labels"
-    return [
-        _labelled(f"{path.parent.name}/{path.stem}", data / path.parent.name / path.stem, path)
-        for path in sorted(labels.glob("*/*.json"))
-        if (data / path.parent.name / path.stem).is_dir()
-    ]
-
-
-def constructed() -> list[Labelled]:
-    return [
-        _labelled(f"{path.parents[1].name}/{path.stem}", path.parents[1] / "runs" / path.stem, path)
-        for path in sorted(CONSTRUCTED.glob("*/labels/*.json"))
-    ]
-
-
 def at_real_size(noise: int, looks: int) -> list[Labelled]:
     """The recorded runs with about `noise` characters of log before every output and `looks` turns that only look at the
     machine between all others. What the agent did stays as it was."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted((RECORDED / "labels" / "gold").glob("*.json")):
-            run = inflate(RECORDED / "runs" / path.stem, Path(folder) / path.stem, noise, looks)
-            found.append(_labelled(path.stem, run, path, 1 + looks))
+        for one in recorded():
+            run = inflate(one.folder, Path(folder) / one.name, noise, looks)
+            found.append(_labelled(LabelledRun(one.group, run, one.label), 1 + looks))
     return found
 
 
-def _labelled(name: str, folder: Path, labels: Path, step: int = 1) -> Labelled:
-    stages = json.loads(labels.read_text(encoding="utf-8"))["stages"]
-    return Labelled(name, load_run(folder), tuple(stages[str(i)] for i in range(1, len(stages) + 1)), step)
+def _labelled(run: LabelledRun, step: int = 1) -> Labelled:
+    stages = run.label["stages"]
+    name = run.name if run.group == "recorded" else f"{run.folder.parent.name}/{run.name}"
+    return Labelled(name, load_run(run.folder), tuple(stages[str(i)] for i in range(1, len(stages) + 1)), step)
 
 
 def report(title: str, runs: Sequence[Labelled], each: bool) -> None:
@@ -217,7 +188,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", action="store_true", help="one line a run with its wrong turns")
     options = parser.parse_args()
-    small, large, public = recorded(), at_real_size(4_000, 2), external()
+    small, large, public = (
+        [_labelled(run) for run in recorded()],
+        at_real_size(4_000, 2),
+        [_labelled(run) for run in external()],
+    )
     report("recorded benchmark runs", small, options.runs)
     report("recorded, at real size (4,000 characters before every output, 2 looks between turns)", large, options.runs)
     print("\naccuracy / macro F1 at other sizes")
@@ -228,7 +203,11 @@ def main() -> None:
         report("public runs of other agents", public, options.runs)
     else:
         print("\npublic runs of other agents: skipped, no labelled data here (set AMBJUDGE_EXTERNAL_DATA)")
-    groups = [("recorded", small), ("recorded, at real size", large), ("constructed", constructed())]
+    groups = [
+        ("recorded", small),
+        ("recorded, at real size", large),
+        ("constructed", [_labelled(run) for run in constructed()]),
+    ]
     confidence([*groups, ("public", public)] if public else groups)
 
 

@@ -4,7 +4,8 @@
     python -m benchmarks.tui --json     # the same as JSON
 
 Headless where no terminal matters, a real pseudo-terminal for first paint. Times are medians; CPU per key is process
-time, as the test driver sleeps between keys. Budgets: mount < 150 ms, open 5 MB < 250 ms, page-down < 60 ms, 10 MB < 80 MB.
+time, as the test driver sleeps between keys. Budgets on the machine of docs/measurements.md: mount < 150 ms, open 5 MB <
+250 ms, page-down < 60 ms, 10 MB < 80 MB. Ratios of figures measured side by side have limits; the command fails above them.
 """
 
 from __future__ import annotations
@@ -99,6 +100,11 @@ async def table(rows: int = ROWS) -> dict[str, float]:
     start = time.perf_counter()
     async with Empty().run_test(size=(160, 50)):
         found["empty_app_ms"] = (time.perf_counter() - start) * 1e3
+    async with Empty().run_test(size=(160, 50)) as pilot:
+        found["empty_key_cpu_ms"] = await _cpu(pilot, "down", 10)
+    start = time.perf_counter()
+    sorted(data, key=repr)
+    found["plain_sort_ms"] = (time.perf_counter() - start) * 1e3
     start = time.perf_counter()
     async with Host().run_test(size=(160, 50)) as pilot:
         found["mount_ms"] = (time.perf_counter() - start) * 1e3
@@ -231,7 +237,25 @@ def write_cards(path: Path, count: int) -> None:
             file.write(json.dumps(card) + "\n")
 
 
-def main() -> None:
+def ratios(results: dict[str, dict[str, float]]) -> dict[str, tuple[float, float]]:
+    """What keeps the browser fast whatever the machine: a ratio of two figures of this run, and the most it may be."""
+    rows, small, large, paint = results.values()
+    return {
+        "mount 10,000 rows / an empty app": (rows["mount_ms"] / rows["empty_app_ms"], 2),
+        "down in the table / a key in an empty app": (rows["down_cpu_ms"] / rows["empty_key_cpu_ms"], 10),
+        "page down in the table / a key in an empty app": (rows["page_cpu_ms"] / rows["empty_key_cpu_ms"], 15),
+        "sort the table / sort its rows as texts": (rows["sort_ms"] / rows["plain_sort_ms"], 0.5),
+        "filter the table / sort its rows as texts": (rows["filter_ms"] / rows["plain_sort_ms"], 0.5),
+        "open 10 MB / load them": (large["open_ms"] / large["load_ms"], 3),
+        "search 10 MB / load them": (large["search_ms"] / large["load_ms"], 4),
+        "page down in 10 MB / in 5 MB": (large["page_cpu_ms"] / small["page_cpu_ms"], 1.5),
+        "page down, unfolded, in 10 MB / in 5 MB": (large["page_unfolded_cpu_ms"] / small["page_unfolded_cpu_ms"], 1.5),
+        "memory of a layout / its file": (large["memory_mb"] / large["file_mb"], 4),
+        "first paint / of a minimal app": (paint["browser_ms"] / paint["minimal_ms"], 3),
+    }
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     flags = parser.parse_args()
@@ -243,12 +267,17 @@ def main() -> None:
         results["first paint"] = paint_times(Path(folder))
     if flags.json:
         print(json.dumps(results, indent=1))
-        return
+        return 0
     for title, found in results.items():
         print(title)
         for name, value in found.items():
             print(f"  {name:<24} {value:>12,.1f}")
+    held = ratios(results)
+    print("side by side")
+    for name, (value, limit) in held.items():
+        print(f"  {name:<48} {value:6.2f}, at most {limit}{'' if value <= limit else ': MISSED'}")
+    return 0 if all(value <= limit for value, limit in held.values()) else 1
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -10,20 +10,18 @@ predicted against observed shares. Folders given with --labels (runs/ and labels
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from ambjudge.error_codes.detectors.tone import WEIGHTS, manner
 from ambjudge.error_codes.fired import context
-from ambjudge.trajectories.load import iter_runs
+from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
+from labelled_runs import LabelledRun, constructed, of_folder
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-
-ROOT = Path(__file__).parents[1] / "tests" / "data" / "constructed"
 
 
 class Sample(NamedTuple):
@@ -38,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--labels", type=Path, nargs="*", default=[])
     args = parser.parse_args()
-    rows = [row for folder in sorted(p for p in ROOT.iterdir() if p.is_dir()) for row in samples(folder)]
+    rows = list(samples(constructed()))
     x, y = np.array([row.x for row in rows]), np.array([row.y for row in rows])
     groups = np.array([row.group for row in rows])
     model = fit(x, y)
@@ -56,7 +54,7 @@ def main() -> None:
         if some.any():
             print(f"  predicted {low:.1f} to {low + 0.2:.1f}: {some.sum():3d} runs, observed {y[some].mean():.2f}")
     for folder in args.labels:
-        new = list(samples(folder))
+        new = list(samples(of_folder(folder)))
         found = model.predict_proba(np.array([row.x for row in new]))[:, 1]
         print(f"{folder}: {len(new)} runs,", quality(np.array([row.y for row in new]), found))
 
@@ -70,16 +68,11 @@ def quality(y: np.ndarray, p: np.ndarray) -> str:
     return f"area under the curve {roc_auc_score(y, p):.3f}, log loss {log_loss(y, p):.3f}"
 
 
-def samples(folder: Path) -> Iterator[Sample]:
-    """The labelled runs of a folder; the gold labels where several annotators' lie beside each other."""
-    labels = folder / "labels"
-    labels = labels / "gold" if (labels / "gold").is_dir() else labels
-    for run in iter_runs(folder / "runs"):
-        if isinstance(run, Exception):
-            raise run
+def samples(runs: Iterable[LabelledRun]) -> Iterator[Sample]:
+    for labelled in runs:
+        run = load_run(labelled.folder)
         found = manner(context(run, segment(run)))
-        gold = json.loads((labels / f"{run.id}.json").read_text("utf-8"))
-        yield Sample(folder.name, (found.balance, found.printed), "E3" in gold["codes"])
+        yield Sample(labelled.group, (found.balance, found.printed), "E3" in labelled.label["codes"])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,13 @@ import pytest
 _HERE = Path(__file__).parent
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long text is named by its beginning and its length: megabytes of hostile text are no name of a test."""
+    if isinstance(val, str | bytes) and len(val) > 60:
+        return f"{val[:40]!r}... {len(val)}"
+    return None
+
+
 def _loopback():
     """tests/judge/loopback_server.py as a module; tests are no package, so it is loaded by its path, once."""
     name = "ambjudge_tests_loopback_server"

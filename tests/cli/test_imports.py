@@ -12,6 +12,10 @@ HEAVY = (
     "litellm", "torch", "transformers", "statsmodels", "sklearn", "textual", "polars", "numpy", "scipy", "pandas",
     "matplotlib", "nibabel", "PIL", "yaml", "jsonschema", "sqlalchemy", "tenacity", "rich", "httpx", "openai",
 )  # fmt: skip
+NOT_FOR_BROWSING = ("pydantic", "sqlalchemy", "numpy", "polars", "yaml", "markdown_it", "pygments.lexers", "litellm")
+SLOW_WIDGETS = (
+    "textual.widgets._markdown", "textual.widgets._data_table", "textual.widgets._rich_log", "textual.widgets._text_area",
+)  # fmt: skip
 NOT_FOR_HELP = (*HEAVY, "pydantic", "asyncio", "importlib.metadata")
 
 CASES = [
@@ -21,6 +25,15 @@ CASES = [
     pytest.param("from ambjudge.cli import run; run(['score', '--help'])", HEAVY, id="score --help"),
     pytest.param("import ambjudge; ambjudge.load_run", HEAVY, id="load_run"),
     pytest.param("import ambjudge; ambjudge.analysis", HEAVY, id="analysis"),
+    pytest.param(
+        "import ambjudge.cli, ambjudge.commands.browse", ("textual", "pydantic", "rich", "sqlalchemy"), id="browse"
+    ),
+    pytest.param("import ambjudge.commands.browsing, ambjudge.tui.app", NOT_FOR_BROWSING, id="the first screen"),
+    pytest.param(
+        "import ambjudge.tui.run_screen, ambjudge.tui.compare_screen, ambjudge.tui.label_screen",
+        SLOW_WIDGETS,
+        id="the screens of a run",
+    ),
 ]
 
 

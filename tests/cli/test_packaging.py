@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NOT_SHIPPED = {"tests", "benchmarks", "docs", "examples", "build", "dist"}
+NOT_SHIPPED = {"tests", "benchmarks", "data", "docs", "examples", "build", "dist"}
 
 
 def _folders() -> list[Path]:

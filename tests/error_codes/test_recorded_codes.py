@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.fired import context, fired, fired_in, primary_failure
+from ambjudge.error_codes.fired import fired, primary_failure
 from ambjudge.error_codes.output_facts import output_facts
-from ambjudge.errors import AmbjudgeError
 from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.scorecard import FiredCode
-from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
@@ -22,7 +20,6 @@ GOLD = {
 }
 READ = {"bccd-lite-04": {"E3"}, "ldct-lite-01": {"E3"}, "ldct-lite-03": {"E3"}}
 """Codes that only a reader finds: a defect that was talked away, a card's convention, a check of the wrong thing."""
-EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"))
 
 
 def codes_of(name, taxonomy="paper"):
@@ -79,20 +76,3 @@ def test_a_run_without_turns_fires_nothing(tmp_path):
     (tmp_path / "conversation.json").write_text('[{"role": "user", "content": "Begin."}]')
     run = load_run(tmp_path / "conversation.json")
     assert fired(run, segment(run)) == ()
-
-
-def test_every_code_of_external_runs_names_turns():
-    if not EXTERNAL.is_dir():
-        pytest.skip("external runs are not here (set AMBJUDGE_EXTERNAL_DATA): soundness on foreign runs is NOT checked")
-    seen = 0
-    for folder in ("codetracer_tb", "mlrbench", "bioagent", "autokaggle"):
-        for run in iter_runs(EXTERNAL / folder):
-            if isinstance(run, AmbjudgeError):
-                continue
-            ctx = context(run, segment(run))
-            assert_sound(run, fired_in(ctx))
-            for episode in ctx.episodes:
-                assert episode.attempts >= len(episode.turns) >= 1
-                assert episode.resolved_at is None or episode.resolved_at >= episode.turns[-1]
-            seen += 1
-    assert seen > 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ambjudge.errors import AmbjudgeError
 from ambjudge.trajectories.models import TRACKS
 from pydantic import ValidationError
 
-DATA = Path(__file__).parents[1] / "data"
+ROOT = Path(__file__).parents[2]
 PAPER = taxonomy("paper").codes
 MAX_LINES = 16
 
@@ -58,9 +59,12 @@ def test_a_reader_of_a_paper_code_is_told_what_counts_and_what_does_not(code):
 
 
 def test_no_guidance_names_a_run_or_a_task_of_the_data_sets():
-    runs = [*DATA.glob("recorded/runs/*"), *DATA.glob("constructed/*/runs/*")]
-    assert len(runs) > 100
-    names = {r.name.lower() for r in runs} | {r.name.split("-")[0].lower() for r in runs}
+    labels = (ROOT / "benchmarks" / "data" / "labels.jsonl").read_text("utf-8").splitlines()
+    runs = {path.name for path in ROOT.glob("tests/data/recorded/runs/*")} | {
+        json.loads(line)["run"] for line in labels
+    }
+    assert len(runs) > 350
+    names = {run.lower() for run in runs} | {run.split("-")[0].lower() for run in runs}
     names |= {"kidney", "liver", "pancreas", "feta"}
     said = {w for code in PAPER for t in [code.description, *guidance(code)] for w in re.findall(r"[\w-]+", t.lower())}
     assert said & names == set()

@@ -30,8 +30,15 @@ class FixedJudge:
         self.name = name
 
 
+_PREPARED: dict = {}
+
+
 def card(values: dict[str, float | None], rubric=RUBRIC, judge: str = "fixed", run=RUN):
-    ready = prepare(run, rubric=rubric)
+    # A run is read once for each rubric; by identity, as comparing runs costs more than preparing them.
+    key = (id(run), id(rubric))
+    if key not in _PREPARED:
+        _PREPARED[key] = prepare(run, rubric=rubric)
+    ready = _PREPARED[key]
     replies = {}
     for request in ready.requests(FixedJudge(judge)):
         results = []

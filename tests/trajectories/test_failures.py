@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.failures import action_failure, failures, find_errors, normalise
+import yaml
+from ambjudge.trajectories.failures import PATTERNS_FILE, action_failure, failures, find_errors, normalise, patterns
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Action, Observation
 from hypothesis import given
@@ -109,17 +111,8 @@ def fail(text="", exit_code=1, err="", kind=None, language="python", action="exe
         pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nrequests.exceptions.ConnectionError: Max retries exceeded with url', "ConnectionError", "network", True, id="network"),
         pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nConnectionError: connection refused http://localhost:5000', "ConnectionError", "network", False, id="own-service"),
         pytest.param('Traceback (most recent call last):\n  File "a.py", line 1, in f\nFileNotFoundError: [Errno 2] No such file or directory: \'/data/x.nii\'', "FileNotFoundError", "path", True, id="path"),
-        pytest.param("/bin/bash: line 1: pip: command not found\n", "command not found", "shell", True, id="command"),
         pytest.param("ERROR: Could not find a version that satisfies the requirement medzoo9 (from versions: none)\nERROR: No matching distribution found for medzoo9\n", "pip", "package", True, id="pip-none"),
-        pytest.param("error: externally-managed-environment\n\n× This environment is externally managed\n", "pip", "package", True, id="pip-managed"),
-        pytest.param("/usr/bin/python3: No module named pip\n", "No module", "package", True, id="no-pip"),
-        pytest.param("PackagesNotFoundError: The following packages are not available from current channels:\n", "conda", "package", True, id="conda"),
-        pytest.param("E: Unable to locate package libfoo\n", "apt", "package", True, id="apt"),
         pytest.param("python: can't open file '/app/x.py': [Errno 2] No such file or directory\n", "can't open file", "path", False, id="no-script"),
-        pytest.param("cli.c:243:22: error: too few arguments to function\n", "compiler", "code", False, id="compiler"),
-        pytest.param("curl: (6) Could not resolve host: hub.example\n", "download", "network", True, id="curl"),
-        pytest.param("Error in loadNamespace(x) : there is no package called 'nichenetr'\n", "R package", "package", True, id="r-package"),
-        pytest.param("HTTP request sent... 404\n2025-11-08 13:31:38 ERROR 404: Not Found.\n", "download", "network", True, id="wget"),
         pytest.param("FileNotFoundError: [Errno 2] No such file or directory: 'results/log.txt'\n", "FileNotFoundError", "path", False, id="own-file"),
         pytest.param("Segmentation fault (core dumped)\n", "segfault", "killed", False, id="segfault"),
     ],
@@ -130,6 +123,39 @@ def test_families_of_failures(text, kind, family, environment):
     assert found.confidence >= 0.6
     assert found.message
     assert "\n" not in found.message
+
+
+DATA = yaml.safe_load(PATTERNS_FILE.read_text("utf-8"))
+
+
+def entries(part):
+    return [pytest.param(one, id=f"{at}-{one.get('kind', one.get('family'))}") for at, one in enumerate(DATA[part])]
+
+
+@pytest.mark.parametrize("entry", entries("causes"))
+def test_a_cause_is_read_from_its_examples(entry):
+    assert entry["examples"]
+    for line in entry["examples"]:
+        assert re.search(entry["pattern"], line, re.IGNORECASE), line
+        assert next(family for family, said in patterns().causes if said.search(line)) == entry["family"], line
+
+
+@pytest.mark.parametrize("entry", entries("lines"))
+def test_a_line_is_known_by_its_examples(entry):
+    assert entry["examples"]
+    for line in entry["examples"]:
+        assert re.match(entry["pattern"], line), line
+        (found,) = find_errors(line)
+        assert (found.kind, found.confidence) == (entry["kind"], entry["confidence"]), line
+        assert found.family == entry.get("family", found.family)
+
+
+@pytest.mark.parametrize("name", DATA["signs"])
+def test_a_sign_is_seen_in_its_examples_only(name):
+    sign = DATA["signs"][name]
+    assert sign["examples"]
+    assert [line for line in sign["examples"] if not patterns().says(name, line)] == []
+    assert [line for line in sign.get("not", []) if patterns().says(name, line)] == []
 
 
 @pytest.mark.parametrize(
@@ -157,7 +183,6 @@ def test_not_a_failure(kwargs, why):
 
 def test_a_pipe_hides_the_exit_code():
     found = fail(TAIL, 0)
-    assert found.hidden
     assert found.kind == "RuntimeError"
     assert found.confidence >= 0.9
 
@@ -190,7 +215,6 @@ def test_waiting_for_a_download_is_access():
 def test_tool_errors_of_other_tools():
     found = fail("<tool_use_error>File has not been read yet.</tool_use_error>", None, action="edit")
     assert found.family == "tool"
-    assert not found.hidden
     assert not found.environment
 
 
@@ -217,17 +241,17 @@ def test_several_errors_in_one_text_come_in_order():
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        ("bccd-lite-04", [(4, "RuntimeError", False), (5, "RuntimeError", True), (6, "KeyError", False)]),
-        ("bccd-std-01", [(3, "RuntimeError", False), (4, "FileNotFoundError", False)]),
-        ("kidney-lite-02", [(5, "ValueError", False), (6, "ValueError", False)]),
-        ("kidney-lite-04", [(3, "timeout", False), (4, "timeout", False)]),
-        ("ldct-lite-02", [(5, "blocked", False), (8, "blocked", False)]),
+        ("bccd-lite-04", [(4, "RuntimeError"), (5, "RuntimeError"), (6, "KeyError")]),
+        ("bccd-std-01", [(3, "RuntimeError"), (4, "FileNotFoundError")]),
+        ("kidney-lite-02", [(5, "ValueError"), (6, "ValueError")]),
+        ("kidney-lite-04", [(3, "timeout"), (4, "timeout")]),
+        ("ldct-lite-02", [(5, "blocked"), (8, "blocked")]),
         ("vqa-std-01", []),
     ],
 )
 def test_recorded_runs(run, expected):
     found = [f for f in failures(load_run(RECORDED / "runs" / run)) if f.confidence >= 0.6]
-    assert [(f.turn, f.kind, f.hidden) for f in found] == expected
+    assert [(f.turn, f.kind) for f in found] == expected
 
 
 def test_megabytes_are_read_in_linear_time(no_runaway):
