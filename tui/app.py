@@ -14,19 +14,19 @@ from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
 from ..sanitize import sanitize_line
-from .rows import RunRow
+from .collection import Collection
+from .run_rows import RunRow
 from .runs_screen import RunsScreen
-from .source import Collection
-from .views import Views
+from .saved_views import Views
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.rejudge import RejudgePlan
     from ..judge.scorecard import ScoreCard
     from ..judge.store import Store
+    from .label_book import LabelBook
     from .label_screen import LabelScreen
-    from .labelbook import LabelBook
-    from .panels import Line
+    from .lines import Line
     from .run_screen import RunScreen
 
 LABEL_BUDGET = 300
@@ -167,7 +167,7 @@ class Browser(App[None]):
 
     @work(thread=True, group="judge", exclusive=True)
     def _plan(self, rows: list[RunRow], paths: list[Path], name: str) -> None:
-        from .judging import make_plan
+        from .judge_plan import make_plan
 
         try:
             assert self._make_judge is not None
@@ -184,7 +184,7 @@ class Browser(App[None]):
 
     def _confirm(self, rows: list[RunRow], paths: list[Path], judge: Judge, made: RejudgePlan) -> None:
         from .dialogs import Confirm
-        from .judging import plan_lines
+        from .judge_plan import plan_lines
 
         def answer(yes: bool | None) -> None:
             if yes:
@@ -194,7 +194,7 @@ class Browser(App[None]):
 
     @work(thread=True, group="judge", exclusive=True)
     def _carry_out(self, rows: list[RunRow], paths: list[Path], judge: Judge, made: RejudgePlan) -> None:
-        from .judging import carry_out
+        from .judge_plan import carry_out
 
         worker = get_current_worker()
         store = self.collection.store
@@ -242,7 +242,7 @@ class Browser(App[None]):
         return self._book(self.collection.store_to_write())
 
     def _book(self, store: Store | None) -> LabelBook:
-        from .labelbook import LabelBook
+        from .label_book import LabelBook
 
         base = self.collection.path if self.collection.path.is_dir() else self.collection.path.parent
         return LabelBook(self.annotator, self.labels_folder or base / ".ambjudge" / "labels", store)
@@ -302,9 +302,9 @@ class Browser(App[None]):
     @work(thread=True, group="analysis", exclusive=True)
     def analysis(self) -> None:
         """Codes, the cliff, stages and agreement over the runs shown."""
-        from .draft import agree
-        from .panels import line
-        from .summaries import agreement_lines, summary_lines
+        from .label_draft import agree
+        from .lines import line
+        from .summary_lines import agreement_lines, summary_lines
 
         screen = self.runs_screen
         rows = [screen.rows[n] for n in screen.table.order]

@@ -13,15 +13,16 @@ from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
+from .collection import Collection, Opened
 from .dialogs import Reader, key_map
-from .differences import difference_lines
-from .layout import Layout, blocks_of
-from .paint import safe_line
+from .difference_lines import difference_lines
+from .lines import Line, Target, line
 from .pane import Pane
-from .panels import Line, Target, evidence_target, line
-from .rows import RunRow
-from .source import Collection, Opened
-from .transcript import TranscriptView
+from .run_rows import RunRow
+from .safe_text import safe_line
+from .scorecard_lines import evidence_target
+from .transcript_layout import Layout, blocks_of
+from .transcript_view import TranscriptView
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard

@@ -14,9 +14,9 @@ from textual.widgets.option_list import Option
 
 from ..sanitize import sanitize_line
 from .entry import Entry
-from .paint import safe, safe_line
+from .lines import Line, line
 from .pane import Pane
-from .panels import Line, line
+from .safe_text import safe, safe_line
 
 T = TypeVar("T")
 

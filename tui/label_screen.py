@@ -15,15 +15,16 @@ from ..errors import AmbjudgeError
 from ..judge.labels import PAPER_CODES
 from ..trajectories.stages import STAGE_NAMES, Stage
 from .dialogs import Confirm, Prompt, Reader, key_map
-from .draft import Draft, agree
 from .entry import Entry
-from .labelbook import LabelBook
-from .layout import Layout, blocks_of
+from .label_book import LabelBook
+from .label_draft import Draft, agree
+from .lines import Line, Part, Target, line, numbers
 from .minimap import Minimap
-from .paint import safe_line
 from .pane import Pane
-from .panels import Line, Part, Target, criterion_lines, line, numbers, scorecard_lines
-from .transcript import TranscriptView
+from .safe_text import safe_line
+from .scorecard_lines import criterion_lines, scorecard_lines
+from .transcript_layout import Layout, blocks_of
+from .transcript_view import TranscriptView
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from ..trajectories.stages import Stage
 
 if TYPE_CHECKING:
-    from .transcript import TranscriptView
+    from .transcript_view import TranscriptView
 
 
 class Minimap(Widget):

@@ -18,9 +18,9 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ..sanitize import sanitize_line
-from .layout import cuts
-from .paint import Mark, paint
-from .panels import Line, Target
+from .lines import Line, Target
+from .safe_text import Mark, paint
+from .transcript_layout import cuts
 
 STYLES = (
     "good", "warn", "bad", "unknown", "dim", "head", "id", "code", "link", "quote", "literal", "strong",

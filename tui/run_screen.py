@@ -16,18 +16,19 @@ from textual.worker import get_current_worker
 from ..errors import AmbjudgeError
 from ..sanitize import replaced, sanitize_line
 from ..trajectories.stages import STAGE_NAMES, Stage
+from .collection import Collection, Opened
 from .dialogs import Reader, key_map
 from .entry import Entry
-from .layout import Layout, blocks_of
+from .lines import Line, Target, decimals, line
 from .minimap import Minimap
-from .paint import safe_line
 from .pane import Pane
-from .panels import Line, Target, code_target, file_lines, json_lines, line, plan_lines, scorecard_lines
-from .rows import RunRow
-from .source import Collection, Opened
-from .table import decimals
+from .run_lines import file_lines, json_lines, plan_lines
+from .run_rows import RunRow
+from .safe_text import safe_line
+from .scorecard_lines import code_target, scorecard_lines
 from .tabs import TabLine
-from .transcript import TranscriptView
+from .transcript_layout import Layout, blocks_of
+from .transcript_view import TranscriptView
 
 if TYPE_CHECKING:
     from ..rubrics.model import Rubric
@@ -76,7 +77,6 @@ class RunScreen(Screen[None]):
         self.collection, self.row = collection, row
         self.opened: Opened | None = None
         self.rubric: Rubric | None = None
-        self.blind = False
         self._tab = TABS[0]
         self._piece = -1
         """Which piece of evidence of the selected item is shown, from 0."""
@@ -173,7 +173,7 @@ class RunScreen(Screen[None]):
         if run is not None:
             bits += [part for part in (run.task, run.tier, run.agent or run.model) if part]
             bits.append(f"{len(run.turns)} turns · {run.status.ended}")
-        if card is not None and not self.blind:
+        if card is not None:
             bits.append(f"Overall {decimals(card.overall, 1)}")
         self.query_one("#title", Static).update(safe_line(" · ".join(bits)))
         notes = list(self.opened.notes) + list(run.warnings if run else ())
@@ -195,8 +195,8 @@ class RunScreen(Screen[None]):
         if opened.card is None:
             return [line(("scoring …" if self.row.state == "waiting" else self.row.error or "no scorecard", "dim"))]
         if self._tab == "JSON":
-            return json_lines(opened.card) if not self.blind else [line(("hidden until you have judged", "warn"))]
-        return scorecard_lines(opened.card, self.rubric, self.panel.selected or "", self.blind)
+            return json_lines(opened.card)
+        return scorecard_lines(opened.card, self.rubric, self.panel.selected or "")
 
     def _fill(self, keep: bool = False) -> None:
         self.panel.show(self._lines(), keep=keep)
@@ -304,7 +304,7 @@ class RunScreen(Screen[None]):
         self._go_among([t.index for t in run.turns if t.failed] if run else [], step, "failed execution")
 
     def action_code(self, step: int) -> None:
-        card = self.opened.card if self.opened and not self.blind else None
+        card = self.opened.card if self.opened else None
         stops = sorted((turn, n) for n, code in enumerate(card.codes) for turn in code.turns) if card else []
         if not stops or card is None:
             self.notify("No error code with a turn", timeout=2, markup=False)
@@ -419,7 +419,7 @@ class RunScreen(Screen[None]):
         self._run_program("EDITOR", "vi")
 
     def _run_program(self, variable: str, default: str) -> None:
-        from .external import show_in
+        from .external_program import show_in
 
         problem = show_in(
             self.app, variable, default, self.transcript.turn_text(self.transcript.turn), f"turn-{self.transcript.turn}"

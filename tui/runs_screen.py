@@ -16,18 +16,19 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
-from .contents import Contents
+from .collection import Collection
+from .content_search import Contents
 from .entry import Entry
-from .paint import safe, safe_line
-from .query import Predicate, compile_query, words_sought
-from .rows import RunRow
-from .source import Collection
-from .table import COLUMNS, RunsTable, decimals
-from .views import View, Views
+from .lines import decimals
+from .run_filter import Predicate, compile_query, words_sought
+from .run_rows import RunRow
+from .runs_table import COLUMNS, RunsTable
+from .safe_text import safe, safe_line
+from .saved_views import View, Views
 
 if TYPE_CHECKING:
     from .app import Browser
-    from .panels import Line
+    from .lines import Line
 
 _FLUSH_S = 0.4
 """Seconds between updates of the table while runs are scored or searched."""
@@ -373,8 +374,8 @@ def preview(row: RunRow) -> list[str]:
 
 
 def _filter_help() -> list[Line]:
-    from . import query
-    from .panels import line
+    from . import run_filter
+    from .lines import line
 
-    text = (query.__doc__ or "").split("\n", 2)[2]
+    text = (run_filter.__doc__ or "").split("\n", 2)[2]
     return [line(""), line(("Filter", "head")), *(line(row) for row in text.split("\n"))]

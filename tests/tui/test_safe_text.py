@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ambjudge.tui.paint import paint, safe, safe_line
+from ambjudge.tui.safe_text import paint, safe, safe_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.style import Style

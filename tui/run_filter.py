@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Iterable
 from difflib import get_close_matches
 
 from ..errors import AmbjudgeError
-from .rows import RunRow
+from .run_rows import RunRow
 
 Predicate = Callable[[RunRow], bool]
 Holding = Callable[[str], Container[int]]

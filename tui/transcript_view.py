@@ -18,10 +18,10 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ..sanitize import replaced, sanitize, sanitize_line
-from .find import Span, locate, occurrences, search
-from .layout import FOLD, HEAD, LONGEST, TAIL, TITLE, Block, Layout, Row
-from .paint import Mark, paint
-from .syntax import CLASSES, Spans, highlight
+from .safe_text import Mark, paint
+from .syntax_colours import CLASSES, Spans, highlight
+from .transcript_layout import FOLD, HEAD, LONGEST, TAIL, TITLE, Block, Layout, Row
+from .transcript_search import Span, locate, occurrences, search
 
 GUTTER = 4
 """Columns left of the text: stage band, evidence or failure mark, kind bar, space."""

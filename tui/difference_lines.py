@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .panels import Line, Part, Target, evidence_target, line, sign
-from .rows import unknown_codes
-from .table import decimals
+from .lines import Line, Part, Target, decimals, line
+from .run_rows import unknown_codes
+from .scorecard_lines import evidence_target, sign
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard

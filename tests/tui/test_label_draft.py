@@ -10,7 +10,7 @@ from ambjudge.judge.labels import LabelledCode, dump_labels, read_labels
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.trajectories.load import load_run
-from ambjudge.tui.draft import Draft, agree
+from ambjudge.tui.label_draft import Draft, agree
 
 DATA = Path(__file__).parents[1] / "data"
 NAME = "bccd-lite-04"

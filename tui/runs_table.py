@@ -18,7 +18,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..sanitize import sanitize_line
-from .rows import RunRow
+from .lines import decimals, grade
+from .run_rows import RunRow
 
 _BARS = "▁▂▃▄▅▆▇█"
 ENDED = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut"}
@@ -38,22 +39,12 @@ class Column:
     right: bool = False
 
 
-def grade(score: float | None) -> str:
-    """The style of a score in [0, 1]: good from .8, warn from .4, bad below, unknown for None."""
-    return "unknown" if score is None else "good" if score >= 0.8 else "warn" if score >= 0.4 else "bad"
-
-
 def meter(score: float | None) -> str:
     """A score in [0, 1] in four cells: a bar and two digits, `█1.0` for 1; a point where it is unknown."""
     if score is None:
         return " ·  "
     bar = _BARS[min(7, int(score * 8))]
     return f"{bar}1.0" if score >= 0.995 else f"{bar}{f'{score:.2f}'[1:]}"
-
-
-def decimals(score: float | None, digits: int = 2) -> str:
-    """A score, `·` for None."""
-    return "·" if score is None else f"{score:.{digits}f}"
 
 
 def _stage(index: int) -> Column:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..judge.labels import PAPER_CODES, LabelledCode, Labels, problems
 from ..trajectories.stages import Stage
-from .rows import unknown_codes
+from .run_rows import unknown_codes
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard

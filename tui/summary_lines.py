@@ -10,12 +10,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .panels import Line, bar, line
-from .rows import CODES, TAKES_READING, RunRow
-from .table import decimals, grade
+from .lines import Line, bar, decimals, grade, line
+from .run_rows import CODES, TAKES_READING, RunRow
 
 if TYPE_CHECKING:
-    from .draft import Agreement
+    from .label_draft import Agreement
 
 
 def summary_lines(rows: Sequence[RunRow]) -> list[Line]:

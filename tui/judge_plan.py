@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .panels import Line, line
+from .lines import Line, line
 
 if TYPE_CHECKING:
     from ..judge.base import Judge

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AmbjudgeError, InputError
-from .rows import RunRow, row_of, waiting
+from .run_rows import RunRow, row_of, waiting
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard

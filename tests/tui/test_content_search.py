@@ -10,8 +10,8 @@ import pytest
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.trajectories.load import iter_runs
 from ambjudge.trajectories.models import Run
-from ambjudge.tui.contents import Contents
-from ambjudge.tui.source import Collection
+from ambjudge.tui.collection import Collection
+from ambjudge.tui.content_search import Contents
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 
