@@ -13,10 +13,9 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..sanitize import sanitize_line
-from .entry import Entry
 from .lines import Line, line
 from .pane import Pane
-from .safe_text import safe, safe_line
+from .safe_text import Entry, safe, safe_line
 
 T = TypeVar("T")
 
@@ -80,7 +79,7 @@ class Confirm(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(safe_line(self._title), classes="head")
-            yield Static(safe("\n".join("".join(part for part, _ in item.parts) for item in self._lines)))
+            yield Static(safe("\n".join(item.text for item in self._lines)))
             yield Static(safe("y: yes · n, escape: no"), classes="hint")
 
     def action_answer(self, yes: bool) -> None:

@@ -29,6 +29,10 @@ class Line:
     selectable: bool = False
     indent: int = 0
 
+    @property
+    def text(self) -> str:
+        return "".join(part for part, _ in self.parts)
+
 
 def line(*parts: Part | str, indent: int = 0) -> Line:
     """A line that leads nowhere."""

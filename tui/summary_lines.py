@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
 from .lines import Line, bar, decimals, grade, line
 from .run_rows import CODES, TAKES_READING, RunRow
-
-if TYPE_CHECKING:
-    from .label_draft import Agreement
 
 
 def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
@@ -121,24 +117,4 @@ def _agents(rows: Sequence[RunRow], most: int = 20) -> list[Line]:
         )
     if len(ranked) > most:
         lines.append(line((f" … and {len(ranked) - most} more agents", "dim")))
-    return lines
-
-
-def agreement_lines(annotator: str, found: Sequence[Agreement]) -> list[Line]:
-    """How this annotator's labels and the scorecards agree so far."""
-    lines = [line((f"Labels of {annotator} against the scorecards", "head"))]
-    if not found:
-        return [*lines, line((" no labelled run among these yet (a on a run)", "dim"))]
-    for what, pairs in (("criteria", [a.criteria for a in found]), ("stages", [a.stages for a in found])):
-        same, all_ = sum(p[0] for p in pairs), sum(p[1] for p in pairs)
-        share = same / all_ if all_ else None
-        lines.append(line((f" {what:<9}", "dim"), (bar(share, 24), grade(share)), f" {same} of {all_}"))
-    worst: dict[str, int] = {}
-    for item in found:
-        for id, _, _ in item.differences:
-            worst[id] = worst.get(id, 0) + 1
-    if worst:
-        ranked = sorted(worst.items(), key=lambda pair: (-pair[1], pair[0]))[:8]
-        lines.append(line((" differ most on ", "dim"), ", ".join(f"{id} ({n})" for id, n in ranked), indent=4))
-    lines.append(line((f" {len(found)} runs labelled; kappa and intervals: ambjudge agreement", "dim")))
     return lines

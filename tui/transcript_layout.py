@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ..sanitize import sanitize_line
 from ..trajectories.stages import Stage
+from .wrapping import cuts
 
 if TYPE_CHECKING:
     from ..trajectories.models import Action, Run, Segmentation
@@ -34,41 +34,6 @@ FOLD = -2
 
 PROSE = frozenset({"text", "reasoning", "reply", "brief"})
 """Kinds of blocks that wrap between words; code and output wrap at the last column, as a terminal does."""
-
-
-def cuts(text: str, width: int, words: bool = False) -> list[int]:
-    """Offsets at which a line is cut into rows of at most `width` columns; the first is always 0.
-
-    Measured as shown, that is after `sanitize_line`: wide characters count two columns, combining ones none.
-    """
-    if 2 * len(text) <= width:
-        return [0]
-    if text.isascii():
-        if not words:
-            return list(range(0, len(text), width)) or [0]
-        starts, end = [0], len(text)
-        while end - starts[-1] > width:
-            space = text.rfind(" ", starts[-1] + 1, starts[-1] + width)
-            starts.append(space + 1 if space >= 0 else starts[-1] + width)
-        return starts
-    from rich.cells import get_character_cell_size
-
-    starts, used, after_space, used_after = [0], 0, 0, 0
-    for offset, char in enumerate(sanitize_line(text)):
-        size = 1 if char.isascii() else get_character_cell_size(char)
-        if used + size > width:
-            if words and after_space > starts[-1]:
-                starts.append(after_space)
-                used = used_after
-            else:
-                starts.append(offset)
-                used = 0
-            used_after = 0
-        used += size
-        used_after += size
-        if char == " ":
-            after_space, used_after = offset + 1, 0
-    return starts
 
 
 @dataclass(slots=True)
@@ -224,17 +189,10 @@ class Layout:
             row += bisect_right(target.offsets(line, self.width), offset) - 1
         return row
 
-    def fold(self, block: int, folded: bool) -> None:
-        """Fold or unfold one block."""
-        target = self.blocks[block]
-        if target.foldable and target.folded != folded:
-            target.folded = folded
-            target.measure(self.width)
-            self._index()
-
-    def fold_all(self, folded: bool) -> None:
-        """Fold or unfold every long block."""
-        for block in self.blocks:
+    def fold(self, blocks: Iterable[int], folded: bool) -> None:
+        """Fold or unfold those of the blocks that are long."""
+        for number in blocks:
+            block = self.blocks[number]
             if block.foldable and block.folded != folded:
                 block.folded = folded
                 block.measure(self.width)

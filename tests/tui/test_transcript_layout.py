@@ -62,9 +62,9 @@ def test_folding_and_resizing_there_and_back_changes_nothing(
     before = [layout.row(y) for y in range(layout.height)]
     number = data.draw(st.integers(0, len(found) - 1))
     was = layout.blocks[number].folded
-    layout.fold(number, not was)
+    layout.fold([number], not was)
     layout.resize(other)
-    layout.fold(number, was)
+    layout.fold([number], was)
     layout.resize(width)
     assert [layout.row(y) for y in range(layout.height)] == before
 
