@@ -206,7 +206,7 @@ class Browser(App[None]):
 
         def say(text: str) -> None:
             if not worker.is_cancelled:
-                self.call_from_thread(self.runs_screen.say, text)
+                self.call_from_thread(self.runs_screen.say, progress=text)
 
         def cost(usd: float | None) -> str:
             return "cost unknown" if usd is None else f"${usd:.4f}"
@@ -235,7 +235,7 @@ class Browser(App[None]):
     def _judged(self, changed: list[RunRow]) -> None:
         from .run_screen import RunScreen
 
-        self.runs_screen.say("")
+        self.runs_screen.say(progress="")
         self.runs_screen.update_rows(changed)
         for screen in self.screen_stack:
             if isinstance(screen, RunScreen):

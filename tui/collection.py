@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,18 +120,10 @@ class Collection:
 
     def batches(self) -> Iterator[list[RunRow]]:
         """All rows, some hundred at a time, numbered from 0. InputError when the path holds nothing to show."""
-        rows = self._from_folder() if self.path.is_dir() or self._is_conversation() else self._from_cards()
-        batch: list[RunRow] = []
-        for row in rows:
-            batch.append(row)
-            if len(batch) == BATCH:
-                yield batch
-                batch = []
-        if batch:
+        conversation = self.path != self.cards_file and self.path.suffix == ".json"
+        rows = self._from_folder() if self.path.is_dir() or conversation else self._from_cards()
+        while batch := list(islice(rows, BATCH)):
             yield batch
-
-    def _is_conversation(self) -> bool:
-        return self.path != self.cards_file and self.path.suffix == ".json"
 
     def _from_folder(self) -> Iterator[RunRow]:
         from ..trajectories.layout import find_conversations, run_id

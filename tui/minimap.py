@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -13,9 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..trajectories.stages import Stage
-
-if TYPE_CHECKING:
-    from .transcript_view import TranscriptView
+from .transcript_view import TranscriptView
 
 
 class Minimap(Widget):

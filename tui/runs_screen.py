@@ -56,9 +56,8 @@ class RunsScreen(Screen[None]):
         self.rows: list[RunRow] = []
         self._predicate: Predicate = lambda row: True
         self.listed = False
-        self._problem = ""
-        self._message = ""
-        self._looking = ""
+        self._news: dict[str, str] = {}
+        """What the line below says first: `problem`, `progress` of judging, `search`."""
 
     def compose(self) -> ComposeResult:
         yield Static(safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title")
@@ -93,7 +92,7 @@ class RunsScreen(Screen[None]):
                     return
                 self.app.call_from_thread(self._add, batch)
         except AmbjudgeError as error:
-            self.app.call_from_thread(self._trouble, str(error))
+            self.app.call_from_thread(self.say, problem=f"✗ {error}")
         if worker.is_cancelled:
             return
         self.app.call_from_thread(self._all_listed)
@@ -132,10 +131,6 @@ class RunsScreen(Screen[None]):
             self.notify(f"{self.collection.skipped} scorecards could not be read and are left out", severity="warning")
         self._status()
 
-    def _trouble(self, text: str) -> None:
-        self._problem = text
-        self._status()
-
     def update_rows(self, changed: list[RunRow]) -> None:
         """Rows that have been scored, here or on the screen of a run."""
         for row in changed:
@@ -158,13 +153,12 @@ class RunsScreen(Screen[None]):
     def _filter(self, text: str) -> None:
         try:
             self._predicate = compile_query(text, self.table.marked, self.contents.holding)
-            self._problem = ""
         except AmbjudgeError as error:
-            self._problem = str(error)
-        else:
-            self._apply()
-            self._look_up()
-        self._status()
+            self.say(problem=f"✗ {error}")
+            return
+        self._apply()
+        self._look_up()
+        self.say(problem="")
 
     @property
     def sought(self) -> list[str]:
@@ -176,9 +170,8 @@ class RunsScreen(Screen[None]):
         self.workers.cancel_group(self, "contents")
         if self.sought and self.listed:
             self.search_contents(list(self.rows), self.sought)
-        elif self._looking:
-            self._looking = ""
-            self._status()
+        else:
+            self.say(search="")
 
     @work(thread=True, group="contents", exclusive=True)
     def search_contents(self, rows: list[RunRow], words: list[str]) -> None:
@@ -196,9 +189,8 @@ class RunsScreen(Screen[None]):
             self.app.call_from_thread(self._found, "")
 
     def _found(self, looking: str) -> None:
-        self._looking = looking
         self._apply()
-        self._status()
+        self.say(search=looking)
 
     def _apply(self) -> None:
         predicate = self._predicate
@@ -243,29 +235,22 @@ class RunsScreen(Screen[None]):
     def _preview(self, row: RunRow | None) -> None:
         self.query_one("#preview", Static).update(safe("\n".join(preview(row)) if row else ""))
 
-    def say(self, text: str) -> None:
-        """A line of progress in the status line; "" takes it away."""
-        self._message = text
+    def say(self, **news: str) -> None:
+        """Something new in the status line; "" takes it away."""
+        self._news |= news
         self._status()
 
     def _status(self) -> None:
         waiting = sum(row.state == "waiting" for row in self.rows)
-        bits = [f"{len(self.rows):,} runs{'' if self.listed else ' …'}"]
-        if len(self.table.order) != len(self.rows):
-            bits.append(f"{len(self.table.order):,} shown")
-        if self.table.marked:
-            bits.append(f"{len(self.table.marked):,} marked")
-        if waiting:
-            bits.append(f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard")
-        if self.table.sorted_by:
-            bits.append(f"by {self.table.sorted_by}")
-        if self._looking:
-            bits.insert(0, self._looking)
-        if self._message:
-            bits.insert(0, self._message)
-        if self._problem:
-            bits.insert(0, f"✗ {self._problem}")
-        self.query_one("#status", Static).update(safe_line(" · ".join(bits)))
+        bits = [
+            *(self._news.get(kind, "") for kind in ("problem", "progress", "search")),
+            f"{len(self.rows):,} runs{'' if self.listed else ' …'}",
+            f"{len(self.table.order):,} shown" if len(self.table.order) != len(self.rows) else "",
+            f"{len(self.table.marked):,} marked" if self.table.marked else "",
+            f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard" if waiting else "",
+            f"by {self.table.sorted_by}" if self.table.sorted_by else "",
+        ]
+        self.query_one("#status", Static).update(safe_line(" · ".join(filter(None, bits))))
 
     # Views, sorting, help.
 

@@ -127,7 +127,7 @@ def test_an_empty_transcript_has_no_rows() -> None:
 @pytest.mark.parametrize("name", ["kidney-lite-01", "ldct-lite-02", "vqa-std-01"])
 def test_a_recorded_run_is_shown_whole(name: str) -> None:
     run = load_run(RECORDED / "runs" / name)
-    blocks = list(blocks_of(run, segment(run), fold=False))
+    blocks = list(blocks_of(run, segment(run)))
     shown = "\n".join(line for block in blocks for line in [block.title, *block.lines])
     for turn in run.turns:
         for action in turn.actions:
