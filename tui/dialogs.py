@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..sanitize import sanitize_line
-from .lines import Line, line
+from .lines import Line, line, section
 from .pane import Pane
 from .safe_text import Entry, safe, safe_line
 
@@ -131,7 +131,7 @@ def key_map(screen: Screen[Any]) -> list[Line]:
                     shown = [app.get_key_display(Binding(key, "", "")) if len(key) > 1 else key for key in keys]
                     rows.setdefault(binding.description, []).extend(shown)
         if rows:
-            lines += [line(""), line((title, "head"))]
+            lines += section(title)
         for what, keys in rows.items():
             lines.append(line((f" {' '.join(dict.fromkeys(keys)):<14}", "id"), f" {what}", indent=16))
     return lines[1:]

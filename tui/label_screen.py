@@ -13,7 +13,7 @@ from .dialogs import Confirm, Prompt
 from .label_agreement import run_agreement_lines
 from .label_book import LabelBook
 from .label_draft import Draft
-from .lines import Line, Part, Target, line, numbers
+from .lines import Line, Target, line, numbers, section, stop
 from .pane import Pane
 from .reading_screen import ReadingScreen
 from .scorecard_lines import criterion_lines, scorecard_lines
@@ -97,21 +97,22 @@ class LabelScreen(ReadingScreen):
         lines = [line((f"{stages} of {len(self.run.turns)} turns, {criteria} of {total} criteria", "head")), line("")]
         for item in self.rubric.criteria():
             cited = now.evidence.get(item.id, ())
-            where: Part = (f" ★{numbers(cited)}" if cited else "", "dim")
-            credit: Part = (" credited" if self.run.tier in item.credit else "", "dim")
-            parts = ((f" {self._said(item.id)} ", "head"), (f"{item.id} ", "id"), (item.title, ""), where, credit)
-            lines.append(Line(parts, Target("criterion", item.id, cited), True, 6))
+            more = f" ★{numbers(cited)}" if cited else ""
+            more += " credited" if self.run.tier in item.credit else ""
+            said = (f" {self._said(item.id)} ", "head")
+            target = Target("criterion", item.id, cited)
+            lines.append(stop(target, said, (f"{item.id} ", "id"), item.title, (more, "dim"), indent=6))
             if item.id == chosen:
                 lines += criterion_lines(item)
-        lines += [line(""), line(("Error codes", "head"), (" (x, then 1-5)", "dim"))]
+        lines += section("Error codes", " (x, then 1-5)")
         for code in PAPER_CODES:
-            said = now.codes.get(code)
-            if said is None:
+            fired = now.codes.get(code)
+            if fired is None:
                 lines.append(line((f" {code} {CODE_WORDS[code]}", "dim")))
             else:
-                where = (f"turn {numbers(said.turns)}: ", "dim")
-                lines.append(line((f" {code} ", "code"), where, said.why or "no reason given yet", indent=4))
-        return [*lines, line(""), line(("Notes", "head"), (" (m)", "dim")), line(now.notes or "–")]
+                where = (f"turn {numbers(fired.turns)}: ", "dim")
+                lines.append(line((f" {code} ", "code"), where, fired.why or "no reason given yet", indent=4))
+        return [*lines, *section("Notes", " (m)"), line(now.notes or "–")]
 
     def _said(self, id: str) -> str:
         value = self.draft.now.criteria.get(id, "·")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Part = tuple[str, str]
@@ -34,9 +34,19 @@ class Line:
         return "".join(part for part, _ in self.parts)
 
 
-def line(*parts: Part | str, indent: int = 0) -> Line:
-    """A line that leads nowhere."""
-    return Line(tuple((part, "") if isinstance(part, str) else part for part in parts), indent=indent)
+def line(*parts: Part | str, indent: int = 0, target: Target | None = None) -> Line:
+    """A line that a click may follow to its target."""
+    return Line(tuple((part, "") if isinstance(part, str) else part for part in parts), target, indent=indent)
+
+
+def stop(target: Target, *parts: Part | str, indent: int) -> Line:
+    """A line that the cursor stops at."""
+    return replace(line(*parts, indent=indent, target=target), selectable=True)
+
+
+def section(title: str, note: str = "") -> list[Line]:
+    """An empty line and a heading."""
+    return [line(""), line((title, "head"), (note, "dim"))]
 
 
 def numbers(turns: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from .lines import Line, Part, Target, line
+from .lines import Line, Part, Target, line, section
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
@@ -26,7 +26,8 @@ def plan_lines(run: Run) -> list[Line]:
         return [line((f"No plan.md.{image}", "dim"))]
     where = f"written in turn {plan.turn}" if plan.turn else "turn of writing unknown"
     head = f"plan.md from the {plan.source} · {where} · plan.png: {'yes' if plan.image_exists else 'no'}"
-    lines = [Line(((head, "dim"),), Target("evidence", "plan", (plan.turn,) if plan.turn else ())), line("")]
+    target = Target("evidence", "plan", (plan.turn,) if plan.turn else ())
+    lines = [line((head, "dim"), target=target), line("")]
     fenced = False
     for text in plan.text.split("\n")[:_LONGEST_PLAN]:
         if _FENCE.match(text):
@@ -76,7 +77,7 @@ def file_lines(run: Run) -> list[Line]:
             full, folder = path.absolute(), run.folder.absolute()
             lines.append(line(str(full.relative_to(folder)) if full.is_relative_to(folder) else path.name))
     outputs = run.outputs
-    lines += [line(""), line((f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases", "head"))]
+    lines += section(f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases")
     if outputs.root is None:
         lines.append(line(("no agents_outputs folder came with the run", "dim")))
     case: str | None = ""

@@ -16,7 +16,7 @@ from ..trajectories.stages import STAGE_NAMES, Stage
 from .collection import Collection, Opened
 from .dialogs import Reader
 from .external_program import show_in
-from .lines import Line, Target, decimals, line
+from .lines import Line, Target, decimals, line, section
 from .pane import Pane
 from .reading_screen import ReadingScreen
 from .run_lines import file_lines, json_lines, plan_lines
@@ -327,7 +327,7 @@ class RunScreen(ReadingScreen):
             self.notify(problem, severity="error")
 
     def legend(self) -> list[Line]:
-        return [line(""), line(("Signs", "head")), *(line(text) for text in _LEGEND)]
+        return [*section("Signs"), *(line(text) for text in _LEGEND)]
 
     def action_label(self) -> None:
         if self.opened is None or self.opened.run is None:

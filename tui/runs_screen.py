@@ -19,7 +19,7 @@ from . import run_filter
 from .collection import Collection
 from .content_search import ContentSearch
 from .dialogs import Choice, Prompt, Reader, key_map
-from .lines import Line, decimals, line
+from .lines import Line, decimals, line, section
 from .run_filter import Predicate, compile_query, words_sought
 from .run_rows import RunRow
 from .runs_table import COLUMNS, RunsTable
@@ -331,4 +331,4 @@ def preview(row: RunRow) -> list[str]:
 
 def _filter_help() -> list[Line]:
     text = (run_filter.__doc__ or "").split("\n", 2)[2]
-    return [line(""), line(("Filter", "head")), *(line(row) for row in text.split("\n"))]
+    return [*section("Filter"), *(line(row) for row in text.split("\n"))]

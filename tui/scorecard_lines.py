@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES, Stage
-from .lines import Line, Part, Target, bar, decimals, grade, line, numbers
+from .lines import Line, Part, Target, bar, decimals, grade, line, numbers, section, stop
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, Evidence, FiredCode, ScoreCard, StageChecks
@@ -44,24 +44,20 @@ def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "") -
         lines += _stage_lines(card, name, texts, open_id)
     lines += [*_code_lines(card, open_id), *_plan_lines(card)]
     if card.contradictions:
-        lines += [line(""), line(("Contradicted by facts", "head"))]
+        lines += section("Contradicted by facts")
         for number, item in enumerate(card.contradictions):
             target = Target("contradiction", f"!{number}", item.turns)
-            lines.append(Line((("! ", "bad"), (f"{item.criterion}: {item.fact}", "")), target, True, 2))
+            lines.append(stop(target, ("! ", "bad"), f"{item.criterion}: {item.fact}", indent=2))
     if card.episodes:
-        lines += [line(""), line(("Failed steps", "head"))]
+        lines += section("Failed steps")
         for number, step in enumerate(card.episodes):
             end = f"worked in turn {step.resolved_at}" if step.resolved_at is not None else "never worked"
             turns = step.turns + ((step.resolved_at,) if step.resolved_at is not None else ())
             words = f"{step.stage} turn {numbers(step.turns)}: {step.cause} ({step.attempts}×, {end})"
             mark = ("✓ ", "good") if step.resolved_at is not None else ("✗ ", "bad")
-            lines.append(Line((mark, (words, "")), Target("episode", f"x{number}", turns), True, 2))
+            lines.append(stop(Target("episode", f"x{number}", turns), mark, words, indent=2))
     if card.warnings:
-        lines += [
-            line(""),
-            line(("Warnings", "head")),
-            *(line(("- ", "dim"), text, indent=2) for text in card.warnings),
-        ]
+        lines += [*section("Warnings"), *(line(("- ", "dim"), text, indent=2) for text in card.warnings)]
     return lines
 
 
@@ -84,12 +80,14 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
     low, high = stage.bounds
     bounds = f" {low:.2f}–{high:.2f}" if high - low > 0.005 else ""
     failure = f" {stage.failure}" if stage.failure else ""
-    head: tuple[Part, ...] = (
-        (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), (bar(stage.score), grade(stage.score)),
-        (f" {decimals(stage.score)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
-    )  # fmt: skip
     turns = tuple(i for i, s in enumerate(card.turn_stages, 1) if s == name)
-    lines = [Line(head, Target("stage", name, turns[:1]), False, 3)]
+    lines = [
+        line(
+            (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), (bar(stage.score), grade(stage.score)),
+            (f" {decimals(stage.score)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
+            target=Target("stage", name, turns[:1]), indent=3,
+        )
+    ]  # fmt: skip
     if stage.method == "policy":
         lines.append(line(("   0 by the breach policy", "warn")))
     if stage.cap is not None:
@@ -99,10 +97,12 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
         mark, style = sign(result)
         cited = f" {len(result.evidence)}★" if result.evidence else ""
         doubt = sum(e.check != "verified" for e in result.evidence)
-        parts: tuple[Part, ...] = (
-            (f" {mark} ", style), (f"{result.id} ", "id"), (title, ""), (cited, "dim"), (" ≠" if doubt else "", "bad")
+        lines.append(
+            stop(
+                evidence_target(result), (f" {mark} ", style), (f"{result.id} ", "id"), title, (cited, "dim"),
+                (" ≠" if doubt else "", "bad"), indent=7,
+            )
         )  # fmt: skip
-        lines.append(Line(parts, evidence_target(result), True, 7))
         if result.id == open_id:
             lines += _reasons(result, texts.get(result.id))
     if stage.checks is not None:
@@ -117,12 +117,8 @@ def _reasons(result: CriterionResult, criterion: Criterion | None) -> list[Line]
         level = next((x.text for x in criterion.scale if x.value == result.value), "") if criterion else ""
         lines.append(line((f"     {result.value:g}", "head"), (f" {level}", "dim"), indent=5))
     state = f"{result.status.replace('_', ' ')}{f' ({result.reason})' if result.reason else ''}: "
-    words = result.rationale or result.detail
-    lines.append(
-        line(
-            ("     ", ""), (state if result.status != "scored" else "", "unknown"), words or "no reason given", indent=5
-        )
-    )
+    state = state if result.status != "scored" else ""
+    lines.append(line("     ", (state, "unknown"), result.rationale or result.detail or "no reason given", indent=5))
     lines += [_evidence_line(item, f"{result.id}#{number}") for number, item in enumerate(result.evidence)]
     for vote in result.votes:
         value = "unscored" if vote.value is None else f"{vote.value:g}"
@@ -137,16 +133,12 @@ def _place(item: Evidence) -> int:
 
 def _evidence_line(item: Evidence, id: str) -> Line:
     """A quote with its check, as a line that leads to it."""
-    note = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}[
-        item.check
-    ]
+    notes = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}
     where = "plan" if item.turn == 0 else f"turn {item.turn}"
-    quote = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
-    struck = "" if item.check == "verified" else "bad"
-    return Line(
-        (("   ↳ ", "dim"), (where, "link"), (note, "bad"), (f" “{quote}”" if quote else "", struck or "quote")),
-        Target("evidence", id, (_place(item),), (item.quote,)), False, 5,
-    )  # fmt: skip
+    words = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
+    quote: Part = (f" “{words}”" if words else "", "quote" if item.check == "verified" else "bad")
+    target = Target("evidence", id, (_place(item),), (item.quote,))
+    return line(("   ↳ ", "dim"), (where, "link"), (notes[item.check], "bad"), quote, target=target, indent=5)
 
 
 def _check_lines(checks: StageChecks) -> list[Line]:
@@ -180,7 +172,7 @@ def code_target(code: FiredCode, number: int, mark: str = "") -> Target:
 
 def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
     primary = f" (primary {card.primary_failure})" if card.primary_failure else ""
-    lines = [line(""), line(("Error codes", "head"), (primary, "dim"))]
+    lines = section("Error codes", primary)
     if not card.codes:
         lines.append(line(("   none fired", "dim")))
     for number, code in enumerate(card.codes):
@@ -198,13 +190,12 @@ def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
 def _code(code: FiredCode, target: Target, open_id: str, style: str = "code") -> list[Line]:
     """A code as a stop of the cursor; what it rests on where it is open."""
     where = f"turn {numbers(code.turns)}" if code.turns else "no single turn"
-    lines = [Line(((f" {code.code} ", style), (f"{code.stage} {where}: ", "dim"), (code.why, "")), target, True, 4)]
+    lines = [stop(target, (f" {code.code} ", style), (f"{code.stage} {where}: ", "dim"), code.why, indent=4)]
     if target.id != open_id:
         return lines
     kind = code.independence.replace("_", " ")
-    lines.append(
-        line((f"    {code.by} · {kind} · confidence {code.confidence:.2f} · {code.taxonomy}", "dim"), indent=4)
-    )
+    origin = f"    {code.by} · {kind} · confidence {code.confidence:.2f} · {code.taxonomy}"
+    lines.append(line((origin, "dim"), indent=4))
     if code.quote is not None:
         lines.append(_evidence_line(code.quote, f"{target.id}#quote"))
     if code.facts:
@@ -217,7 +208,7 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
     if not card.plan:
         return []
     marks: dict[str, Part] = {"kept": ("✓ ", "good"), "broken": ("✗ ", "bad"), "dropped": ("– ", "warn")}
-    lines = [line(""), line(("What the plan promised", "head"))]
+    lines = section("What the plan promised")
     for number, item in enumerate(card.plan):
         place = _place(item.quote) if item.quote is not None else None
         words = item.quote.quote if item.quote is not None else ""
@@ -225,12 +216,12 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
         where = f" {item.state}, turn {numbers(item.turns)}" if item.turns else f" {item.state}"
         doubt = " ≠" if item.quote is None or item.quote.check == "not_found" else ""
         target = Target("plan", f"p{number}", turns, tuple(words if turn == place else "" for turn in turns))
-        lines.append(Line((marks[item.state], (item.commitment, ""), (where, "dim"), (doubt, "bad")), target, True, 2))
+        lines.append(stop(target, marks[item.state], item.commitment, (where, "dim"), (doubt, "bad"), indent=2))
     return lines
 
 
 def criterion_lines(criterion: Criterion) -> list[Line]:
     """What a criterion asks, and its levels."""
-    lines = [line(("     ", ""), criterion.text, indent=5)]
+    lines = [line("     ", criterion.text, indent=5)]
     lines += [line((f"     {level.value:g} ", "head"), (level.text, "dim"), indent=7) for level in criterion.scale]
     return lines
