@@ -39,7 +39,9 @@ class ReadingScreen(Screen[None]):
             yield TranscriptView(id="transcript")
             with Vertical(id="side"):
                 if self.TABS:
-                    yield Tabs(*(Tab(f" {name} ", id=name) for name in self.TABS), id="tabs")
+                    tabs = Tabs(*(Tab(f" {name} ", id=name) for name in self.TABS), id="tabs")
+                    tabs.can_focus = False  # The tab key goes from the transcript to the panel.
+                    yield tabs
                 yield Pane(id="panel")
         yield Entry(placeholder="search this run", id="search", compact=True)
         yield Static(id="status", classes="bar")

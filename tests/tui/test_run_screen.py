@@ -286,3 +286,16 @@ async def test_help_explains_signs(reading: Any, until: Any, text_of: Any) -> No
         text = text_of(app)
         for words in ("Next failure", "Next criterion", "Fold or unfold everything", "not met"):
             assert words in text
+
+
+async def test_a_message_is_sanitised_and_never_markup(reading: Any, text_of: Any) -> None:
+    async with reading("kidney-lite-02") as (app, pilot, screen):
+        screen.notify("[red]\x1b[2J[/red] [/Users/foo]", markup=True)
+        await pilot.pause()
+        assert "[red]␛[2J[/red] [/Users/foo]" in text_of(app)
+
+
+async def test_the_tab_key_goes_between_transcript_and_panel(reading: Any) -> None:
+    async with reading("kidney-lite-02") as (_app, pilot, screen):
+        await pilot.press("tab")
+        assert screen.focused is screen.panel
