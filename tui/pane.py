@@ -132,12 +132,6 @@ class Pane(RowView):
         if target is not None and target.id != self.selected:
             self.select(target)
 
-    def action_page(self, step: int) -> None:
-        self.go(self.top + step * max(1, self.size.height - 2))
-
-    def action_edge(self, last: bool) -> None:
-        self.go(self.virtual_size.height - self.size.height if last else 0)
-
     def action_choose(self) -> None:
         if self.target is not None:
             self.post_message(self.Chosen(self.target))

@@ -36,6 +36,17 @@ class RowView(ScrollView, can_focus=True):
         """Bring a row to the top, as far as there is something below it."""
         self.scroll_to(y=max(0, y), animate=False, force=True)
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.virtual_size.height
+
+    def action_page(self, step: int) -> None:
+        self.go(self.top + step * max(1, self.size.height - 2))
+
+    def action_edge(self, last: bool) -> None:
+        self.go(self.rows - self.size.height if last else 0)
+
     def overlay(self, name: str) -> Style:
         """A component's style, to be laid over another."""
         return self.get_component_rich_style(f"{self.PREFIX}--{name}", partial=True)

@@ -47,12 +47,12 @@ class TranscriptView(RowView):
         "transcript--emphasis",
     }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "scroll_by(1)", "Line down", show=False),
-        Binding("k,up", "scroll_by(-1)", "Line up", show=False),
-        Binding("space,pagedown", "scroll_by(1, True)", "Page down", show=False),
-        Binding("b,pageup", "scroll_by(-1, True)", "Page up", show=False),
-        Binding("g,home", "top", "Top", show=False),
-        Binding("G,end", "bottom", "Bottom", show=False),
+        Binding("j,down", "move(1)", "Line down", show=False),
+        Binding("k,up", "move(-1)", "Line up", show=False),
+        Binding("space,pagedown", "page(1)", "Page down", show=False),
+        Binding("b,pageup", "page(-1)", "Page up", show=False),
+        Binding("g,home", "edge(False)", "Top", show=False),
+        Binding("G,end", "edge(True)", "Bottom", show=False),
         Binding("l,right", "turn(1)", "Next turn", show=False),
         Binding("h,left", "turn(-1)", "Previous turn", show=False),
         Binding("0", "edge_turn(False)", "First turn", show=False),
@@ -158,15 +158,12 @@ class TranscriptView(RowView):
 
     # Moving.
 
-    def action_scroll_by(self, steps: int, page: bool = False) -> None:
-        size = max(1, self.size.height - 2) if page else 1
-        self.go(min(self.top + steps * size, max(0, self.layout_.height - 1)))
+    @property
+    def rows(self) -> int:
+        return self.layout_.height
 
-    def action_top(self) -> None:
-        self.go(0)
-
-    def action_bottom(self) -> None:
-        self.go(max(0, self.layout_.height - self.size.height))
+    def action_move(self, step: int) -> None:
+        self.go(self.top + step)
 
     def action_turn(self, step: int) -> None:
         turns = self.layout_.turns

@@ -103,7 +103,7 @@ async def test_enter_on_a_criterion_and_a_click_on_evidence(reading: Any, text_o
         assert screen.transcript.evidence_turns
         place = next(y for y, row in enumerate(text_of(app).split("\n")) if "↳ turn" in row) - screen.panel.region.y
         before = screen.transcript.top
-        screen.transcript.action_top()
+        screen.transcript.go(0)
         await pilot.click("#panel", offset=(8, place))
         assert screen.transcript.top == before
 
