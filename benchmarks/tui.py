@@ -30,7 +30,7 @@ MINIMAL = "from textual.app import App\nfrom textual.widgets import Static\nclas
 
 def make_rows(count: int) -> list[Any]:
     """Rows of a plausible collection."""
-    from ambjudge.tui.rows import RunRow
+    from ambjudge.tui.run_rows import RunRow
 
     agents, tasks = [f"agent-{n}" for n in range(6)], [f"task-{n}-seg-task" for n in range(24)]
     return [
@@ -76,8 +76,8 @@ def memory() -> float:
 
 async def table(rows: int = ROWS) -> dict[str, float]:
     """Mounting the table, moving, sorting, filtering; milliseconds."""
-    from ambjudge.tui.query import compile_query
-    from ambjudge.tui.table import RunsTable
+    from ambjudge.tui.run_filter import compile_query
+    from ambjudge.tui.runs_table import RunsTable
     from textual.app import App
 
     data = make_rows(rows)
@@ -125,8 +125,8 @@ async def table(rows: int = ROWS) -> dict[str, float]:
 async def transcript(megabytes: float, folder: Path) -> dict[str, float]:
     """Reading, laying out, opening, paging, searching a transcript; milliseconds and MB."""
     from ambjudge.trajectories.load import load_run
-    from ambjudge.tui.layout import Layout, blocks_of
-    from ambjudge.tui.transcript import TranscriptView
+    from ambjudge.tui.transcript_layout import Layout, blocks_of
+    from ambjudge.tui.transcript_view import TranscriptView
     from textual.app import App
 
     path = folder / "conversation.json"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
     from ..tui.app import Browser
-    from ..tui.source import Collection
+    from ..tui.collection import Collection
 
 _CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
 
@@ -87,7 +87,7 @@ def _user() -> str:
 
 def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection:
     """What a path and the options name; InputError when it is nothing that can be shown."""
-    from ..tui.source import Collection
+    from ..tui.collection import Collection
 
     def options() -> ScoreOptions:
         from .scoring import score_options

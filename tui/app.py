@@ -1,10 +1,10 @@
-"""The browser itself: its screens, and how one leads to another."""
+"""The browser itself: which screens there are, and what they ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
 from textual.app import App, SystemCommand
@@ -14,30 +14,35 @@ from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
 from ..sanitize import sanitize_line
-from .rows import RunRow
+from .collection import Collection
+from .dialogs import Choice, Confirm, Prompt, Reader
+from .lines import Line, line
+from .run_rows import RunRow
 from .runs_screen import RunsScreen
-from .source import Collection
-from .views import Views
+from .saved_views import Views
+from .screen_requests import CompareRuns, JudgeRuns, LabelNext, LabelRun, ReadRun, RunScored, SummariseRuns
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.scorecard import ScoreCard
     from ..judge.store import Store
-    from .label_screen import LabelScreen
-    from .labelbook import LabelBook
-    from .panels import Line
-    from .run_screen import RunScreen
+    from ..trajectories.models import Run
+    from .label_book import LabelBook
 
 LABEL_BUDGET = 300
 """Runs that the label plan is made for."""
 
 
 class Browser(App[None]):
-    """`ambjudge browse`. Nothing that comes from a run is ever markup, a link or an action."""
+    """`ambjudge browse`. Nothing that comes from a run is ever markup, a link or an action.
+
+    Screens but the first, judges and stores are imported when they are asked for: they take longer than the first paint.
+    """
 
     CSS_PATH = "browser.tcss"
     TITLE = "ambjudge"
+    NOTIFICATION_TIMEOUT = 4
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+p", "command_palette", "Command palette: themes, views and more", show=False),
         Binding("ctrl+q", "quit", "Quit", show=False),
@@ -82,10 +87,9 @@ class Browser(App[None]):
                 )
             yield SystemCommand("Label the next run", "The next of the label plan", lambda: self.label_next(None))
 
-    def tell(self, text: str, severity: str = "information") -> None:
-        """A short message; the text may come from anywhere."""
-        level = "error" if severity == "error" else "warning" if severity == "warning" else "information"
-        self.notify(sanitize_line(text), severity=level, markup=False, timeout=4)  # type: ignore[arg-type]
+    def notify(self, message: str, **options: Any) -> None:
+        """A short message, wherever its text comes from: sanitised, and never markup."""
+        super().notify(sanitize_line(message), **{**options, "markup": False})
 
     @property
     def failure(self) -> Exception | None:
@@ -97,24 +101,25 @@ class Browser(App[None]):
         values and messages as they are, and those may come from a run."""
         self._close_messages_no_wait()
 
-    # One run.
+    # Reading and comparing.
 
-    def open_run(self, row: RunRow) -> None:
-        """Show one run."""
+    def on_read_run(self, event: ReadRun) -> None:
         from .run_screen import RunScreen
 
-        self.push_screen(RunScreen(self.collection, row))
+        screen = self.runs_screen
+        self.push_screen(RunScreen(self.collection, event.row, screen.neighbour, screen.sought))
 
-    # Comparing.
+    def on_run_scored(self, event: RunScored) -> None:
+        self.runs_screen.update_rows([event.row])
 
-    def compare(self, rows: Sequence[RunRow]) -> None:
-        """Compare two marked runs, or two of the scorecards of one."""
+    def on_compare_runs(self, event: CompareRuns) -> None:
+        rows = event.rows
         if len(rows) == 2:
             self._compare((rows[0], rows[1]), (None, None))
         elif len(rows) == 1:
             self._compare_cards(rows[0])
         else:
-            self.tell("Mark two runs to compare them, or one that has several scorecards")
+            self.notify("Mark two runs to compare them, or one that has several scorecards")
 
     def _compare(self, rows: tuple[RunRow, RunRow], cards: tuple[ScoreCard | None, ScoreCard | None]) -> None:
         from .compare_screen import CompareScreen
@@ -122,15 +127,13 @@ class Browser(App[None]):
         self.push_screen(CompareScreen(self.collection, rows, cards))
 
     def _compare_cards(self, row: RunRow) -> None:
-        from .dialogs import Choice
-
         try:
             cards = self.collection.cards_of(row)
         except AmbjudgeError as error:
-            self.tell(str(error), "error")
+            self.notify(str(error), severity="error")
             return
         if len(cards) < 2:
-            self.tell("Only one scorecard: mark two runs (space), or judge this one by another judge (R)")
+            self.notify("Only one scorecard: mark two runs (space), or judge this one by another judge (R)")
             return
         names = [f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {c.agentic}" for c in cards[1:]]
 
@@ -145,90 +148,95 @@ class Browser(App[None]):
 
     # Judging.
 
-    def rejudge(self, rows: Sequence[RunRow]) -> None:
-        """Judge runs, after showing what that would cost."""
-        from .dialogs import Prompt
-
-        paths = [path for row in rows if (path := self.collection.conversation(row)) is not None]
-        if not paths or self._make_judge is None:
-            self.tell("Nothing that can be judged here", "warning")
+    def on_judge_runs(self, event: JudgeRuns) -> None:
+        rows = [row for row in event.rows if self.collection.conversation(row) is not None]
+        if not rows or self._make_judge is None:
+            self.notify("Nothing that can be judged here", severity="warning")
             return
 
         def named(name: str | None) -> None:
             if name and name.strip():
                 self._judge_name = name.strip()
-                self._plan(list(rows), paths, self._judge_name)
+                self._plan(rows)
 
-        what = rows[0].id if len(rows) == 1 else f"{len(rows)} runs"
-        self.push_screen(
-            Prompt(f"Judge {what} by", self._judge_name, "rules, a model, or local:PATH; its cost is shown first"),
-            named,
-        )
+        what = event.rows[0].id if len(event.rows) == 1 else f"{len(event.rows)} runs"
+        hint = "rules, a model, or local:PATH; its cost is shown first"
+        self.push_screen(Prompt(f"Judge {what} by", self._judge_name, hint), named)
+
+    def _paths(self, rows: Sequence[RunRow]) -> list[Path]:
+        return [path for row in rows if (path := self.collection.conversation(row)) is not None]
 
     @work(thread=True, group="judge", exclusive=True)
-    def _plan(self, rows: list[RunRow], paths: list[Path], name: str) -> None:
-        from .judging import make_plan
+    def _plan(self, rows: list[RunRow]) -> None:
+        """What judging would take; makes no call."""
+        from ..judge.rejudge.staleness import plan
+        from ..judge.session import scope_of
 
+        assert self._make_judge is not None
         try:
-            assert self._make_judge is not None
             store = self.collection.store_to_write()
             if store is None:
-                self.call_from_thread(self.tell, "Judging needs a store: leave out --store none", "warning")
+                self.notify("Judging needs a store: leave out --store none", severity="warning")
                 return
-            judge = self._make_judge(name)
-            made = make_plan(store, paths, judge, self.collection.options)
+            judge = self._make_judge(self._judge_name)
+            made = plan(store, self._paths(rows), judge, scope_of(self.collection.options))
         except AmbjudgeError as error:
-            self.call_from_thread(self.tell, str(error), "error")
+            self.notify(str(error), severity="error")
             return
-        self.call_from_thread(self._confirm, rows, paths, judge, made)
+        self.call_from_thread(self._confirm, rows, judge, made)
 
-    def _confirm(self, rows: list[RunRow], paths: list[Path], judge: Judge, made: RejudgePlan) -> None:
-        from .dialogs import Confirm
-        from .judging import plan_lines
+    def _confirm(self, rows: list[RunRow], judge: Judge, made: RejudgePlan) -> None:
+        from .judge_plan_lines import judge_plan_lines
 
         def answer(yes: bool | None) -> None:
             if yes:
-                self._carry_out(rows, paths, judge, made)
+                self._carry_out(rows, judge, made)
 
-        self.push_screen(Confirm("Judge?", plan_lines(made)), answer)
+        self.push_screen(Confirm("Judge?", judge_plan_lines(made)), answer)
 
     @work(thread=True, group="judge", exclusive=True)
-    def _carry_out(self, rows: list[RunRow], paths: list[Path], judge: Judge, made: RejudgePlan) -> None:
-        from .judging import carry_out
+    def _carry_out(self, rows: list[RunRow], judge: Judge, made: RejudgePlan) -> None:
+        """Make the plan's calls and the scorecards, telling how far it is."""
+        import asyncio
 
-        worker = get_current_worker()
-        store = self.collection.store
+        from ..judge.rejudge.update import update
+
+        worker, store = get_current_worker(), self.collection.store
         assert store is not None
+
+        def say(text: str) -> None:
+            if not worker.is_cancelled:
+                self.call_from_thread(self.runs_screen.say, progress=text)
+
+        def cost(usd: float | None) -> str:
+            return "cost unknown" if usd is None else f"${usd:.4f}"
+
         try:
-            done = carry_out(
-                made, store, paths, judge, self.collection.options,
-                lambda text: self.call_from_thread(self.runs_screen.say, text) if not worker.is_cancelled else None,
+            done = asyncio.run(
+                update(
+                    made, store, self._paths(rows), judge, self.collection.options,
+                    on_calls=lambda s: say(f"judged {s.progress.done} of {made.calls} · {cost(s.usage.cost_usd)}"),
+                    on_cards=lambda p, _: say(f"scored {p.done} runs"),
+                )
             )  # fmt: skip
         except AmbjudgeError as error:
-            self.call_from_thread(self.tell, str(error), "error")
+            self.notify(str(error), severity="error")
             return
         unscored = sum(done.execution.unscored.values())
-        cards = {
-            str(path.absolute()): card
-            for path in paths
-            for card in [next(store.cards(path, judge=judge.name), None)]
-            if card
-        }
         changed = []
-        for row in rows:
-            path = self.collection.conversation(row)
-            card = cards.get(str(path.absolute())) if path is not None else None
+        for row, path in zip(rows, self._paths(rows), strict=True):
+            card = next(store.cards(path, judge=judge.name), None)
             if card is not None:
                 changed.append(self.collection.keep(row, card))
         text = f"{len(changed)} runs judged by {judge.name}" + (f", {unscored} criteria unscored" if unscored else "")
-        self.call_from_thread(self._judged, changed, text, bool(unscored or done.errors))
+        self.notify(text, severity="warning" if unscored or done.errors else "information")
+        self.call_from_thread(self._judged, changed)
 
-    def _judged(self, changed: list[RunRow], text: str, trouble: bool) -> None:
+    def _judged(self, changed: list[RunRow]) -> None:
         from .run_screen import RunScreen
 
-        self.runs_screen.say("")
+        self.runs_screen.say(progress="")
         self.runs_screen.update_rows(changed)
-        self.tell(text, "warning" if trouble else "information")
         for screen in self.screen_stack:
             if isinstance(screen, RunScreen):
                 row = next((row for row in changed if row.number == screen.row.number), None)
@@ -237,77 +245,71 @@ class Browser(App[None]):
 
     # Labelling.
 
-    def book(self) -> LabelBook:
-        """This annotator's labels; AmbjudgeError when the store cannot be used."""
-        return self._book(self.collection.store_to_write())
-
     def _book(self, store: Store | None) -> LabelBook:
-        from .labelbook import LabelBook
+        """This annotator's labels; AmbjudgeError when the store cannot be used."""
+        from .label_book import LabelBook
 
         base = self.collection.path if self.collection.path.is_dir() else self.collection.path.parent
         return LabelBook(self.annotator, self.labels_folder or base / ".ambjudge" / "labels", store)
 
-    def label(self, screen: RunScreen) -> None:
-        """Label the run of this screen."""
-        if screen.opened is None or screen.opened.run is None:
-            self.tell("The run is not there")
-            return
-        self._label(screen.opened.run, screen.opened.card, replace=None)
+    def on_label_run(self, event: LabelRun) -> None:
+        self._label(event.run, event.card)
 
-    def _label(self, run: object, card: ScoreCard | None, replace: LabelScreen | None) -> None:
-        from ..trajectories.models import Run
+    def _label(self, run: Run, card: ScoreCard | None) -> None:
+        """Label a run; in the place of the run labelled before, if that is still shown."""
         from .label_screen import LabelScreen
 
-        assert isinstance(run, Run)
         try:
-            screen = LabelScreen(run, self.collection.rubric_of(run.track, run.task), card, self.book())
+            book = self._book(self.collection.store_to_write())
+            screen = LabelScreen(run, self.collection.rubric_of(run.track, run.task), card, book)
         except AmbjudgeError as error:
-            self.tell(str(error), "error")
+            self.notify(str(error), severity="error")
             return
-        if replace is not None and self.screen is replace:
+        if isinstance(self.screen, LabelScreen):
             self.switch_screen(screen)
         else:
             self.push_screen(screen)
 
+    def on_label_next(self, event: LabelNext) -> None:
+        self.label_next(event.here)
+
     @work(thread=True, group="label", exclusive=True)
-    def label_next(self, screen: LabelScreen | None) -> None:
+    def label_next(self, here: str | None) -> None:
         """Go to the next run of the label plan, which is made once from the scorecards at hand."""
         try:
-            book = self.book()
+            book = self._book(self.collection.store_to_write())
             if self._label_plan is None:
                 scored = [row for row in self.runs_screen.rows if row.state == "scored"]
                 cards = [card for row in scored if (card := self.collection.card(row)) is not None]
                 self._label_plan = book.plan(cards, LABEL_BUDGET)
-            done = set(book.all())
+            done = {here, *book.all()}
         except AmbjudgeError as error:
-            self.call_from_thread(self.tell, str(error), "error")
+            self.notify(str(error), severity="error")
             return
         by_id = {row.id: row for row in self.runs_screen.rows}
-        here = screen.run.id if screen is not None else None
-        found = next(((id, why) for id, why in self._label_plan if id not in done and id != here and id in by_id), None)
+        found = next(((id, why) for id, why in self._label_plan if id not in done and id in by_id), None)
         if found is None:
-            self.call_from_thread(self.tell, "Every run of the label plan is labelled")
+            self.notify("Every run of the label plan is labelled")
             return
-        opened = self.collection.open(by_id[found[0]])
+        id, why = found
+        opened = self.collection.open(by_id[id])
         if opened.run is None:
-            self.call_from_thread(
-                self.tell, f"{found[0]}: {opened.notes[0] if opened.notes else 'cannot be read'}", "warning"
-            )
+            self.notify(f"{id}: {opened.notes[0] if opened.notes else 'cannot be read'}", severity="warning")
             return
-        self.call_from_thread(self._label, opened.run, opened.card, screen)
-        self.call_from_thread(self.tell, f"Next of the plan: {found[0]} ({found[1]})")
+        self.call_from_thread(self._label, opened.run, opened.card)
+        self.notify(f"Next of the plan: {id} ({why})")
 
-    # Analysis.
+    # Summary.
+
+    def on_summarise_runs(self, event: SummariseRuns) -> None:
+        self.summarise(event.rows)
 
     @work(thread=True, group="analysis", exclusive=True)
-    def analysis(self) -> None:
-        """Codes, the cliff, stages and agreement over the runs shown."""
-        from .draft import agree
-        from .panels import line
-        from .summaries import agreement_lines, summary_lines
+    def summarise(self, rows: Sequence[RunRow]) -> None:
+        """Codes, the cliff, stages and agreement over these runs."""
+        from .label_agreement import agree, agreement_lines
+        from .summary_lines import summary_lines
 
-        screen = self.runs_screen
-        rows = [screen.rows[n] for n in screen.table.order]
         lines = summary_lines(rows)
         try:
             labels = self._book(self.collection.store).all()
@@ -319,13 +321,8 @@ class Browser(App[None]):
             lines += [line(""), *agreement_lines(self.annotator, found)]
         except AmbjudgeError as error:
             lines += [line(""), line((f"labels: {error}", "warn"))]
-        lines += [
-            line(""),
-            line(("Intervals, effects and figures: ambjudge analyze PATH --out DIR, then open DIR/report.html", "dim")),
-        ]
-        self.call_from_thread(self._read, "Analysis of the runs shown", lines)
+        more = "Intervals, effects and figures: ambjudge analyze PATH --out DIR, then open DIR/report.html"
+        self.call_from_thread(self._read, "Analysis of the runs shown", [*lines, line(""), line((more, "dim"))])
 
     def _read(self, title: str, lines: Sequence[Line]) -> None:
-        from .dialogs import Reader
-
         self.push_screen(Reader(title, lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
@@ -12,20 +13,19 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
-from ..errors import AmbjudgeError
+from .collection import Collection, Opened
 from .dialogs import Reader, key_map
-from .differences import difference_lines
-from .layout import Layout, blocks_of
-from .paint import safe_line
+from .difference_lines import difference_lines
+from .lines import Line, Target, line
 from .pane import Pane
-from .panels import Line, Target, evidence_target, line
-from .rows import RunRow
-from .source import Collection, Opened
-from .transcript import TranscriptView
+from .run_rows import RunRow
+from .safe_text import safe_line
+from .scorecard_lines import evidence_target
+from .transcript_layout import Layout, blocks_of
+from .transcript_view import TranscriptView
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
-    from .app import Browser
 
 
 class CompareScreen(Screen[None]):
@@ -40,7 +40,6 @@ class CompareScreen(Screen[None]):
         Binding("question_mark", "help", "Help"),
         Binding("escape,q", "leave", "Back"),
     ]
-    app: Browser
 
     def __init__(
         self, collection: Collection, rows: tuple[RunRow, RunRow], cards: tuple[ScoreCard | None, ScoreCard | None]
@@ -79,7 +78,7 @@ class CompareScreen(Screen[None]):
             if card is None and opened.run is not None:
                 scored = self.collection.score(row)
                 card = self.collection.card(scored) if scored.state == "scored" else None
-            sides.append(Opened(row, opened.run, card, opened.segmentation, opened.notes))
+            sides.append(replace(opened, card=card))
         if not worker.is_cancelled:
             self.app.call_from_thread(self.show, sides)
 
@@ -97,12 +96,7 @@ class CompareScreen(Screen[None]):
         cards = [side.card for side in self.sides]
         if len(cards) < 2 or cards[0] is None or cards[1] is None:
             return [line(("a scorecard is missing: nothing to compare", "warn"))]
-        from ..rubrics.load import load_rubric
-
-        try:
-            rubric = load_rubric(cards[1].rubric.id)
-        except AmbjudgeError:
-            rubric = None
+        rubric = self.collection.rubric_of_card(cards[1])
         return difference_lines(cards[0], cards[1], rubric, self.pane.selected or "", self._everything)
 
     def _fill(self) -> None:
@@ -130,11 +124,10 @@ class CompareScreen(Screen[None]):
         for view, side in zip(self.views, self.sides, strict=True):
             found = self._own(target, side.card)
             if found is not None and found.turns:
-                view.mark_evidence([t for t in found.turns if t > 0])
-                turn = next((t for t in found.turns if t > 0), None)
-                if turn is not None:
-                    place = found.turns.index(turn)
-                    view.show_quote(turn, found.quotes[place] if place < len(found.quotes) else "")
+                view.mark_evidence(found.turns)
+                place = next((place for place, turn in enumerate(found.turns) if turn > 0), None)
+                if place is not None:
+                    view.show_quote(found.turns[place], found.quotes[place] if place < len(found.quotes) else "")
 
     def _own(self, target: Target, card: ScoreCard | None) -> Target | None:
         if card is None:

@@ -9,14 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..sanitize import sanitize_line
-from .entry import Entry
-from .paint import safe, safe_line
+from .lines import Line, line, section
 from .pane import Pane
-from .panels import Line, line
+from .safe_text import Entry, safe, safe_line
 
 T = TypeVar("T")
 
@@ -26,6 +26,21 @@ class Dialog(ModalScreen[T], Generic[T]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
 
+    def __init__(self, title: str, hint: str = "", classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self._title, self._hint = title, hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(safe_line(self._title), classes="head")
+            yield self.body()
+            if self._hint:
+                yield Static(safe(self._hint), classes="hint")
+
+    def body(self) -> Widget:
+        """What stands between title and hint."""
+        raise NotImplementedError
+
     def action_close(self) -> None:
         self.dismiss(None)
 
@@ -33,15 +48,12 @@ class Dialog(ModalScreen[T], Generic[T]):
 class Prompt(Dialog[str]):
     """Asks for one line of text."""
 
-    def __init__(self, title: str, value: str = "", hint: str = "") -> None:
-        super().__init__()
-        self._title, self._value, self._hint = title, value, hint
+    def __init__(self, title: str, value: str = "", hint: str = "enter: accept · escape: leave as it is") -> None:
+        super().__init__(title, hint)
+        self._value = value
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(safe_line(self._title), classes="head")
-            yield Entry(self._value)
-            yield Static(safe(self._hint or "enter: accept · escape: leave as it is"), classes="hint")
+    def body(self) -> Widget:
+        return Entry(self._value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         # What was only looked at comes back as it was, not as it is drawn.
@@ -53,13 +65,11 @@ class Choice(Dialog[int]):
     """Asks for one of several; the result is its place."""
 
     def __init__(self, title: str, options: Sequence[str]) -> None:
-        super().__init__()
-        self._title, self._options = title, options
+        super().__init__(title)
+        self._options = options
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(safe_line(self._title), classes="head")
-            yield OptionList(*(Option(safe_line(option)) for option in self._options))
+    def body(self) -> Widget:
+        return OptionList(*(Option(safe_line(option)) for option in self._options))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_index)
@@ -74,14 +84,11 @@ class Confirm(Dialog[bool]):
     ]
 
     def __init__(self, title: str, lines: Sequence[Line]) -> None:
-        super().__init__()
-        self._title, self._lines = title, lines
+        super().__init__(title, "y: yes · n, escape: no")
+        self._lines = lines
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(safe_line(self._title), classes="head")
-            yield Static(safe("\n".join("".join(part for part, _ in item.parts) for item in self._lines)))
-            yield Static(safe("y: yes · n, escape: no"), classes="hint")
+    def body(self) -> Widget:
+        return Static(safe("\n".join(item.text for item in self._lines)))
 
     def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)
@@ -93,14 +100,11 @@ class Reader(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,x,question_mark", "close", "Close", show=False)]
 
     def __init__(self, title: str, lines: Sequence[Line]) -> None:
-        super().__init__(classes="-tall")
-        self._title, self._lines = title, lines
+        super().__init__(title, "j k space b g G: scroll · escape: close", "-tall")
+        self._lines = lines
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(safe_line(self._title), classes="head")
-            yield Pane()
-            yield Static(safe("j k space b g G: scroll · escape: close"), classes="hint")
+    def body(self) -> Widget:
+        return Pane()
 
     def on_mount(self) -> None:
         pane = self.query_one(Pane)
@@ -108,34 +112,26 @@ class Reader(Dialog[None]):
         pane.focus()
 
 
+_PARTS = {"TranscriptView": "Transcript", "Pane": "Panel", "RunsTable": "Table"}
+
+
 def key_map(screen: Screen[Any]) -> list[Line]:
     """Every key that works here: those of the screen, of its parts, and of the whole browser, from their bindings."""
-    groups: list[tuple[str, Any]] = [("This screen", screen)]
-    groups += [(_name(widget), widget) for widget in screen.query("TranscriptView, Pane, RunsTable")]
-    groups.append(("Everywhere", screen.app))
+    app = screen.app
+    parts = {_PARTS[type(part).__name__]: part for part in screen.query(", ".join(_PARTS))}
     lines: list[Line] = []
-    seen: set[str] = set()
-    for title, holder in groups:
-        if title in seen:
-            continue
-        seen.add(title)
+    for title, holder in {"This screen": screen, **parts, "Everywhere": app}.items():
         rows: dict[str, list[str]] = {}
         for kind in type(holder).__mro__:
-            if kind.__module__.split(".")[0] == "textual" and holder is not screen.app:
+            if kind.__module__.split(".")[0] == "textual" and holder is not app:
                 continue
             for binding in vars(kind).get("BINDINGS", ()):
                 if isinstance(binding, Binding) and binding.description:
-                    keys = binding.key.split(",")
-                    rows.setdefault(binding.description, []).extend(screen.app.get_key_display(
-                        Binding(key.strip(), "", "")) if len(key.strip()) > 1 else key.strip() for key in keys)  # fmt: skip
+                    keys = [key.strip() for key in binding.key.split(",")]
+                    shown = [app.get_key_display(Binding(key, "", "")) if len(key) > 1 else key for key in keys]
+                    rows.setdefault(binding.description, []).extend(shown)
         if rows:
-            lines += [line(""), line((title, "head"))] if lines else [line((title, "head"))]
-            lines += [
-                line((f" {' '.join(dict.fromkeys(keys)):<14}", "id"), f" {what}", indent=16)
-                for what, keys in rows.items()
-            ]
-    return lines
-
-
-def _name(widget: Any) -> str:
-    return {"TranscriptView": "Transcript", "Pane": "Panel", "RunsTable": "Table"}.get(type(widget).__name__, "")
+            lines += section(title)
+        for what, keys in rows.items():
+            lines.append(line((f" {' '.join(dict.fromkeys(keys)):<14}", "id"), f" {what}", indent=16))
+    return lines[1:]

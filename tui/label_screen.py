@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.actions import SkipAction
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
-from textual.widgets import Footer, Input, Static
 
 from ..errors import AmbjudgeError
 from ..judge.trust.human_labels import PAPER_CODES
 from ..trajectories.stages import STAGE_NAMES, Stage
-from .dialogs import Confirm, Prompt, Reader, key_map
-from .draft import Draft, agree
-from .entry import Entry
-from .labelbook import LabelBook
-from .layout import Layout, blocks_of
-from .minimap import Minimap
-from .paint import safe_line
+from .dialogs import Confirm, Prompt
+from .label_agreement import run_agreement_lines
+from .label_book import LabelBook
+from .label_draft import Draft
+from .lines import Line, Target, line, numbers, section, stop
 from .pane import Pane
-from .panels import Line, Part, Target, criterion_lines, line, numbers, scorecard_lines
-from .transcript import TranscriptView
+from .reading_screen import ReadingScreen
+from .scorecard_lines import criterion_lines, scorecard_lines
+from .screen_requests import LabelNext
+from .transcript_layout import Layout, blocks_of
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run
-    from .app import Browser
 
 CODE_WORDS = {
     "E1": "understanding", "E2": "data or model setup", "E3": "verification, recovery", "E4": "implementation, execution",
@@ -37,8 +31,8 @@ CODE_WORDS = {
 }  # fmt: skip
 
 
-class LabelScreen(Screen[None]):
-    """Transcript beside the sheet of labels. Blind: the scorecard is shown only after the labels are saved, or on demand."""
+class LabelScreen(ReadingScreen):
+    """Blind: the scorecard is shown only after the labels are saved, or on demand."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(n), f"stage('S{n}')", f"This turn is S{n}; after x: code E{n}", show=False) for n in range(1, 6)),
@@ -63,123 +57,88 @@ class LabelScreen(Screen[None]):
         Binding("question_mark", "help", "Help"),
         Binding("escape,q", "leave", "Back"),
     ]
-    app: Browser
 
     def __init__(self, run: Run, rubric: Rubric, card: ScoreCard | None, book: LabelBook) -> None:
-        super().__init__()
+        super().__init__(f"Label · {run.id} · {run.task or ''} · annotator {book.annotator}")
         self.run, self.rubric, self.card, self.book = run, rubric, card, book
-        self.problem = ""
+        self._problems: list[str] = []
         begun = None
         try:
             begun = book.find(run.id)
         except AmbjudgeError as error:
-            self.problem = str(error)
+            self._problems.append(str(error))
         self.draft = Draft(run, rubric, book.annotator, begun)
         self.blind = True
         self._code_next = False
 
-    def compose(self) -> ComposeResult:
-        yield Static(
-            safe_line(f"Label · {self.run.id} · {self.run.task or ''} · annotator {self.book.annotator}"),
-            classes="bar -strong",
-        )
-        with Horizontal(id="run-body"):
-            yield Minimap(id="minimap")
-            yield TranscriptView(id="transcript")
-            with Vertical(id="side"):
-                yield Pane(id="panel")
-        yield Entry(placeholder="search this run", id="search", compact=True)
-        yield Static(id="status", classes="bar")
-        yield Footer(compact=True, show_command_palette=False)
-
     def on_mount(self) -> None:
-        self.transcript = self.query_one(TranscriptView)
-        self.panel = self.query_one(Pane)
-        self.set_focus(self.transcript)
+        super().on_mount()
+        self.show_notes(self._problems)
         self._fill()
         self.call_after_refresh(self._begin)
-        if self.problem:
-            self.notify(self.problem, severity="warning", markup=False)
 
     def _begin(self) -> None:
         """Show the run; only now is it known how wide the view is."""
         self.transcript.show(Layout(blocks_of(self.run), self.transcript.text_width))
-        for turn, stage in self.draft.stages.items():
-            self._band(turn, stage)
+        self._bands()
         self.transcript.go_turn(1)
-        self._status()
+        self.show_status()
 
     # The sheet.
 
     def _lines(self) -> list[Line]:
+        chosen = self.panel.selected or ""
         if not self.blind and self.card is not None:
-            return [
-                *_comparison(self.draft, self.card),
-                *scorecard_lines(self.card, self.rubric, self.panel.selected or ""),
-            ]
-        draft = self.draft
-        _, criteria = draft.missing
-        lines = [
-            line(
-                (
-                    f"{len(draft.stages)} of {len(self.run.turns)} turns, {len(draft.criteria)} of {len(draft.criteria) + criteria} criteria",
-                    "head",
-                )
-            ),
-            line(""),
-        ]
+            agreement = run_agreement_lines(self.draft.labels(), self.card)
+            return [*agreement, line(""), *scorecard_lines(self.card, self.rubric, chosen)]
+        now = self.draft.now
+        stages, criteria = len(now.stages), len(now.criteria)
+        total = criteria + self.draft.missing[1]
+        lines = [line((f"{stages} of {len(self.run.turns)} turns, {criteria} of {total} criteria", "head")), line("")]
         for item in self.rubric.criteria():
-            cited = draft.evidence.get(item.id, ())
-            where: Part = (f" ★{numbers(cited)}" if cited else "", "dim")
-            credit: Part = (" credited" if self.run.tier in item.credit else "", "dim")
-            parts = ((f" {_said(draft, item.id)} ", "head"), (f"{item.id} ", "id"), (item.title, ""), where, credit)
-            lines.append(Line(parts, Target("criterion", item.id, cited), True, 6))
-            if item.id == self.panel.selected:
+            cited = now.evidence.get(item.id, ())
+            more = f" ★{numbers(cited)}" if cited else ""
+            more += " credited" if self.run.tier in item.credit else ""
+            said = (f" {self._said(item.id)} ", "head")
+            target = Target("criterion", item.id, cited)
+            lines.append(stop(target, said, (f"{item.id} ", "id"), item.title, (more, "dim"), indent=6))
+            if item.id == chosen:
                 lines += criterion_lines(item)
-        lines += [line(""), line(("Error codes", "head"), (" (x, then 1-5)", "dim"))]
+        lines += section("Error codes", " (x, then 1-5)")
         for code in PAPER_CODES:
-            said = draft.codes.get(code)
-            if said is not None:
-                lines.append(
-                    line(
-                        (f" {code} ", "code"),
-                        (f"turn {numbers(said.turns)}: ", "dim"),
-                        said.why or "no reason given yet",
-                        indent=4,
-                    )
-                )
-            else:
+            fired = now.codes.get(code)
+            if fired is None:
                 lines.append(line((f" {code} {CODE_WORDS[code]}", "dim")))
-        lines += [line(""), line(("Notes", "head"), (" (m)", "dim")), line(draft.notes or "–")]
-        return lines
+            else:
+                where = (f"turn {numbers(fired.turns)}: ", "dim")
+                lines.append(line((f" {code} ", "code"), where, fired.why or "no reason given yet", indent=4))
+        return [*lines, *section("Notes", " (m)"), line(now.notes or "–")]
+
+    def _said(self, id: str) -> str:
+        value = self.draft.now.criteria.get(id, "·")
+        if isinstance(value, str):
+            return value
+        return "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:g}"
 
     def _fill(self) -> None:
         self.panel.show(self._lines(), keep=True)
-        self._status()
+        self.show_status()
 
-    def _status(self) -> None:
-        turn = self.transcript.turn
-        stage = self.draft.stages.get(turn)
-        bits = [f"turn {turn} of {len(self.run.turns)}" if turn else "brief"]
-        if turn:
-            bits.append(f"{stage} {STAGE_NAMES[stage]}" if stage else "no stage yet: 1-5")
-        here, hits = self.transcript.hits
-        if hits:
-            bits.append(f"hit {here} of {hits}")
-        if self._code_next:
-            bits.append("which code fires here? 1-5")
-        bits.append("not saved" if self.draft.changed else "saved" if self.draft.criteria else "")
-        self.query_one("#status", Static).update(safe_line(" · ".join(bit for bit in bits if bit)))
-
-    def _band(self, turn: int, stage: Stage | None) -> None:
-        layout = self.transcript.layout_
-        for number in layout.blocks_of_turn(turn):
-            layout.blocks[number].stage = stage
+    def status(self) -> list[str]:
+        turn, draft = self.transcript.turn, self.draft
+        stage = draft.now.stages.get(turn)
+        return [
+            f"turn {turn} of {len(self.run.turns)}" if turn else "brief",
+            (f"{stage} {STAGE_NAMES[stage]}" if stage else "no stage yet: 1-5") if turn else "",
+            self.hit_status(),
+            "which code fires here? 1-5" if self._code_next else "",
+            "not saved" if draft.changed else "saved" if draft.now.criteria else "",
+        ]
 
     def _bands(self) -> None:
-        for turn in range(1, len(self.run.turns) + 1):
-            self._band(turn, self.draft.stages.get(turn))
-        self.transcript.mark_evidence(self.draft.evidence.get(self.panel.selected or "", ()))
+        """The transcript shows the stages said so far."""
+        for block in self.transcript.layout_.blocks:
+            block.stage = self.draft.now.stages.get(block.turn)
 
     # Edits.
 
@@ -193,23 +152,19 @@ class LabelScreen(Screen[None]):
             self.transcript.go_turn(1)
             return
         self.draft.set_stage(turn, stage)
-        self._band(turn, stage)
-        self.transcript.mark_evidence(sorted(self.transcript.evidence_turns))
+        self._bands()
+        self.transcript.mark_evidence(self.transcript.evidence_turns)
         if turn < len(self.run.turns):
             self.transcript.go_turn(turn + 1)
         self._fill()
 
     def action_same_stage(self) -> None:
-        turn = self.transcript.turn
-        stage = self.draft.stages.get(max((t for t in self.draft.stages if t < turn), default=0))
+        stage = self.draft.stage_before(self.transcript.turn)
         if stage is not None:
             self.action_stage(stage)
 
-    def action_criterion(self, step: int) -> None:
-        self.panel.action_move(step)
-
     def on_pane_selected(self, event: Pane.Selected) -> None:
-        self.panel.show(self._lines(), keep=True)
+        self._fill()
         self.transcript.mark_evidence(event.target.turns)
 
     def on_pane_chosen(self, event: Pane.Chosen) -> None:
@@ -219,7 +174,7 @@ class LabelScreen(Screen[None]):
     def _selected(self) -> str | None:
         id = self.panel.selected
         if id is None or all(id != item.id for item in self.rubric.criteria()):
-            self.notify("Choose a criterion first: ]", timeout=2, markup=False)
+            self.notify("Choose a criterion first: ]", timeout=2)
             return None
         return id
 
@@ -235,26 +190,26 @@ class LabelScreen(Screen[None]):
             self.draft.set_value(id, None)
             self._fill()
         else:
-            self.notify(f"{id} always applies", timeout=2, markup=False)
+            self.notify(f"{id} always applies", timeout=2)
 
     def action_evidence(self) -> None:
         turn = self.transcript.turn
         if turn >= 1 and (id := self._selected()) is not None:
             self.draft.toggle_evidence(id, turn)
-            self.transcript.mark_evidence(self.draft.evidence[id])
+            self.transcript.mark_evidence(self.draft.now.evidence[id])
             self._fill()
 
     def action_code(self) -> None:
         self._code_next = not self._code_next
-        self._status()
+        self.show_status()
 
     def _fire(self, code: str, turn: int) -> None:
         if turn < 1:
-            self.notify("A code fires on a turn", timeout=2, markup=False)
+            self.notify("A code fires on a turn", timeout=2)
             return
         fires = self.draft.toggle_code(code, turn)
         self._fill()
-        if fires and not self.draft.codes[code].why:
+        if fires and not self.draft.now.codes[code].why:
 
             def keep(why: str | None) -> None:
                 if why:
@@ -269,11 +224,12 @@ class LabelScreen(Screen[None]):
                 self.draft.set_notes(text)
                 self._fill()
 
-        self.app.push_screen(Prompt("Notes", self.draft.notes), keep)
+        self.app.push_screen(Prompt("Notes", self.draft.now.notes), keep)
 
     def action_undo(self) -> None:
         if self.draft.undo():
             self._bands()
+            self.transcript.mark_evidence(self.draft.now.evidence.get(self.panel.selected or "", ()))
             self._fill()
 
     # Saving.
@@ -284,14 +240,12 @@ class LabelScreen(Screen[None]):
         try:
             places = self.book.save(self.draft.labels())
         except AmbjudgeError as error:
-            self.notify(str(error), severity="error", markup=False)
+            self.notify(str(error), severity="error")
             return False
         self.draft.saved()
-        self.notify("Saved: " + safe_line(", ".join(places)).plain, timeout=4, markup=False)
+        self.notify("Saved: " + ", ".join(places))
         if missing:
-            self.notify(
-                "Not complete: " + safe_line("; ".join(missing[:3])).plain, severity="warning", timeout=6, markup=False
-            )
+            self.notify("Not complete: " + "; ".join(missing[:3]), severity="warning", timeout=6)
         elif self.card is not None:
             self.blind = False
         self._fill()
@@ -303,83 +257,18 @@ class LabelScreen(Screen[None]):
 
     def action_next(self) -> None:
         if not self.draft.changed or self.action_save():
-            self.app.label_next(self)
+            self.post_message(LabelNext(self.run.id))
 
-    def action_leave(self) -> None:
-        if self.query_one("#search", Input).has_focus:
-            self._close_search()
-        elif self._code_next:
+    def leave(self) -> None:
+        if self._code_next:
             self.action_code()
-        elif self.draft.changed:
+        elif not self.draft.changed:
+            super().leave()
+        else:
 
             def answer(yes: bool | None) -> None:
                 if yes is not None and (not yes or self.action_save()):
                     self.app.pop_screen()
 
-            self.app.push_screen(
-                Confirm("Save these labels?", [line("y: save and leave · n: leave without saving · escape: stay")]),
-                answer,
-            )
-        else:
-            self.app.pop_screen()
-
-    # Reading.
-
-    def action_turn(self, step: int) -> None:
-        self.transcript.action_turn(step)
-
-    def on_transcript_view_turn_changed(self, event: TranscriptView.TurnChanged) -> None:
-        self._status()
-
-    def on_transcript_view_redrawn(self, event: TranscriptView.Redrawn) -> None:
-        self.query_one(Minimap).follow(self.transcript)
-
-    def on_minimap_jump(self, event: Minimap.Jump) -> None:
-        self.transcript.go_share(event.share)
-
-    def action_search(self) -> None:
-        if isinstance(self.focused, Input):
-            raise SkipAction  # A slash that is typed.
-        field = self.query_one("#search", Input)
-        field.add_class("-shown")
-        field.value = ""
-        self.set_focus(field)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self._close_search()
-        if event.value and not self.transcript.search(event.value):
-            self.notify("Not found", timeout=2, markup=False)
-        self._status()
-
-    def _close_search(self) -> None:
-        self.query_one("#search", Input).remove_class("-shown")
-        self.set_focus(self.transcript)
-
-    def action_hit(self, step: int) -> None:
-        self.transcript.next_hit(step)
-        self._status()
-
-    def action_help(self) -> None:
-        self.app.push_screen(Reader("Keys", key_map(self)))
-
-
-def _said(draft: Draft, id: str) -> str:
-    if id not in draft.criteria:
-        return "·"
-    value = draft.criteria[id]
-    return "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:g}"
-
-
-def _comparison(draft: Draft, card: ScoreCard) -> list[Line]:
-    """How the labels and the judge agree on this run."""
-    found = agree(draft.labels(), card)
-    lines = [
-        line((f"You and {card.judge.name}", "head")),
-        line(f"criteria {found.criteria[0]} of {found.criteria[1]} · stages {found.stages[0]} of {found.stages[1]}"),
-    ]
-    for id, mine, theirs in found.differences:
-        lines.append(line((f" {id} ", "id"), f"you {mine:g}, judge {theirs:g}"))
-    for codes, whom in zip(found.codes, ("you", "the judge"), strict=True):
-        if codes:
-            lines.append(line((f" {', '.join(sorted(codes))} ", "code"), f"only {whom}"))
-    return [*lines, line("")]
+            words = line("y: save and leave · n: leave without saving · escape: stay")
+            self.app.push_screen(Confirm("Save these labels?", [words]), answer)

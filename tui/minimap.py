@@ -1,19 +1,19 @@
-"""The run at a glance, two columns wide: bands of stages, and marks where evidence, failures and codes are."""
+"""The run at a glance, two columns wide: bands of stages, and marks where evidence, hits and failures are."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ..trajectories.stages import Stage
-
-if TYPE_CHECKING:
-    from .transcript import TranscriptView
+from .transcript_view import TranscriptView
 
 
 class Minimap(Widget):
@@ -23,60 +23,60 @@ class Minimap(Widget):
         *(f"minimap--s{number}" for number in range(1, 6)), "minimap--evidence", "minimap--failed", "minimap--here", "minimap--hit",
     }  # fmt: skip
 
+    @dataclass
     class Jump(Message):
-        """Go to this share of the transcript, in [0, 1]."""
+        """Go to this row of the transcript."""
 
-        def __init__(self, share: float) -> None:
-            super().__init__()
-            self.share = share
+        row: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._stages: list[tuple[int, Stage | None]] = []
+        """First row and stage of every turn, in order."""
         self._height = 1
         self._marks: dict[str, list[int]] = {}
-        self._view = (0, 0)
-
-    def show(
-        self, stages: list[tuple[int, Stage | None]], height: int, marks: dict[str, list[int]], view: tuple[int, int]
-    ) -> None:
-        """First row and stage of every turn, in order; rows of marks by kind; first and last row in view."""
-        self._stages, self._height, self._marks, self._view = stages, max(1, height), marks, view
-        self.refresh()
+        """Rows of marks by kind, what matters most first."""
+        self._view = range(1)
+        """Rows in view."""
 
     def follow(self, view: TranscriptView) -> None:
         """Show what a transcript shows now."""
         layout = view.layout_
         if not layout.height:
             return
-        stages = [(layout.turn_row(turn), layout.blocks[layout.block_of_turn(turn)].stage) for turn in layout.turns]
+        self._stages = [
+            (layout.turn_row(turn), layout.blocks[layout.block_of_turn(turn)].stage) for turn in layout.turns
+        ]
         failed = [layout.turn_row(block.turn) for block in layout.blocks if block.kind == "turn" and block.failed]
-        evidence = [layout.turn_row(turn) for turn in sorted(view.evidence_turns)]
-        marks = {"evidence": evidence, "failed": failed, "hit": view.hit_rows()}
-        self.show(stages, layout.height, marks, (view.top, view.top + view.size.height))
+        evidence = [layout.turn_row(turn) for turn in view.evidence_turns]
+        self._marks = {"evidence": evidence, "hit": view.hit_rows(), "failed": failed}
+        self._height, self._view = layout.height, range(view.top, view.top + view.size.height + 1)
+        self.refresh()
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"minimap--{name}", partial=True)
+
+    @property
+    def _rows(self) -> int:
+        return max(1, min(self.size.height, self._height))
 
     def render_line(self, y: int) -> Strip:
-        rows = max(1, min(self.size.height, self._height))
+        base, rows = self.rich_style, self._rows
         if y >= rows:
-            return Strip.blank(self.size.width, self.rich_style)
+            return Strip.blank(self.size.width, base)
         low, high = y * self._height // rows, max((y + 1) * self._height // rows, y * self._height // rows + 1)
-        stage = None
-        for first, name in self._stages:
-            if first >= high:
-                break
-            stage = name
-        base = self.rich_style
-        band = base + self.get_component_rich_style(f"minimap--{stage.lower()}", partial=True) if stage else base
-        here = self._view[0] < high and low <= self._view[1]
-        mark, style = " ", base
-        for kind, char in (("evidence", "★"), ("hit", "•"), ("failed", "✗")):
-            if any(low <= row < high for row in self._marks.get(kind, ())):
-                mark, style = char, base + self.get_component_rich_style(f"minimap--{kind}", partial=True)
-                break
+        stage = next((name for first, name in reversed(self._stages) if first < high), None)
+        band = base + self._style(stage.lower()) if stage else base
+        kind = next((kind for kind, marks in self._marks.items() if any(low <= row < high for row in marks)), "")
+        style = base + self._style(kind) if kind else base
+        here = self._view[0] < high and low <= self._view[-1]
         if here:
-            style += self.get_component_rich_style("minimap--here", partial=True)
-        return Strip([Segment("█" if here else "▌", band) if stage else Segment(" ", base), Segment(mark, style)], 2)
+            style += self._style("here")
+        bar = Segment("█" if here else "▌", band) if stage else Segment(" ", base)
+        return Strip([bar, Segment(_SIGNS.get(kind, " "), style)], 2)
 
     def on_click(self, event: events.Click) -> None:
-        rows = max(1, min(self.size.height, self._height))
-        self.post_message(self.Jump(min(1.0, event.y / rows)))
+        self.post_message(self.Jump(min(event.y, self._rows) * self._height // self._rows))
+
+
+_SIGNS = {"evidence": "★", "hit": "•", "failed": "✗"}

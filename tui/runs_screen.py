@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import work
 from textual.actions import SkipAction
@@ -16,18 +15,17 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
-from .contents import Contents
-from .entry import Entry
-from .paint import safe, safe_line
-from .query import Predicate, compile_query, words_sought
-from .rows import RunRow
-from .source import Collection
-from .table import COLUMNS, RunsTable, decimals
-from .views import View, Views
-
-if TYPE_CHECKING:
-    from .app import Browser
-    from .panels import Line
+from . import run_filter
+from .collection import Collection
+from .content_search import ContentSearch
+from .dialogs import Choice, Prompt, Reader, key_map
+from .lines import Line, decimals, line, section
+from .run_filter import Predicate, compile_query, words_sought
+from .run_rows import RunRow
+from .runs_table import COLUMNS, RunsTable
+from .safe_text import Entry, safe, safe_line
+from .saved_views import View, Views
+from .screen_requests import CompareRuns, JudgeRuns, ReadRun, SummariseRuns
 
 _FLUSH_S = 0.4
 """Seconds between updates of the table while runs are scored or searched."""
@@ -50,18 +48,16 @@ class RunsScreen(Screen[None]):
         Binding("question_mark", "help", "Help"),
         Binding("q", "app.quit", "Quit"),
     ]
-    app: Browser
 
     def __init__(self, collection: Collection, views: Views, *, score: bool = True, query: str = "") -> None:
         super().__init__()
         self.collection, self.views, self._score, self._query = collection, views, score, query
-        self.contents = Contents(collection)
+        self.contents = ContentSearch(collection)
         self.rows: list[RunRow] = []
         self._predicate: Predicate = lambda row: True
         self.listed = False
-        self._problem = ""
-        self._message = ""
-        self._looking = ""
+        self._news: dict[str, str] = {}
+        """What the line below says first: `problem`, `progress` of judging, `search`."""
 
     def compose(self) -> ComposeResult:
         yield Static(safe_line(f"ambjudge · {self.collection.name}"), classes="bar -strong", id="title")
@@ -96,31 +92,24 @@ class RunsScreen(Screen[None]):
                     return
                 self.app.call_from_thread(self._add, batch)
         except AmbjudgeError as error:
-            self.app.call_from_thread(self._trouble, str(error))
+            self.app.call_from_thread(self.say, problem=f"✗ {error}")
         if worker.is_cancelled:
             return
         self.app.call_from_thread(self._all_listed)
         if not self._score:
             return
-        waiting = deque(row.number for row in self.rows if row.state == "waiting")
+        waiting = dict.fromkeys(row.number for row in self.rows if row.state == "waiting")
         done: list[RunRow] = []
         flushed = time.monotonic()
         while waiting and not worker.is_cancelled:
-            number = next(
-                (n for n in self._on_screen() if self.rows[n].state == "waiting" and all(r.number != n for r in done)),
-                None,
-            )
-            if number is None:
-                number = waiting.popleft()
-            row = self.rows[number]
-            if row.state == "waiting" and all(r.number != number for r in done):
-                done.append(self.collection.score(row))
+            number = next((n for n in self._on_screen() if n in waiting), next(iter(waiting)))
+            del waiting[number]
+            if self.rows[number].state == "waiting":
+                done.append(self.collection.score(self.rows[number]))
             if done and (time.monotonic() - flushed > _FLUSH_S or not waiting):
                 self.app.call_from_thread(self.update_rows, done)
                 done, flushed = [], time.monotonic()
             time.sleep(0.002)  # Lets the keyboard have its turn.
-        if done and not worker.is_cancelled:
-            self.app.call_from_thread(self.update_rows, done)
 
     def _on_screen(self) -> list[int]:
         table = self.table
@@ -139,15 +128,7 @@ class RunsScreen(Screen[None]):
         self.listed = True
         self._look_up()
         if self.collection.skipped:
-            self.notify(
-                f"{self.collection.skipped} scorecards could not be read and are left out",
-                severity="warning",
-                markup=False,
-            )
-        self._status()
-
-    def _trouble(self, text: str) -> None:
-        self._problem = text
+            self.notify(f"{self.collection.skipped} scorecards could not be read and are left out", severity="warning")
         self._status()
 
     def update_rows(self, changed: list[RunRow]) -> None:
@@ -157,7 +138,7 @@ class RunsScreen(Screen[None]):
         if self.query_one("#filter", Input).value.strip() or self.table.sorting[0] is not None:
             self._apply()
         else:
-            self.table.redraw(self.rows)
+            self.table.refresh()
             self._preview(self.table.current)
         self._status()
 
@@ -172,13 +153,12 @@ class RunsScreen(Screen[None]):
     def _filter(self, text: str) -> None:
         try:
             self._predicate = compile_query(text, self.table.marked, self.contents.holding)
-            self._problem = ""
         except AmbjudgeError as error:
-            self._problem = str(error)
-        else:
-            self._apply()
-            self._look_up()
-        self._status()
+            self.say(problem=f"✗ {error}")
+            return
+        self._apply()
+        self._look_up()
+        self.say(problem="")
 
     @property
     def sought(self) -> list[str]:
@@ -190,9 +170,8 @@ class RunsScreen(Screen[None]):
         self.workers.cancel_group(self, "contents")
         if self.sought and self.listed:
             self.search_contents(list(self.rows), self.sought)
-        elif self._looking:
-            self._looking = ""
-            self._status()
+        else:
+            self.say(search="")
 
     @work(thread=True, group="contents", exclusive=True)
     def search_contents(self, rows: list[RunRow], words: list[str]) -> None:
@@ -210,9 +189,8 @@ class RunsScreen(Screen[None]):
             self.app.call_from_thread(self._found, "")
 
     def _found(self, looking: str) -> None:
-        self._looking = looking
         self._apply()
-        self._status()
+        self.say(search=looking)
 
     def _apply(self) -> None:
         predicate = self._predicate
@@ -239,7 +217,7 @@ class RunsScreen(Screen[None]):
         self._status()
 
     def on_runs_table_opened(self, event: RunsTable.Opened) -> None:
-        self.app.open_run(event.row)
+        self.post_message(ReadRun(event.row))
 
     def neighbour(self, row: RunRow, step: int) -> RunRow | None:
         """The run `step` places further among those shown, and the cursor goes along; None past the ends."""
@@ -257,29 +235,22 @@ class RunsScreen(Screen[None]):
     def _preview(self, row: RunRow | None) -> None:
         self.query_one("#preview", Static).update(safe("\n".join(preview(row)) if row else ""))
 
-    def say(self, text: str) -> None:
-        """A line of progress in the status line; "" takes it away."""
-        self._message = text
+    def say(self, **news: str) -> None:
+        """Something new in the status line; "" takes it away."""
+        self._news |= news
         self._status()
 
     def _status(self) -> None:
         waiting = sum(row.state == "waiting" for row in self.rows)
-        bits = [f"{len(self.rows):,} runs{'' if self.listed else ' …'}"]
-        if len(self.table.order) != len(self.rows):
-            bits.append(f"{len(self.table.order):,} shown")
-        if self.table.marked:
-            bits.append(f"{len(self.table.marked):,} marked")
-        if waiting:
-            bits.append(f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard")
-        if self.table.sorted_by:
-            bits.append(f"by {self.table.sorted_by}")
-        if self._looking:
-            bits.insert(0, self._looking)
-        if self._message:
-            bits.insert(0, self._message)
-        if self._problem:
-            bits.insert(0, f"✗ {self._problem}")
-        self.query_one("#status", Static).update(safe_line(" · ".join(bits)))
+        bits = [
+            *(self._news.get(kind, "") for kind in ("problem", "progress", "search")),
+            f"{len(self.rows):,} runs{'' if self.listed else ' …'}",
+            f"{len(self.table.order):,} shown" if len(self.table.order) != len(self.rows) else "",
+            f"{len(self.table.marked):,} marked" if self.table.marked else "",
+            f"{'scoring, ' if self._score else ''}{waiting:,} without scorecard" if waiting else "",
+            f"by {self.table.sorted_by}" if self.table.sorted_by else "",
+        ]
+        self.query_one("#status", Static).update(safe_line(" · ".join(filter(None, bits))))
 
     # Views, sorting, help.
 
@@ -288,13 +259,9 @@ class RunsScreen(Screen[None]):
             if place is not None:
                 self.table.sort_on(place)
 
-        from .dialogs import Choice
-
-        self.app.push_screen(Choice("Sort by", [_column_name(n) for n in range(len(COLUMNS))]), sort)
+        self.app.push_screen(Choice("Sort by", [column.full_name or column.name for column in COLUMNS]), sort)
 
     def action_save_view(self) -> None:
-        from .dialogs import Prompt
-
         column, descending = self.table.sorting
         query = self.query_one("#filter", Input).value
 
@@ -302,17 +269,15 @@ class RunsScreen(Screen[None]):
             if name and name.strip():
                 try:
                     self.views.save(View(name.strip(), query, column, descending))
-                    self.notify(f"Saved: {name.strip()}", markup=False)
+                    self.notify(f"Saved: {name.strip()}")
                 except AmbjudgeError as error:
-                    self.notify(str(error), severity="error", markup=False)
+                    self.notify(str(error), severity="error")
 
         self.app.push_screen(
             Prompt("Name of the view", hint="Keeps the filter and the order. The same name replaces a view."), save
         )
 
     def action_views(self) -> None:
-        from .dialogs import Choice
-
         views = self.views.all()
 
         def use(place: int | None) -> None:
@@ -328,24 +293,16 @@ class RunsScreen(Screen[None]):
             self.table.sort_on(view.column, view.descending)
 
     def action_help(self) -> None:
-        from .dialogs import Reader, key_map
-
         self.app.push_screen(Reader("Keys", [*key_map(self), *_filter_help()]))
 
     def action_compare(self) -> None:
-        self.app.compare(self.chosen())
+        self.post_message(CompareRuns(self.chosen()))
 
     def action_rejudge(self) -> None:
-        self.app.rejudge(self.chosen())
+        self.post_message(JudgeRuns(self.chosen()))
 
     def action_analysis(self) -> None:
-        self.app.analysis()
-
-
-def _column_name(place: int) -> str:
-    return {"Agnt": "Agentic", "Ovrl": "Overall"}.get(
-        COLUMNS[place].name, "Task score" if place == 10 else COLUMNS[place].name
-    )
+        self.post_message(SummariseRuns([self.rows[n] for n in self.table.order]))
 
 
 def preview(row: RunRow) -> list[str]:
@@ -373,8 +330,5 @@ def preview(row: RunRow) -> list[str]:
 
 
 def _filter_help() -> list[Line]:
-    from . import query
-    from .panels import line
-
-    text = (query.__doc__ or "").split("\n", 2)[2]
-    return [line(""), line(("Filter", "head")), *(line(row) for row in text.split("\n"))]
+    text = (run_filter.__doc__ or "").split("\n", 2)[2]
+    return [*section("Filter"), *(line(row) for row in text.split("\n"))]

@@ -47,11 +47,11 @@ async def test_labels_made_by_keys_reach_files_store_and_agreement(
         assert "58.7" not in text_of(app)
         for turn in sorted(gold.stages):
             await pilot.press(gold.stages[turn][1])
-        assert screen.draft.stages == gold.stages
+        assert screen.draft.now.stages == gold.stages
         for id, value in sorted(gold.criteria.items()):
             await pilot.press("right_square_bracket")
             assert screen.panel.selected == id
-            if screen.draft.criteria.get(id) != value:
+            if screen.draft.now.criteria.get(id) != value:
                 await pilot.press("plus" if value == 1 else "minus")
             if value == 0.5:
                 await pilot.press("plus")
@@ -86,7 +86,7 @@ async def test_labels_made_by_keys_correct_the_leaderboard(labelling: Any, tmp_p
             for criterion in screen.draft.rubric.criteria():
                 await pilot.press("right_square_bracket")
                 assert screen.panel.selected == criterion.id
-                if criterion.id not in screen.draft.criteria:
+                if criterion.id not in screen.draft.now.criteria:
                     await pilot.press("minus" if lower and criterion.id == "S3" else "plus")
             await pilot.press("ctrl+s")
 
@@ -114,15 +114,15 @@ async def test_labels_are_taken_up_where_they_were_left(labelling: Any, tmp_path
     async with labelling() as (_, pilot, _screen):
         await pilot.press("1", "1", "ctrl+s")
     async with labelling() as (_, pilot, screen):
-        assert screen.draft.stages == {1: "S1", 2: "S1"}
+        assert screen.draft.now.stages == {1: "S1", 2: "S1"}
         await pilot.press("2")
-        assert screen.draft.stages[1] == "S2"
+        assert screen.draft.now.stages[1] == "S2"
 
 
 async def test_undo_and_leaving_with_unsaved_labels(labelling: Any, until: Any, tmp_path: Path) -> None:
     async with labelling() as (app, pilot, screen):
         await pilot.press("1", "2", "u")
-        assert screen.draft.stages == {1: "S1"}
+        assert screen.draft.now.stages == {1: "S1"}
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("escape")
@@ -150,23 +150,23 @@ async def test_values_levels_and_what_does_not_apply(labelling: Any, text_of: An
         await pilot.press("left_square_bracket")
         assert screen.panel.selected == "S3"
         await pilot.press("minus", "plus")
-        assert screen.draft.criteria["S3"] == 0.5
+        assert screen.draft.now.criteria["S3"] == 0.5
         await pilot.press("full_stop")
         assert "S3 always applies" in text_of(app)
         await pilot.press("l", "e")
-        assert screen.draft.evidence["S3"] == (2,)
+        assert screen.draft.now.evidence["S3"] == (2,)
         assert "★2" in text_of(app)
 
 
 async def test_same_stage_notes_search_and_help(labelling: Any, until: Any, text_of: Any) -> None:
     async with labelling(size=(120, 60)) as (app, pilot, screen):
         await pilot.press("2", "i", "i")
-        assert screen.draft.stages == {1: "S2", 2: "S2", 3: "S2"}
+        assert screen.draft.now.stages == {1: "S2", 2: "S2", 3: "S2"}
         await pilot.press("m")
         await until(pilot, lambda: isinstance(app.screen, Prompt))
         await pilot.press(*"odd", "enter")
         await until(pilot, lambda: app.screen is screen)
-        assert screen.draft.notes == "odd"
+        assert screen.draft.now.notes == "odd"
         await pilot.press("slash", *"numpy", "enter")
         assert screen.transcript.hits[1] == 9
         await pilot.press("question_mark")
@@ -183,7 +183,7 @@ async def test_notes_only_looked_at_stay_as_they_were(labelling: Any, until: Any
             await until(pilot, lambda: isinstance(app.screen, Prompt))
             await pilot.press(*keys, "enter")
             await until(pilot, lambda: app.screen is screen)
-            assert screen.draft.notes == expected
+            assert screen.draft.now.notes == expected
 
 
 async def test_the_plan_leads_to_the_next_run(labelling: Any, until: Any) -> None:

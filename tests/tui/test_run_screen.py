@@ -103,7 +103,7 @@ async def test_enter_on_a_criterion_and_a_click_on_evidence(reading: Any, text_o
         assert screen.transcript.evidence_turns
         place = next(y for y, row in enumerate(text_of(app).split("\n")) if "↳ turn" in row) - screen.panel.region.y
         before = screen.transcript.top
-        screen.transcript.action_top()
+        screen.transcript.go(0)
         await pilot.click("#panel", offset=(8, place))
         assert screen.transcript.top == before
 
@@ -286,3 +286,16 @@ async def test_help_explains_signs(reading: Any, until: Any, text_of: Any) -> No
         text = text_of(app)
         for words in ("Next failure", "Next criterion", "Fold or unfold everything", "not met"):
             assert words in text
+
+
+async def test_a_message_is_sanitised_and_never_markup(reading: Any, text_of: Any) -> None:
+    async with reading("kidney-lite-02") as (app, pilot, screen):
+        screen.notify("[red]\x1b[2J[/red] [/Users/foo]", markup=True)
+        await pilot.pause()
+        assert "[red]␛[2J[/red] [/Users/foo]" in text_of(app)
+
+
+async def test_the_tab_key_goes_between_transcript_and_panel(reading: Any) -> None:
+    async with reading("kidney-lite-02") as (_app, pilot, screen):
+        await pilot.press("tab")
+        assert screen.focused is screen.panel

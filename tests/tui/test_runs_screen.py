@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ambjudge.tui.dialogs import Choice, Reader
 from ambjudge.tui.run_screen import RunScreen
-from ambjudge.tui.table import COLUMNS
+from ambjudge.tui.runs_table import COLUMNS
 from textual.widgets import Input
 
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import InputError
-from .rows import RunRow
-from .source import Collection
+from .collection import Collection
+from .run_rows import RunRow
 
 _PLAIN = re.compile(r"[A-Za-z0-9_. ,:;=()-]+")
 """Characters that JSON never escapes, also not when JSON stands in JSON."""
 
 
-class Contents:
+class ContentSearch:
     """Runs by words; `holding` gives a live set that grows while `search` goes over the runs."""
 
     def __init__(self, collection: Collection) -> None:

@@ -7,34 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .panels import Line, bar, line
-from .rows import CODES, TAKES_READING, RunRow
-from .table import decimals, grade
-
-if TYPE_CHECKING:
-    from .draft import Agreement
+from .lines import Line, bar, decimals, grade, line
+from .run_rows import CODES, TAKES_READING, RunRow
 
 
 def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
     """All summaries of the scored ones of these rows."""
     scored = [row for row in rows if row.state == "scored"]
     lines = [line((f"{len(scored):,} scored of {len(rows):,} shown runs", "head"))]
-    if not scored:
-        return lines
-    return [
-        *lines,
-        line(""),
-        *_codes(scored),
-        line(""),
-        *_cliff(scored),
-        line(""),
-        *_stages(scored),
-        line(""),
-        *_agents(scored),
-    ]
+    if scored:
+        for part in (_codes, _cliff, _stages, _agents):
+            lines += [line(""), *part(scored)]
+    return lines
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -77,11 +63,8 @@ def _cliff(rows: Sequence[RunRow]) -> list[Line]:
         value = mean(group)
         share = None if value is None else value / 100
         if group:
-            lines.append(
-                line(
-                    (f" {label:<5}", "dim"), (bar(share, 24), grade(share)), f" {decimals(value, 1):>6}  n {len(group)}"
-                )
-            )
+            words = f" {decimals(value, 1):>6}  n {len(group)}"
+            lines.append(line((f" {label:<5}", "dim"), (bar(share, 24), grade(share)), words))
     return lines
 
 
@@ -94,52 +77,24 @@ def _stages(rows: Sequence[RunRow]) -> list[Line]:
     lines = [line(("Mean score of each stage", "head"))]
     for place, name in enumerate(STAGES):
         value = mean(row.stages[place] for row in rows)
-        lines.append(
-            line(
-                (f" {name} {STAGE_NAMES[name]:<10}", name.lower()),
-                (bar(value, 24), grade(value)),
-                f" {decimals(value)}",
-            )
-        )
+        label = (f" {name} {STAGE_NAMES[name]:<10}", name.lower())
+        lines.append(line(label, (bar(value, 24), grade(value)), f" {decimals(value)}"))
     return lines
 
 
-def _agents(rows: Sequence[RunRow], most: int = 20) -> list[Line]:
+_MOST_AGENTS = 20
+
+
+def _agents(rows: Sequence[RunRow]) -> list[Line]:
     groups: dict[str, list[RunRow]] = {}
     for row in rows:
         groups.setdefault(row.agent or "unknown", []).append(row)
     ranked = sorted(groups.items(), key=lambda item: -(mean(r.overall for r in item[1]) or -1))
     lines = [line((f"{'Agents':<18}", "head"), ("   S1   S2   S3   S4   S5  Overall    n", "dim"))]
-    for agent, runs in ranked[:most]:
+    for agent, runs in ranked[:_MOST_AGENTS]:
         cells = "".join(f" {decimals(mean(r.stages[i] for r in runs)):>4}" for i in range(5))
-        lines.append(
-            line(
-                f" {agent[:17]:<17}",
-                cells,
-                f"  {decimals(mean(r.overall for r in runs), 1):>7}",
-                (f" {len(runs):>4}", "dim"),
-            )
-        )
-    if len(ranked) > most:
-        lines.append(line((f" … and {len(ranked) - most} more agents", "dim")))
-    return lines
-
-
-def agreement_lines(annotator: str, found: Sequence[Agreement]) -> list[Line]:
-    """How this annotator's labels and the scorecards agree so far."""
-    lines = [line((f"Labels of {annotator} against the scorecards", "head"))]
-    if not found:
-        return [*lines, line((" no labelled run among these yet (a on a run)", "dim"))]
-    for what, pairs in (("criteria", [a.criteria for a in found]), ("stages", [a.stages for a in found])):
-        same, all_ = sum(p[0] for p in pairs), sum(p[1] for p in pairs)
-        share = same / all_ if all_ else None
-        lines.append(line((f" {what:<9}", "dim"), (bar(share, 24), grade(share)), f" {same} of {all_}"))
-    worst: dict[str, int] = {}
-    for item in found:
-        for id, _, _ in item.differences:
-            worst[id] = worst.get(id, 0) + 1
-    if worst:
-        ranked = sorted(worst.items(), key=lambda pair: (-pair[1], pair[0]))[:8]
-        lines.append(line((" differ most on ", "dim"), ", ".join(f"{id} ({n})" for id, n in ranked), indent=4))
-    lines.append(line((f" {len(found)} runs labelled; kappa and intervals: ambjudge agreement", "dim")))
+        overall = f"  {decimals(mean(r.overall for r in runs), 1):>7}"
+        lines.append(line(f" {agent[:17]:<17}", cells, overall, (f" {len(runs):>4}", "dim")))
+    if len(ranked) > _MOST_AGENTS:
+        lines.append(line((f" … and {len(ranked) - _MOST_AGENTS} more agents", "dim")))
     return lines

@@ -1,4 +1,7 @@
-"""The table of runs: a line-API view over plain tuples; only the rows on screen are ever formatted."""
+"""The table of runs: a view over plain tuples that formats only the rows on screen.
+
+Textual's DataTable measures every cell of every row: 10,000 runs take it 3 s to show and as long after each filter.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..sanitize import sanitize_line
-from .rows import RunRow
+from .lines import decimals, grade
+from .run_rows import RunRow
 
 _BARS = "▁▂▃▄▅▆▇█"
 ENDED = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut"}
@@ -36,11 +39,8 @@ class Column:
     gives_way: int = 0
     grows: bool = False
     right: bool = False
-
-
-def grade(score: float | None) -> str:
-    """The style of a score in [0, 1]: good from .8, warn from .4, bad below, unknown for None."""
-    return "unknown" if score is None else "good" if score >= 0.8 else "warn" if score >= 0.4 else "bad"
+    full_name: str = ""
+    """Where there is room for more than `name`."""
 
 
 def meter(score: float | None) -> str:
@@ -49,11 +49,6 @@ def meter(score: float | None) -> str:
         return " ·  "
     bar = _BARS[min(7, int(score * 8))]
     return f"{bar}1.0" if score >= 0.995 else f"{bar}{f'{score:.2f}'[1:]}"
-
-
-def decimals(score: float | None, digits: int = 2) -> str:
-    """A score, `·` for None."""
-    return "·" if score is None else f"{score:.{digits}f}"
 
 
 def _stage(index: int) -> Column:
@@ -69,10 +64,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("Task", 18, lambda r: r.task or "", lambda r: (r.task or "").casefold() or None, gives_way=6),
     Column("Tier", 5, lambda r: {"standard": "std"}.get(r.tier or "", r.tier or ""), lambda r: r.tier, gives_way=5),
     *(_stage(index) for index in range(5)),
-    Column("Agnt", 4, lambda r: decimals(r.agentic), lambda r: r.agentic, lambda r: grade(r.agentic), right=True),
-    Column("Task", 4, lambda r: decimals(r.task_score), lambda r: r.task_score, lambda r: grade(r.task_score), 3, right=True),
+    Column("Agnt", 4, lambda r: decimals(r.agentic), lambda r: r.agentic, lambda r: grade(r.agentic), right=True, full_name="Agentic"),
+    Column("Task", 4, lambda r: decimals(r.task_score), lambda r: r.task_score, lambda r: grade(r.task_score), 3, right=True, full_name="Task score"),
     Column("Ovrl", 5, lambda r: decimals(r.overall, 1), lambda r: r.overall,
-           lambda r: grade(None if r.overall is None else r.overall / 100), right=True),
+           lambda r: grade(None if r.overall is None else r.overall / 100), right=True, full_name="Overall"),
     Column("Codes", 9, lambda r: fired(r), lambda r: r.codes if r.codes or (r.read and not r.unknown) else None, lambda r: "code"),
     Column("End", 4, lambda r: ENDED.get(r.ended or "", r.ended or ""), lambda r: r.ended,
            lambda r: "bad" if r.disqualified or r.ended in ("cut", "breach") else "", 2),
@@ -136,19 +131,17 @@ class RunsTable(ScrollView, can_focus=True):
         Binding("r", "reverse", "Reverse the order", show=False),
     ]
 
+    @dataclass
     class Opened(Message):
         """A run shall be opened."""
 
-        def __init__(self, row: RunRow) -> None:
-            super().__init__()
-            self.row = row
+        row: RunRow
 
+    @dataclass
     class Moved(Message):
         """The cursor is on another row (None: the table is empty)."""
 
-        def __init__(self, row: RunRow | None) -> None:
-            super().__init__()
-            self.row = row
+        row: RunRow | None
 
     class Changed(Message):
         """Marks or order changed."""
@@ -159,42 +152,24 @@ class RunsTable(ScrollView, can_focus=True):
         self.order: list[int] = []
         self.marked: set[int] = set()
         self.cursor = 0
-        self._sort_column: int | None = None
-        self._descending = False
+        self.sorting: tuple[int | None, bool] = None, False
+        """The sort column's place among COLUMNS, and whether descending."""
         self._columns: list[tuple[Column, int]] = []
-        self._strips: LRUCache[tuple[int, bool, bool], Strip] = LRUCache(1000)
-        self._styles: dict[str, Style] = {}
 
     # Content.
 
-    def show(self, rows: Sequence[RunRow], order: list[int]) -> None:
+    def show(self, rows: Sequence[RunRow], order: Sequence[int]) -> None:
         """Show these of the rows, sorted by the chosen column; the cursor stays on its run where that is still shown."""
         at = self.current
         self.rows = rows
-        self.order = order
-        if self._sort_column is not None:
-            self.order = sort_rows(rows, order, COLUMNS[self._sort_column], self._descending)
-        self._keep_on(at)
-
-    def _keep_on(self, row: RunRow | None) -> None:
-        place = 0
-        if row is not None:
-            place = next(
-                (p for p, i in enumerate(self.order) if self.rows[i].number == row.number),
-                min(self.cursor, max(0, len(self.order) - 1)),
-            )
-        self.cursor = place
-        self._strips.clear()
-        self.virtual_size = Size(self.scrollable_size.width, len(self.order) + 1)
-        self._follow()
+        column, descending = self.sorting
+        self.order = list(order) if column is None else sort_rows(rows, order, COLUMNS[column], descending)
+        last = max(0, len(self.order) - 1)
+        number = at.number if at is not None else None
+        self.cursor = next((p for p, i in enumerate(self.order) if rows[i].number == number), min(self.cursor, last))
+        self._resize()
         self.refresh()
         self.post_message(self.Moved(self.current))
-
-    def redraw(self, rows: Sequence[RunRow]) -> None:
-        """The same rows in the same order, with other contents."""
-        self.rows = rows
-        self._strips.clear()
-        self.refresh()
 
     @property
     def current(self) -> RunRow | None:
@@ -204,14 +179,8 @@ class RunsTable(ScrollView, can_focus=True):
     @property
     def sorted_by(self) -> str:
         """For the status line."""
-        if self._sort_column is None:
-            return ""
-        return f"{COLUMNS[self._sort_column].name} {'↓' if self._descending else '↑'}"
-
-    @property
-    def sorting(self) -> tuple[int | None, bool]:
-        """The sort column's place among COLUMNS and whether descending, for saved views."""
-        return self._sort_column, self._descending
+        column, descending = self.sorting
+        return "" if column is None else f"{COLUMNS[column].name} {'↓' if descending else '↑'}"
 
     # Keys.
 
@@ -228,9 +197,10 @@ class RunsTable(ScrollView, can_focus=True):
         """Put the cursor on a row of the shown ones, the nearest one outside."""
         place = min(max(0, place), max(0, len(self.order) - 1))
         if place != self.cursor:
+            for changed in (self.cursor, place):
+                self.refresh_line(changed + 1)
             self.cursor = place
             self._follow()
-            self.refresh()
             self.post_message(self.Moved(self.current))
 
     def _follow(self) -> None:
@@ -260,23 +230,21 @@ class RunsTable(ScrollView, can_focus=True):
 
     def action_sort_by(self, step: int) -> None:
         places = [COLUMNS.index(column) for column, _ in self._columns]
-        if self._sort_column not in places:
+        now = self.sorting[0]
+        if now not in places:
             self.sort_on(places[0 if step > 0 else -1])
         else:
-            self.sort_on(places[(places.index(self._sort_column) + step) % len(places)])
+            self.sort_on(places[(places.index(now) + step) % len(places)])
 
     def action_reverse(self) -> None:
-        if self._sort_column is not None:
-            self.sort_on(self._sort_column, not self._descending)
+        column, descending = self.sorting
+        if column is not None:
+            self.sort_on(column, not descending)
 
-    def sort_on(self, column: int, descending: bool | None = None) -> None:
-        """Sort by a column of COLUMNS; numbers begin with the highest unless told otherwise."""
-        if descending is None:
-            descending = False
-        self._sort_column, self._descending = column, descending
-        at = self.current
-        self.order = sort_rows(self.rows, self.order, COLUMNS[column], descending)
-        self._keep_on(at)
+    def sort_on(self, column: int, descending: bool = False) -> None:
+        """Sort by a column of COLUMNS."""
+        self.sorting = column, descending
+        self.show(self.rows, self.order)
         self.post_message(self.Changed())
 
     def on_click(self, event: events.Click) -> None:
@@ -285,7 +253,7 @@ class RunsTable(ScrollView, can_focus=True):
             for column, width in self._columns:
                 if x <= event.x <= x + width:
                     place = COLUMNS.index(column)
-                    self.sort_on(place, not self._descending if place == self._sort_column else None)
+                    self.sort_on(place, self.sorting == (place, False))
                     return
                 x += width + 1
             return
@@ -299,21 +267,14 @@ class RunsTable(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self._columns = fit_columns(self.scrollable_size.width)
-        self._strips.clear()
+        self._resize()
+
+    def _resize(self) -> None:
         self.virtual_size = Size(self.scrollable_size.width, len(self.order) + 1)
         self._follow()
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._styles.clear()
-        self._strips.clear()
-
-    def _style(self, name: str) -> Style:
-        if name not in self._styles:
-            self._styles[name] = self.get_component_rich_style(
-                f"runs--{name}", partial=name not in ("cursor", "header")
-            )
-        return self._styles[name]
+    def _overlay(self, name: str) -> Style:
+        return self.get_component_rich_style(f"runs--{name}", partial=True)
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_size.width
@@ -322,35 +283,30 @@ class RunsTable(ScrollView, can_focus=True):
         place = int(self.scroll_offset.y) + y - 1
         if place >= len(self.order):
             return Strip.blank(width, self.rich_style)
-        row = self.rows[self.order[place]]
-        key = (row.number, place == self.cursor, row.number in self.marked)
-        strip = self._strips.get(key)
-        if strip is None:
-            strip = self._strips[key] = self._draw(row, width, key[1], key[2])
-        return strip
+        return self._draw(self.rows[self.order[place]], width, place == self.cursor)
 
     def _header(self, width: int) -> Strip:
-        base = self._style("header")
+        base = self.get_component_rich_style("runs--header")
+        chosen, descending = self.sorting
         segments = [Segment(" ", base)]
         for column, size in self._columns:
-            here = self._sort_column is not None and COLUMNS[self._sort_column] is column
-            name = column.name + ("↓" if self._descending else "↑") if here else column.name
-            text = set_cell_size(name, size)
+            here = chosen is not None and COLUMNS[chosen] is column
+            text = set_cell_size(column.name + ("↓" if descending else "↑") if here else column.name, size)
             if column.right:
-                text = set_cell_size(name, size).rstrip().rjust(size)
-            segments.append(Segment(text + " ", base + self._style("sorted") if here else base))
+                text = text.rstrip().rjust(size)
+            segments.append(Segment(text + " ", base + self._overlay("sorted") if here else base))
         return Strip(segments).adjust_cell_length(width, base)
 
-    def _draw(self, row: RunRow, width: int, cursor: bool, marked: bool) -> Strip:
-        base = self._style("cursor") if cursor else self.rich_style
+    def _draw(self, row: RunRow, width: int, cursor: bool) -> Strip:
+        base = self.get_component_rich_style("runs--cursor") if cursor else self.rich_style
         if row.state != "scored":
-            base += self._style("waiting")
-        segments = [Segment("●" if marked else " ", base + self._style("marked"))]
+            base += self._overlay("waiting")
+        segments = [Segment("●" if row.number in self.marked else " ", base + self._overlay("marked"))]
         for column, size in self._columns:
             text = sanitize_line(column.text(row))
             if cell_len(text) > size:
                 text = set_cell_size(text, size - 1) + "…"
             text = text.rjust(size) if column.right else set_cell_size(text, size)
             name = column.style(row) if column.style and not cursor else ""  # Grades are unreadable on the cursor.
-            segments.append(Segment(text + " ", base + self._style(name) if name else base))
+            segments.append(Segment(text + " ", base + self._overlay(name) if name else base))
         return Strip(segments).adjust_cell_length(width, base)

@@ -1,34 +1,18 @@
-"""Judging from inside: the plan and its cost first, then the calls in the background with their progress."""
+"""What judging some runs would take, as lines for the person who pays."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .panels import Line, line
+from .lines import Line, line
 
 if TYPE_CHECKING:
-    from ..judge.base import Judge
     from ..judge.rejudge.staleness import RejudgePlan
-    from ..judge.rejudge.update import Update
-    from ..judge.session import ScoreOptions
-    from ..judge.store import Store
 
 
-def make_plan(store: Store, paths: list[Path], judge: Judge, options: ScoreOptions) -> RejudgePlan:
-    """What judging these runs would take; makes no call."""
-    from ..judge.rejudge.staleness import plan
-    from ..judge.session import scope_of
-
-    scope = scope_of(options)
-    return plan(store, paths, judge, scope)
-
-
-def plan_lines(made: RejudgePlan) -> list[Line]:
-    """The plan for the person who pays."""
+def judge_plan_lines(made: RejudgePlan) -> list[Line]:
+    """Verdicts to be made and why, tokens and cost."""
     low, high = made.estimate.low, made.estimate.high
     lines = [
         line(f"{made.runs} runs by {made.judge.judge}: {made.current} verdicts stand, {made.stale} are to be made in {made.calls} calls"),
@@ -61,22 +45,3 @@ def _interval(low: float | None, high: float | None, form: str) -> str:
     if low is None or high is None:
         return "unknown"
     return form.format(low) if low == high else f"{form.format(low)} to {form.format(high)}"
-
-
-def carry_out(
-    made: RejudgePlan, store: Store, paths: list[Path], judge: Judge, options: ScoreOptions, tell: Callable[[str], None]
-) -> Update:
-    """Make the plan's calls and the scorecards; for a worker thread. `tell` gets a line of progress."""
-    from ..judge.rejudge.update import update
-
-    return asyncio.run(
-        update(
-            made, store, paths, judge, options,
-            on_calls=lambda s: tell(f"judged {s.progress.done} of {made.calls} · {_cost(s.usage.cost_usd)}"),
-            on_cards=lambda p, _: tell(f"scored {p.done} runs"),
-        )
-    )  # fmt: skip
-
-
-def _cost(usd: float | None) -> str:
-    return "cost unknown" if usd is None else f"${usd:.4f}"

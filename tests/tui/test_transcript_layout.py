@@ -8,7 +8,7 @@ import pytest
 from ambjudge.sanitize import sanitize_line
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
-from ambjudge.tui.layout import FOLD, FOLD_OVER, HEAD, LONGEST, TAIL, TITLE, Block, Layout, blocks_of, cuts
+from ambjudge.tui.transcript_layout import FOLD, FOLD_OVER, HEAD, LONGEST, TAIL, TITLE, Block, Layout, blocks_of, cuts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -62,9 +62,9 @@ def test_folding_and_resizing_there_and_back_changes_nothing(
     before = [layout.row(y) for y in range(layout.height)]
     number = data.draw(st.integers(0, len(found) - 1))
     was = layout.blocks[number].folded
-    layout.fold(number, not was)
+    layout.fold([number], not was)
     layout.resize(other)
-    layout.fold(number, was)
+    layout.fold([number], was)
     layout.resize(width)
     assert [layout.row(y) for y in range(layout.height)] == before
 
@@ -127,7 +127,7 @@ def test_an_empty_transcript_has_no_rows() -> None:
 @pytest.mark.parametrize("name", ["kidney-lite-01", "ldct-lite-02", "vqa-std-01"])
 def test_a_recorded_run_is_shown_whole(name: str) -> None:
     run = load_run(RECORDED / "runs" / name)
-    blocks = list(blocks_of(run, segment(run), fold=False))
+    blocks = list(blocks_of(run, segment(run)))
     shown = "\n".join(line for block in blocks for line in [block.title, *block.lines])
     for turn in run.turns:
         for action in turn.actions:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.tui.rows import RunRow
-from ambjudge.tui.table import COLUMNS, fit_columns, flags, grade, meter, sort_rows
+from ambjudge.tui.lines import grade
+from ambjudge.tui.run_rows import RunRow
+from ambjudge.tui.runs_table import COLUMNS, fit_columns, flags, meter, sort_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ..sanitize import sanitize_line
 from ..trajectories.stages import Stage
+from .wrapping import cuts
 
 if TYPE_CHECKING:
     from ..trajectories.models import Action, Run, Segmentation
@@ -34,41 +34,6 @@ FOLD = -2
 
 PROSE = frozenset({"text", "reasoning", "reply", "brief"})
 """Kinds of blocks that wrap between words; code and output wrap at the last column, as a terminal does."""
-
-
-def cuts(text: str, width: int, words: bool = False) -> list[int]:
-    """Offsets at which a line is cut into rows of at most `width` columns; the first is always 0.
-
-    Measured as shown, that is after `sanitize_line`: wide characters count two columns, combining ones none.
-    """
-    if 2 * len(text) <= width:
-        return [0]
-    if text.isascii():
-        if not words:
-            return list(range(0, len(text), width)) or [0]
-        starts, end = [0], len(text)
-        while end - starts[-1] > width:
-            space = text.rfind(" ", starts[-1] + 1, starts[-1] + width)
-            starts.append(space + 1 if space >= 0 else starts[-1] + width)
-        return starts
-    from rich.cells import get_character_cell_size
-
-    starts, used, after_space, used_after = [0], 0, 0, 0
-    for offset, char in enumerate(sanitize_line(text)):
-        size = 1 if char.isascii() else get_character_cell_size(char)
-        if used + size > width:
-            if words and after_space > starts[-1]:
-                starts.append(after_space)
-                used = used_after
-            else:
-                starts.append(offset)
-                used = 0
-            used_after = 0
-        used += size
-        used_after += size
-        if char == " ":
-            after_space, used_after = offset + 1, 0
-    return starts
 
 
 @dataclass(slots=True)
@@ -224,17 +189,10 @@ class Layout:
             row += bisect_right(target.offsets(line, self.width), offset) - 1
         return row
 
-    def fold(self, block: int, folded: bool) -> None:
-        """Fold or unfold one block."""
-        target = self.blocks[block]
-        if target.foldable and target.folded != folded:
-            target.folded = folded
-            target.measure(self.width)
-            self._index()
-
-    def fold_all(self, folded: bool) -> None:
-        """Fold or unfold every long block."""
-        for block in self.blocks:
+    def fold(self, blocks: Iterable[int], folded: bool) -> None:
+        """Fold or unfold those of the blocks that are long."""
+        for number in blocks:
+            block = self.blocks[number]
             if block.foldable and block.folded != folded:
                 block.folded = folded
                 block.measure(self.width)
@@ -277,32 +235,32 @@ class Layout:
         return range(bisect_left(self._turns, turn), bisect_right(self._turns, turn))
 
 
-def blocks_of(run: Run, segmentation: Segmentation | None = None, fold: bool = True) -> Iterator[Block]:
+def blocks_of(run: Run, segmentation: Segmentation | None = None) -> Iterator[Block]:
     """The blocks of a run, in reading order: the brief, and for each turn a heading, its text, its actions and answers."""
     stages = segmentation.turn_stages if segmentation else ()
     if run.brief:
-        yield _block(0, None, "brief", "Brief", run.brief, fold)
+        yield _block(0, None, "brief", "Brief", run.brief)
     for turn in run.turns:
         stage = stages[turn.index - 1] if turn.index <= len(stages) else None
         speaker = f" · {turn.speaker}" if turn.speaker else ""
         heading = f"Turn {turn.index}{f' · {stage}' if stage else ''}{speaker}"
         yield Block(turn.index, stage, "turn", "", [heading], failed=turn.failed)
         if turn.reasoning:
-            yield _block(turn.index, stage, "reasoning", "reasoning", turn.reasoning, fold)
+            yield _block(turn.index, stage, "reasoning", "reasoning", turn.reasoning)
         if turn.text:
-            yield _block(turn.index, stage, "text", "", turn.text, fold)
+            yield _block(turn.index, stage, "text", "", turn.text)
         for action in turn.actions:
-            yield from _action(turn.index, stage, action, fold)
+            yield from _action(turn.index, stage, action)
         for reply in turn.replies:
-            yield _block(turn.index, stage, "reply", "user", reply, fold)
+            yield _block(turn.index, stage, "reply", "user", reply)
 
 
-def _action(turn: int, stage: Stage | None, action: Action, fold: bool) -> Iterator[Block]:
+def _action(turn: int, stage: Stage | None, action: Action) -> Iterator[Block]:
     name = " ".join(part for part in (action.tool, action.language, action.path) if part)
-    yield _block(turn, stage, "code", name, action.code, fold, action.language or _language(action.path))
+    yield _block(turn, stage, "code", name, action.code, action.language or _language(action.path))
     rest = _other_arguments(action)
     if rest:
-        yield _block(turn, stage, "code", "arguments", rest, fold, "json")
+        yield _block(turn, stage, "code", "arguments", rest, "json")
     seen = action.observation
     if seen is None:
         yield Block(turn, stage, "error", "never answered", [], failed=True)
@@ -312,10 +270,10 @@ def _action(turn: int, stage: Stage | None, action: Action, fold: bool) -> Itera
     time = "" if action.exec_time_s is None else f" · {action.exec_time_s:.1f} s"
     if seen.stdout or not seen.stderr:
         title = f"output · {state}{time}" + ("" if seen.stdout else " · empty")
-        yield _block(turn, stage, "output", title, seen.stdout, fold, failed=failed)
+        yield _block(turn, stage, "output", title, seen.stdout, failed=failed)
     if seen.stderr:
         title = "stderr" if seen.stdout else f"stderr · {state}{time}"
-        yield _block(turn, stage, "error", title, seen.stderr, fold, failed=failed)
+        yield _block(turn, stage, "error", title, seen.stderr, failed=failed)
 
 
 def _other_arguments(action: Action) -> str:
@@ -329,13 +287,16 @@ def _other_arguments(action: Action) -> str:
 
 
 def _block(
-    turn: int, stage: Stage | None, kind: str, title: str, text: str, fold: bool, language: str | None = None,
-    *, failed: bool = False,
-) -> Block:  # fmt: skip
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return Block(turn, stage, kind, title, lines, language, failed, folded=fold and len(lines) > FOLD_OVER)
+    turn: int,
+    stage: Stage | None,
+    kind: str,
+    title: str,
+    text: str,
+    language: str | None = None,
+    failed: bool = False,
+) -> Block:
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return Block(turn, stage, kind, title, lines, language, failed, folded=len(lines) > FOLD_OVER)
 
 
 _SUFFIXES = {"py": "python", "sh": "bash", "json": "json", "yaml": "yaml", "yml": "yaml", "md": "markdown", "toml": "toml"}  # fmt: skip

@@ -11,11 +11,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import AmbjudgeError, InputError
-from .rows import RunRow, row_of, waiting
+from .run_rows import RunRow, row_of, waiting
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
@@ -84,6 +85,17 @@ class Collection:
 
         return rubric_for(track, task, self._given_rubric)
 
+    def rubric_of_card(self, card: ScoreCard) -> Rubric | None:
+        """The rubric that a scorecard names, as far as it is at hand: the given one, else a built-in one."""
+        from ..rubrics.load import load_rubric
+
+        try:
+            given = self._given_rubric
+            rubric = given if given is not None and given.id == card.rubric.id else load_rubric(card.rubric.id)
+        except AmbjudgeError:
+            return None
+        return rubric if rubric.id == card.rubric.id else None
+
     @cached_property
     def store(self) -> Store | None:
         """The verdict store, if there is one. StoreError when it cannot be used."""
@@ -108,91 +120,67 @@ class Collection:
 
     def batches(self) -> Iterator[list[RunRow]]:
         """All rows, some hundred at a time, numbered from 0. InputError when the path holds nothing to show."""
-        rows = self._from_folder() if self.path.is_dir() or self._is_conversation() else self._from_cards()
-        batch: list[RunRow] = []
-        for row in rows:
-            batch.append(row)
-            if len(batch) == BATCH:
-                yield batch
-                batch = []
-        if batch:
+        conversation = self.path != self.cards_file and self.path.suffix == ".json"
+        rows = self._from_folder() if self.path.is_dir() or conversation else self._from_cards()
+        while batch := list(islice(rows, BATCH)):
             yield batch
-
-    def _is_conversation(self) -> bool:
-        return self.path != self.cards_file and self.path.suffix == ".json"
 
     def _from_folder(self) -> Iterator[RunRow]:
         from ..trajectories.layout import find_conversations, run_id
 
-        known: dict[str, tuple[int | None, dict[str, Any]]] = {}
+        known = {row.id: (offset, row) for offset, row in self._of_file()}
         if self.store is not None:
-            known = {str(path): (None, card) for path, card in self.store.iter_card_data()}
-        by_id: dict[str, tuple[int | None, dict[str, Any]]] = {}
-        if self.cards_file is not None:
-            for position, values in self._lines(self.cards_file):
-                by_id[str(values["run"]["id"])] = position, values
+            known |= {row.path: (offset, row) for offset, row in self._of_store(self.store)}
         for number, path in enumerate(find_conversations(self.path)):
             id = run_id(path)
-            found = known.get(str(path.absolute())) or by_id.get(id)
-            if found is None:
-                yield waiting(number, path, id)
-                continue
-            offset, card = found
-            if offset is not None:
-                self._offsets[number] = offset
-            try:
-                yield row_of(number, card, path)
-            except _BROKEN:
-                yield waiting(number, path, id)
+            found = known.get(str(path.absolute())) or known.get(id)
+            yield self._numbered(number, *found)._replace(path=str(path)) if found else waiting(number, path, id)
 
     def _from_cards(self) -> Iterator[RunRow]:
-        number = 0
-        if self.cards_file is not None:
-            for offset, card in self._lines(self.cards_file):
-                try:
-                    row = row_of(number, card)
-                except _BROKEN:
-                    self.skipped += 1
-                    continue
-                self._offsets[number] = offset
-                yield row
+        store = self.store if self.cards_file is None else None
+        number, seen = -1, set()
+        for number, (offset, row) in enumerate(self._of_store(store) if store is not None else self._of_file()):
+            seen.add(row.path)
+            yield self._numbered(number, offset, row)
+        for run in store.iter_runs() if store is not None else ():
+            if str(run.path) not in seen:
                 number += 1
-        elif self.store is not None:
-            seen = set()
-            for path, card in self.store.iter_card_data():
-                try:
-                    row = row_of(number, card, path)
-                except _BROKEN:
-                    self.skipped += 1
-                    continue
-                seen.add(str(path))
-                yield row
-                number += 1
-            for run in self.store.iter_runs():
-                if str(run.path) not in seen:
-                    yield waiting(number, run.path, run.id)._replace(
-                        agent=run.agent, model=run.model, task=run.task, track=run.track, tier=run.tier,
-                        repeat=run.repeat, turns=run.turns,
-                    )  # fmt: skip
-                    number += 1
-        if not number:
+                yield waiting(number, run.path, run.id)._replace(
+                    agent=run.agent, model=run.model, task=run.task, track=run.track, tier=run.tier,
+                    repeat=run.repeat, turns=run.turns,
+                )  # fmt: skip
+        if number < 0:
             raise InputError("holds no scorecards", "make some with: ambjudge score PATH --json --out FILE", self.path)
 
-    def _lines(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(offset, values) of every line of a file that is a JSON object with a run; the others are counted."""
+    def _numbered(self, number: int, offset: int | None, row: RunRow) -> RunRow:
+        if offset is not None:
+            self._offsets[number] = offset
+        return row._replace(number=number)
+
+    def _of_store(self, store: Store) -> Iterator[tuple[int | None, RunRow]]:
+        """The store's scorecards as rows without numbers."""
+        for path, card in store.iter_card_data():
+            try:
+                yield None, row_of(0, card, path)
+            except _BROKEN:
+                self.skipped += 1
+
+    def _of_file(self) -> Iterator[tuple[int | None, RunRow]]:
+        """Each line of the file of scorecards as a row without number, and where it begins; broken ones are counted."""
+        if self.cards_file is None:
+            return
         offset = 0
         try:
-            with path.open("rb") as file:
+            with self.cards_file.open("rb") as file:
                 for line in file:
-                    try:
-                        value = json.loads(line)
-                        if line.strip() and value["run"]["id"]:
-                            yield offset, value
-                    except (*_BROKEN, RecursionError):
-                        self.skipped += bool(line.strip())
+                    if line.strip():
+                        try:
+                            yield offset, row_of(0, json.loads(line))
+                        except (*_BROKEN, RecursionError):
+                            self.skipped += 1
                     offset += len(line)
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", "check the path", path) from None
+            raise InputError(f"cannot be read: {error.strerror}", "check the path", self.cards_file) from None
 
     # One run.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.tui.query import QueryError, compile_query, words_sought
-from ambjudge.tui.rows import RunRow
+from ambjudge.tui.run_filter import QueryError, compile_query, words_sought
+from ambjudge.tui.run_rows import RunRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

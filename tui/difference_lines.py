@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .panels import Line, Part, Target, evidence_target, line, sign
-from .rows import unknown_codes
-from .table import decimals
+from .lines import Line, Part, Target, decimals, line, stop
+from .run_rows import unknown_codes
+from .scorecard_lines import evidence_target, sign
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard
     from ..rubrics.model import Rubric
 
 
-def change(before: float | None, after: float | None, digits: int = 2) -> Part:
-    """A difference with its sign and style; "" where either is unknown or nothing changed."""
-    if before is None or after is None or abs(after - before) < 0.5 * 10**-digits:
-        return "", ""
-    return f" {after - before:+.{digits}f}", "added" if after > before else "removed"
+def _change(name: Part | str, before: float | None, after: float | None, digits: int = 2) -> list[Part | str]:
+    """A value on both sides, and the difference where both are known and not the same."""
+    parts: list[Part | str] = [name, decimals(before, digits), " → ", decimals(after, digits)]
+    if before is not None and after is not None and abs(after - before) >= 0.5 * 10**-digits:
+        parts.append((f" {after - before:+.{digits}f}", "added" if after > before else "removed"))
+    return parts
 
 
 def difference_lines(
@@ -26,27 +27,19 @@ def difference_lines(
 ) -> list[Line]:
     """Totals, stages, and the criteria and codes on which the two differ (`everything`: all of them)."""
     lines = [
-        line(("left   ", "dim"), f"{left.run.id} · {left.judge.name} · {left.rubric.id} {left.rubric.version}", indent=7),
-        line(("right  ", "dim"), f"{right.run.id} · {right.judge.name} · {right.rubric.id} {right.rubric.version}", indent=7),
-        line(""),
-        line(
-            "Overall ", decimals(left.overall, 1), " → ", decimals(right.overall, 1), change(left.overall, right.overall, 1),
-            "   Agentic ", decimals(left.agentic), " → ", decimals(right.agentic), change(left.agentic, right.agentic),
-            "   Task ", decimals(left.task), " → ", decimals(right.task), change(left.task, right.task),
-        ),
-    ]  # fmt: skip
+        line((f"{side:<7}", "dim"), f"{c.run.id} · {c.judge.name} · {c.rubric.id} {c.rubric.version}", indent=7)
+        for side, c in (("left", left), ("right", right))
+    ]
+    totals = (
+        *_change("Overall ", left.overall, right.overall, 1),
+        *_change("   Agentic ", left.agentic, right.agentic),
+        *_change("   Task ", left.task, right.task),
+    )
+    lines += [line(""), line(*totals)]
     titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
     for name in STAGES:
         a, b = left.stages[name], right.stages[name]
-        lines.append(
-            line(
-                (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()),
-                decimals(a.score),
-                " → ",
-                decimals(b.score),
-                change(a.score, b.score),
-            )
-        )
+        lines.append(line(*_change((f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), a.score, b.score)))
         mine, theirs = {c.id: c for c in a.criteria}, {c.id: c for c in b.criteria}
         for id in dict.fromkeys([*mine, *theirs]):
             lines += _criterion(id, titles.get(id, ""), mine.get(id), theirs.get(id), open_id, everything)
@@ -63,7 +56,7 @@ def _criterion(
     signs = [sign(x) if x is not None else (" ", "dim") for x in (a, b)]
     target = Target("criterion", id, evidence_target(a).turns if a else (), ())
     mark: Part = (" " if same else "≠", "" if same else "warn")
-    lines = [Line((mark, (f" {id} ", "id"), signs[0], (" → ", "dim"), signs[1], (f" {title}", "")), target, True, 9)]
+    lines = [stop(target, mark, (f" {id} ", "id"), signs[0], (" → ", "dim"), signs[1], f" {title}", indent=9)]
     if id == open_id:
         for side, result in (("left", a), ("right", b)):
             words = (result.rationale or result.detail or "no reason given") if result else "not in this rubric"
@@ -82,12 +75,6 @@ def _codes(left: ScoreCard, right: ScoreCard) -> list[Line]:
             if code.code not in sets[at]:
                 unread = f" ({other}: not known)" if code.code in unknown[at] else ""
                 target = Target("code", f"{side}.{number}", code.turns)
-                lines.append(
-                    Line(
-                        ((f" {code.code} ", "code"), (f"only {side}{unread}, {code.stage}: ", "dim"), (code.why, "")),
-                        target,
-                        True,
-                        5,
-                    )
-                )
+                words = f"only {side}{unread}, {code.stage}: "
+                lines.append(stop(target, (f" {code.code} ", "code"), (words, "dim"), code.why, indent=5))
     return lines

@@ -1,4 +1,4 @@
-"""The sink: raw text to styled segments. All text from a transcript that the browser draws passes `paint`.
+"""The sink: raw text made safe to draw. All text from a transcript that the browser draws passes `paint`, `safe` or `Entry`.
 
 Markup is never interpreted, links are never made, and what `sanitize_line` replaced is styled so that it is seen.
 """
@@ -11,6 +11,7 @@ from itertools import pairwise
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
+from textual.widgets import Input
 
 from ..sanitize import sanitize, sanitize_line
 
@@ -57,3 +58,10 @@ def safe(text: str) -> Content:
 def safe_line(text: str) -> Content:
     """The same on one line."""
     return Content(sanitize_line(text))
+
+
+class Entry(Input):
+    """An `Input` whose value is sanitised however it came: given, typed or pasted. No character is added or lost."""
+
+    def validate_value(self, value: str) -> str:
+        return sanitize_line(value)

@@ -51,14 +51,11 @@ def _lexer(language: str) -> Any:
 def _class_of(kind: Any) -> str | None:
     from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
-    if kind in Comment:
-        return "comment"
-    if kind in String:
-        return "string"
-    if kind in Number:
-        return "number"
-    if kind in Keyword or kind in Operator.Word:
-        return "keyword"
-    if kind in Name.Function or kind in Name.Class or kind in Name.Decorator or kind in Name.Builtin:
-        return "name"
-    return None
+    groups = (
+        ("comment", (Comment,)),
+        ("string", (String,)),
+        ("number", (Number,)),
+        ("keyword", (Keyword, Operator.Word)),
+        ("name", (Name.Function, Name.Class, Name.Decorator, Name.Builtin)),
+    )
+    return next((name for name, kinds in groups if any(kind in group for group in kinds)), None)

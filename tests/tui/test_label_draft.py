@@ -10,7 +10,8 @@ from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.judge.trust.human_labels import LabelledCode, dump_labels, read_labels
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.trajectories.load import load_run
-from ambjudge.tui.draft import Draft, agree
+from ambjudge.tui.label_agreement import agree
+from ambjudge.tui.label_draft import Draft
 
 DATA = Path(__file__).parents[1] / "data"
 NAME = "bccd-lite-04"
@@ -23,8 +24,8 @@ def draft() -> Draft:
 
 
 def test_a_new_draft_holds_the_credits_of_the_tier_alone(draft: Draft) -> None:
-    assert draft.criteria == {"S1d": 1, "S1e": 1, "S1f": 1}
-    assert draft.stages == {}
+    assert draft.now.criteria == {"S1d": 1, "S1e": 1, "S1f": 1}
+    assert draft.now.stages == {}
     assert not draft.changed
     assert draft.missing == (9, 9)
 
@@ -33,7 +34,7 @@ def test_values_step_through_the_levels(draft: Draft) -> None:
     seen = []
     for step in (-1, 1, 1, 1, -1):
         draft.step_value("S3", step)
-        seen.append(draft.criteria["S3"])
+        seen.append(draft.now.criteria["S3"])
     assert seen == [0, 0.5, 1, 1, 0.5]
 
 
@@ -45,7 +46,7 @@ def test_every_edit_can_be_undone(draft: Draft) -> None:
     assert draft.toggle_code("E3", 4)
     draft.set_why("E3", " nobody looked ")
     draft.set_notes("odd")
-    assert draft.codes["E3"].why == "nobody looked"
+    assert draft.now.codes["E3"].why == "nobody looked"
     assert draft.changed
     for _ in range(6):
         assert draft.undo()
@@ -58,14 +59,14 @@ def test_toggling_twice_is_nothing(draft: Draft) -> None:
     draft.toggle_evidence("S1a", 3)
     draft.toggle_code("E3", 4)
     assert not draft.toggle_code("E3", 4)
-    assert draft.evidence["S1a"] == ()
-    assert draft.codes == {}
+    assert draft.now.evidence["S1a"] == ()
+    assert draft.now.codes == {}
 
 
 @pytest.mark.parametrize("turn", [0, 10, -1])
 def test_only_turns_of_the_run_have_stages(draft: Draft, turn: int) -> None:
     draft.set_stage(turn, "S1")
-    assert draft.stages == {}
+    assert draft.now.stages == {}
 
 
 def test_labels_come_back_byte_for_byte(draft: Draft) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import AmbjudgeError, InputError
+from ..errors import InputError
 from ..judge.trust.human_labels import Labels, export_labels, import_labels, read_labels, stored_labels
 
 if TYPE_CHECKING:
@@ -21,40 +24,23 @@ class LabelBook:
 
     def find(self, run_id: str) -> Labels | None:
         """This annotator's labels of a run, from the store, else from the files. InputError when they are broken."""
-        if self.store is not None:
-            found = next(stored_labels(self.store, run_id, self.annotator), None)
-            if found is not None:
-                return found
-        for path in sorted((self.folder / self.annotator).glob("*.json")):
-            try:
-                labels = read_labels(path)
-            except InputError:
-                continue
-            if labels.run == run_id:
-                return labels
-        return None
+        return next((labels for labels in chain(self._stored(run_id), self._files()) if labels.run == run_id), None)
 
     def all(self) -> dict[str, Labels]:
         """This annotator's labels by run; files that are no labels are left out."""
-        found: dict[str, Labels] = {}
+        return {labels.run: labels for labels in chain(self._files(), self._stored())}
+
+    def _stored(self, run_id: str | None = None) -> Iterable[Labels]:
+        return stored_labels(self.store, run_id, self.annotator) if self.store is not None else ()
+
+    def _files(self) -> Iterator[Labels]:
         for path in sorted((self.folder / self.annotator).glob("*.json")):
-            try:
-                labels = read_labels(path)
-            except InputError:
-                continue
-            found[labels.run] = labels
-        if self.store is not None:
-            found |= {labels.run: labels for labels in stored_labels(self.store, annotator=self.annotator)}
-        return found
+            with suppress(InputError):
+                yield read_labels(path)
 
     def save(self, labels: Labels) -> list[str]:
         """Keep labels as a file and, where there is one, in the store; says where. AmbjudgeError when that fails."""
-        try:
-            places = [str(path) for path in export_labels([labels], self.folder)]
-        except OSError as error:
-            raise AmbjudgeError(
-                f"{self.folder}: cannot be written: {error.strerror}", "choose another --labels"
-            ) from None
+        places = [str(path) for path in export_labels([labels], self.folder)]
         if self.store is not None:
             import_labels(self.store, labels)
             places.append(self.store.where)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Iterable
 from difflib import get_close_matches
 
 from ..errors import AmbjudgeError
-from .rows import RunRow
+from .run_rows import RunRow
 
 Predicate = Callable[[RunRow], bool]
 Holding = Callable[[str], Container[int]]
@@ -67,12 +67,7 @@ def compile_query(text: str, marked: Container[int] = (), holding: Holding = lam
             any_of.setdefault(name, []).append(predicate)
         else:
             all_of.append(predicate)
-    groups = [_any(group) if len(group) > 1 else group[0] for group in any_of.values()]
-    tests = [*all_of, *groups]
-    if not tests:
-        return lambda row: True
-    if len(tests) == 1:
-        return tests[0]
+    tests = [*all_of, *map(_any, any_of.values())]
     return lambda row: all(test(row) for test in tests)
 
 

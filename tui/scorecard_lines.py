@@ -1,68 +1,15 @@
-"""What stands in the side panel: lines with styles and targets, built from a scorecard or a run; no widget."""
+"""A scorecard as lines for the side panel: every verdict leads to the words that it rests on."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES, Stage
-from .table import decimals, grade
+from .lines import Line, Part, Target, bar, decimals, grade, line, numbers, section, stop
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, Evidence, FiredCode, ScoreCard, StageChecks
     from ..rubrics.model import Criterion, Rubric
-    from ..trajectories.models import Run
-
-Part = tuple[str, str]
-"""Text and the name of its style ("" for plain)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a line leads to. `turns` are where it is to be seen, `quotes` the words to look for in each of them."""
-
-    kind: Literal["stage", "criterion", "evidence", "code", "contradiction", "episode", "plan"]
-    id: str
-    turns: tuple[int, ...] = ()
-    quotes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line before it is wrapped. A `selectable` one is a stop of the cursor; `indent` is that of its further rows."""
-
-    parts: tuple[Part, ...]
-    target: Target | None = None
-    selectable: bool = False
-    indent: int = 0
-
-
-def line(*parts: Part | str, indent: int = 0) -> Line:
-    """A line that leads nowhere."""
-    return Line(tuple((part, "") if isinstance(part, str) else part for part in parts), indent=indent)
-
-
-def numbers(turns: Sequence[int]) -> str:
-    """1-3, 5 for [1, 2, 3, 5]; 0 is the plan."""
-    parts: list[list[int]] = []
-    for n in sorted(set(turns)):
-        if parts and n == parts[-1][-1] + 1:
-            parts[-1].append(n)
-        else:
-            parts.append([n])
-    words = [str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts]
-    return ", ".join("plan" if word == "0" else word for word in words)
-
-
-def bar(score: float | None, width: int = 8) -> str:
-    """A score in [0, 1] as a bar of eighths of a cell; points where it is unknown."""
-    if score is None:
-        return "·" * width
-    full, rest = divmod(round(score * width * 8), 8)
-    return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width, "·")
 
 
 def sign(result: CriterionResult) -> Part:
@@ -84,13 +31,11 @@ def evidence_target(result: CriterionResult) -> Target:
     return Target("criterion", result.id, tuple(t for t, _ in items), tuple(q for _, q in items))
 
 
-def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "", blind: bool = False) -> list[Line]:
+def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "") -> list[Line]:
     """The scorecard: totals, stages with their criteria, codes, the plan's commitments, contradictions, failed steps.
 
-    The criterion or code named by `open_id` is shown with its reasons; `blind` hides every value and reason.
+    The criterion or code named by `open_id` is shown with its reasons.
     """
-    if blind:
-        return _blind_lines(card, rubric, open_id)
     texts = {c.id: c for c in rubric.criteria()} if rubric else {}
     labelled = "" if card.stages_from == "rules" else f" · stages by {_LABELLED[card.stages_from]}"
     said = f"{card.rubric.id} {card.rubric.version} · {card.judge.name}{labelled}"
@@ -99,24 +44,20 @@ def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "", b
         lines += _stage_lines(card, name, texts, open_id)
     lines += [*_code_lines(card, open_id), *_plan_lines(card)]
     if card.contradictions:
-        lines += [line(""), line(("Contradicted by facts", "head"))]
+        lines += section("Contradicted by facts")
         for number, item in enumerate(card.contradictions):
             target = Target("contradiction", f"!{number}", item.turns)
-            lines.append(Line((("! ", "bad"), (f"{item.criterion}: {item.fact}", "")), target, True, 2))
+            lines.append(stop(target, ("! ", "bad"), f"{item.criterion}: {item.fact}", indent=2))
     if card.episodes:
-        lines += [line(""), line(("Failed steps", "head"))]
+        lines += section("Failed steps")
         for number, step in enumerate(card.episodes):
             end = f"worked in turn {step.resolved_at}" if step.resolved_at is not None else "never worked"
             turns = step.turns + ((step.resolved_at,) if step.resolved_at is not None else ())
             words = f"{step.stage} turn {numbers(step.turns)}: {step.cause} ({step.attempts}×, {end})"
             mark = ("✓ ", "good") if step.resolved_at is not None else ("✗ ", "bad")
-            lines.append(Line((mark, (words, "")), Target("episode", f"x{number}", turns), True, 2))
+            lines.append(stop(Target("episode", f"x{number}", turns), mark, words, indent=2))
     if card.warnings:
-        lines += [
-            line(""),
-            line(("Warnings", "head")),
-            *(line(("- ", "dim"), text, indent=2) for text in card.warnings),
-        ]
+        lines += [*section("Warnings"), *(line(("- ", "dim"), text, indent=2) for text in card.warnings)]
     return lines
 
 
@@ -139,12 +80,14 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
     low, high = stage.bounds
     bounds = f" {low:.2f}–{high:.2f}" if high - low > 0.005 else ""
     failure = f" {stage.failure}" if stage.failure else ""
-    head: tuple[Part, ...] = (
-        (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), (bar(stage.score), grade(stage.score)),
-        (f" {decimals(stage.score)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
-    )  # fmt: skip
     turns = tuple(i for i, s in enumerate(card.turn_stages, 1) if s == name)
-    lines = [Line(head, Target("stage", name, turns[:1]), False, 3)]
+    lines = [
+        line(
+            (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), (bar(stage.score), grade(stage.score)),
+            (f" {decimals(stage.score)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
+            target=Target("stage", name, turns[:1]), indent=3,
+        )
+    ]  # fmt: skip
     if stage.method == "policy":
         lines.append(line(("   0 by the breach policy", "warn")))
     if stage.cap is not None:
@@ -154,10 +97,12 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
         mark, style = sign(result)
         cited = f" {len(result.evidence)}★" if result.evidence else ""
         doubt = sum(e.check != "verified" for e in result.evidence)
-        parts: tuple[Part, ...] = (
-            (f" {mark} ", style), (f"{result.id} ", "id"), (title, ""), (cited, "dim"), (" ≠" if doubt else "", "bad")
+        lines.append(
+            stop(
+                evidence_target(result), (f" {mark} ", style), (f"{result.id} ", "id"), title, (cited, "dim"),
+                (" ≠" if doubt else "", "bad"), indent=7,
+            )
         )  # fmt: skip
-        lines.append(Line(parts, evidence_target(result), True, 7))
         if result.id == open_id:
             lines += _reasons(result, texts.get(result.id))
     if stage.checks is not None:
@@ -172,12 +117,8 @@ def _reasons(result: CriterionResult, criterion: Criterion | None) -> list[Line]
         level = next((x.text for x in criterion.scale if x.value == result.value), "") if criterion else ""
         lines.append(line((f"     {result.value:g}", "head"), (f" {level}", "dim"), indent=5))
     state = f"{result.status.replace('_', ' ')}{f' ({result.reason})' if result.reason else ''}: "
-    words = result.rationale or result.detail
-    lines.append(
-        line(
-            ("     ", ""), (state if result.status != "scored" else "", "unknown"), words or "no reason given", indent=5
-        )
-    )
+    state = state if result.status != "scored" else ""
+    lines.append(line("     ", (state, "unknown"), result.rationale or result.detail or "no reason given", indent=5))
     lines += [_evidence_line(item, f"{result.id}#{number}") for number, item in enumerate(result.evidence)]
     for vote in result.votes:
         value = "unscored" if vote.value is None else f"{vote.value:g}"
@@ -192,16 +133,12 @@ def _place(item: Evidence) -> int:
 
 def _evidence_line(item: Evidence, id: str) -> Line:
     """A quote with its check, as a line that leads to it."""
-    note = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}[
-        item.check
-    ]
+    notes = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}
     where = "plan" if item.turn == 0 else f"turn {item.turn}"
-    quote = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
-    struck = "" if item.check == "verified" else "bad"
-    return Line(
-        (("   ↳ ", "dim"), (where, "link"), (note, "bad"), (f" “{quote}”" if quote else "", struck or "quote")),
-        Target("evidence", id, (_place(item),), (item.quote,)), False, 5,
-    )  # fmt: skip
+    words = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
+    quote: Part = (f" “{words}”" if words else "", "quote" if item.check == "verified" else "bad")
+    target = Target("evidence", id, (_place(item),), (item.quote,))
+    return line(("   ↳ ", "dim"), (where, "link"), (notes[item.check], "bad"), quote, target=target, indent=5)
 
 
 def _check_lines(checks: StageChecks) -> list[Line]:
@@ -235,7 +172,7 @@ def code_target(code: FiredCode, number: int, mark: str = "") -> Target:
 
 def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
     primary = f" (primary {card.primary_failure})" if card.primary_failure else ""
-    lines = [line(""), line(("Error codes", "head"), (primary, "dim"))]
+    lines = section("Error codes", primary)
     if not card.codes:
         lines.append(line(("   none fired", "dim")))
     for number, code in enumerate(card.codes):
@@ -253,13 +190,12 @@ def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
 def _code(code: FiredCode, target: Target, open_id: str, style: str = "code") -> list[Line]:
     """A code as a stop of the cursor; what it rests on where it is open."""
     where = f"turn {numbers(code.turns)}" if code.turns else "no single turn"
-    lines = [Line(((f" {code.code} ", style), (f"{code.stage} {where}: ", "dim"), (code.why, "")), target, True, 4)]
+    lines = [stop(target, (f" {code.code} ", style), (f"{code.stage} {where}: ", "dim"), code.why, indent=4)]
     if target.id != open_id:
         return lines
     kind = code.independence.replace("_", " ")
-    lines.append(
-        line((f"    {code.by} · {kind} · confidence {code.confidence:.2f} · {code.taxonomy}", "dim"), indent=4)
-    )
+    origin = f"    {code.by} · {kind} · confidence {code.confidence:.2f} · {code.taxonomy}"
+    lines.append(line((origin, "dim"), indent=4))
     if code.quote is not None:
         lines.append(_evidence_line(code.quote, f"{target.id}#quote"))
     if code.facts:
@@ -272,7 +208,7 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
     if not card.plan:
         return []
     marks: dict[str, Part] = {"kept": ("✓ ", "good"), "broken": ("✗ ", "bad"), "dropped": ("– ", "warn")}
-    lines = [line(""), line(("What the plan promised", "head"))]
+    lines = section("What the plan promised")
     for number, item in enumerate(card.plan):
         place = _place(item.quote) if item.quote is not None else None
         words = item.quote.quote if item.quote is not None else ""
@@ -280,118 +216,12 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
         where = f" {item.state}, turn {numbers(item.turns)}" if item.turns else f" {item.state}"
         doubt = " ≠" if item.quote is None or item.quote.check == "not_found" else ""
         target = Target("plan", f"p{number}", turns, tuple(words if turn == place else "" for turn in turns))
-        lines.append(Line((marks[item.state], (item.commitment, ""), (where, "dim"), (doubt, "bad")), target, True, 2))
-    return lines
-
-
-def _blind_lines(card: ScoreCard, rubric: Rubric | None, open_id: str) -> list[Line]:
-    lines = [line(("Verdicts are hidden until you have judged", "warn"), indent=0), line("")]
-    for criterion in rubric.criteria() if rubric else ():
-        target = Target("criterion", criterion.id)
-        lines.append(Line(((f" {criterion.id} ", "id"), (criterion.title, "")), target, True, 5))
-        if criterion.id == open_id:
-            lines += criterion_lines(criterion)
+        lines.append(stop(target, marks[item.state], item.commitment, (where, "dim"), (doubt, "bad"), indent=2))
     return lines
 
 
 def criterion_lines(criterion: Criterion) -> list[Line]:
     """What a criterion asks, and its levels."""
-    lines = [line(("     ", ""), criterion.text, indent=5)]
+    lines = [line("     ", criterion.text, indent=5)]
     lines += [line((f"     {level.value:g} ", "head"), (level.text, "dim"), indent=7) for level in criterion.scale]
     return lines
-
-
-# Plan, files, JSON.
-
-_FENCE = re.compile(r"^\s*(```|~~~)")
-_INLINE = re.compile(r"(\*\*[^*\n]+\*\*|`[^`\n]+`)")
-_LONGEST_PLAN = 20_000
-"""Lines of a plan that are shown."""
-
-
-def plan_lines(run: Run) -> list[Line]:
-    """plan.md with headings, lists, quotes, emphasis and code told apart; nothing in it becomes a link."""
-    plan = run.plan
-    if plan.text is None:
-        image = " There is a plan.png." if plan.image_exists else ""
-        return [line((f"No plan.md.{image}", "dim"))]
-    where = f"written in turn {plan.turn}" if plan.turn else "turn of writing unknown"
-    head = f"plan.md from the {plan.source} · {where} · plan.png: {'yes' if plan.image_exists else 'no'}"
-    lines = [Line(((head, "dim"),), Target("evidence", "plan", (plan.turn,) if plan.turn else ())), line("")]
-    fenced = False
-    for text in plan.text.split("\n")[:_LONGEST_PLAN]:
-        if _FENCE.match(text):
-            fenced = not fenced
-            lines.append(line((text, "dim")))
-        elif fenced:
-            lines.append(line((f"  {text}", "literal"), indent=2))
-        else:
-            lines.append(_markdown(text))
-    return lines
-
-
-def _markdown(text: str) -> Line:
-    stripped = text.lstrip()
-    indent = len(text) - len(stripped)
-    if stripped.startswith("#"):
-        return line((stripped.lstrip("#").strip(), "head"))
-    if stripped.startswith(("- ", "* ", "+ ")):
-        return line((" " * indent + "• ", "id"), *_inline(stripped[2:]), indent=indent + 2)
-    if stripped.startswith(">"):
-        return line((" " * indent + "▏", "dim"), (stripped[1:].strip(), "quote"), indent=indent + 1)
-    if stripped.startswith("|"):
-        return line((text, "literal"))
-    return line(" " * indent, *_inline(stripped), indent=indent)
-
-
-def _inline(text: str) -> list[Part]:
-    parts: list[Part] = []
-    for piece in _INLINE.split(text):
-        if piece.startswith("**") and len(piece) > 4:
-            parts.append((piece[2:-2], "strong"))
-        elif piece.startswith("`") and len(piece) > 2:
-            parts.append((piece[1:-1], "literal"))
-        elif piece:
-            parts.append((piece, ""))
-    return parts
-
-
-_MOST_FILES = 5_000
-
-
-def file_lines(run: Run) -> list[Line]:
-    """The run's own files and what it delivered, by case."""
-    lines = [line((str(run.path), "dim"), indent=2), line("")]
-    for path in (run.path, run.plan.path, run.plan.image_path, run.report.path if run.report else None):
-        if path is not None:
-            full, folder = path.absolute(), run.folder.absolute()
-            lines.append(line(str(full.relative_to(folder)) if full.is_relative_to(folder) else path.name))
-    outputs = run.outputs
-    lines += [line(""), line((f"Delivered: {len(outputs.files)} files, {len(outputs.cases)} cases", "head"))]
-    if outputs.root is None:
-        lines.append(line(("no agents_outputs folder came with the run", "dim")))
-    case: str | None = ""
-    for file in outputs.files[:_MOST_FILES]:
-        if file.case != case:
-            case = file.case
-            lines.append(line((case if case is not None else "(directly in the folder)", "id")))
-        lines.append(line(f"  {file.name}", (f"  {size(file.size)}", "dim"), indent=4))
-    if len(outputs.files) > _MOST_FILES:
-        lines.append(line((f"… and {len(outputs.files) - _MOST_FILES:,} more", "dim")))
-    return lines
-
-
-def size(count: int) -> str:
-    """Bytes for people: 999 B, 1.2 kB, 3.4 MB."""
-    if count < 1000:
-        return f"{count} B"
-    return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
-
-
-def json_lines(card: ScoreCard) -> list[Line]:
-    """The scorecard as it is written to files."""
-    data: dict[str, Any] = card.to_dict()
-    return [
-        line((text, "literal"), indent=len(text) - len(text.lstrip()) + 2)
-        for text in json.dumps(data, indent=1, ensure_ascii=False).split("\n")
-    ]

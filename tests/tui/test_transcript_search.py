@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from ambjudge.trajectories.load import load_run
-from ambjudge.tui.find import Span, locate, occurrences, search
-from ambjudge.tui.layout import Block, blocks_of
+from ambjudge.tui.transcript_layout import Block, blocks_of
+from ambjudge.tui.transcript_search import Span, locate, occurrences, search
 
 DATA = Path(__file__).parents[1] / "data"
 

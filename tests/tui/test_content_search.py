@@ -10,8 +10,8 @@ import pytest
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.trajectories.load import iter_runs
 from ambjudge.trajectories.models import Run
-from ambjudge.tui.contents import Contents
-from ambjudge.tui.source import Collection
+from ambjudge.tui.collection import Collection
+from ambjudge.tui.content_search import ContentSearch
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 
@@ -19,7 +19,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 def found(path: Path, *words: str) -> list[set[str]]:
     collection = Collection(path, options=ScoreOptions)
     rows = [row for batch in collection.batches() for row in batch]
-    contents = Contents(collection)
+    contents = ContentSearch(collection)
     assert list(contents.search(rows, list(words))) == [row.number for row in rows]
     return [{rows[n].id for n in contents.holding(word)} for word in words]
 

@@ -1,0 +1,141 @@
+"""A transcript with its minimap beside a panel, and a line to search in it: what reading and labelling a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static, Tab, Tabs
+
+from .dialogs import Reader, key_map
+from .lines import Line
+from .minimap import Minimap
+from .pane import Pane
+from .safe_text import Entry, safe_line
+from .transcript_view import TranscriptView
+
+
+class ReadingScreen(Screen[None]):
+    """Both screens bind the keys; what moves in the transcript is here."""
+
+    TABS: ClassVar[tuple[str, ...]] = ()
+    """What the panel shows, where there is a choice."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._heading = title
+        self._trail: list[int] = []
+        """Rows from which jumps were made."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(safe_line(self._heading), classes="bar -strong", id="title")
+        yield Static(classes="notes", id="notes")
+        with Horizontal(id="run-body"):
+            yield Minimap(id="minimap")
+            yield TranscriptView(id="transcript")
+            with Vertical(id="side"):
+                if self.TABS:
+                    tabs = Tabs(*(Tab(f" {name} ", id=name) for name in self.TABS), id="tabs")
+                    tabs.can_focus = False  # The tab key goes from the transcript to the panel.
+                    yield tabs
+                yield Pane(id="panel")
+        yield Entry(placeholder="search this run", id="search", compact=True)
+        yield Static(id="status", classes="bar")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.transcript = self.query_one(TranscriptView)
+        self.panel = self.query_one(Pane)
+        self.set_focus(self.transcript)
+
+    def show_notes(self, notes: Sequence[str]) -> None:
+        """Tell the first of what is to be known before reading."""
+        field = self.query_one("#notes", Static)
+        field.set_class(bool(notes), "-shown")
+        more = f" (and {len(notes) - 1} more: v v v shows all warnings)" if len(notes) > 1 else ""
+        field.update(safe_line(notes[0] + more if notes else ""))
+
+    def status(self) -> list[str]:
+        """What the line below says."""
+        raise NotImplementedError
+
+    def show_status(self) -> None:
+        """Say it."""
+        self.query_one("#status", Static).update(safe_line(" · ".join(filter(None, self.status()))))
+
+    def hit_status(self) -> str:
+        """Which search hit the reader is at."""
+        here, hits = self.transcript.hits
+        return f"hit {here} of {hits}" if hits else ""
+
+    def on_transcript_view_turn_changed(self, event: TranscriptView.TurnChanged) -> None:
+        self.show_status()
+
+    def on_transcript_view_redrawn(self, event: TranscriptView.Redrawn) -> None:
+        self.query_one(Minimap).follow(self.transcript)
+
+    def on_minimap_jump(self, event: Minimap.Jump) -> None:
+        self.transcript.go(event.row)
+
+    def action_turn(self, step: int) -> None:
+        self.transcript.action_turn(step)
+
+    def action_criterion(self, step: int) -> None:
+        self.panel.action_move(step)
+
+    def leave_mark(self) -> None:
+        """Remember the place, for going back."""
+        self._trail = [*self._trail[-50:], self.transcript.top]
+
+    def action_back(self) -> None:
+        if self._trail:
+            self.transcript.go(self._trail.pop())
+
+    # Search.
+
+    def action_search(self) -> None:
+        if isinstance(self.focused, Input):
+            raise SkipAction  # A slash that is typed.
+        field = self.query_one("#search", Input)
+        field.add_class("-shown")
+        field.value = ""
+        self.set_focus(field)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._close_search()
+        if event.value:
+            self.leave_mark()
+            if not self.transcript.search(event.value):
+                self.notify("Not found", timeout=2)
+        self.show_status()
+
+    def _close_search(self) -> None:
+        self.query_one("#search", Input).remove_class("-shown")
+        self.set_focus(self.transcript)
+
+    def action_hit(self, step: int) -> None:
+        self.transcript.next_hit(step)
+        self.show_status()
+
+    def action_leave(self) -> None:
+        if self.query_one("#search", Input).has_focus:
+            self._close_search()
+        else:
+            self.leave()
+
+    def leave(self) -> None:
+        """Back to the screen below."""
+        self.app.pop_screen()
+
+    # Help.
+
+    def legend(self) -> list[Line]:
+        """What stands below the keys."""
+        return []
+
+    def action_help(self) -> None:
+        self.app.push_screen(Reader("Keys", [*key_map(self), *self.legend()]))

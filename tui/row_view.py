@@ -1,0 +1,84 @@
+"""What the transcript and the side panel share: rows made only when they are drawn, and text that can be selected.
+
+Textual's own widgets measure or mount every row before the first is seen: seconds for a large run, where this takes none.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from ..sanitize import sanitize_line
+from .safe_text import Mark, paint
+
+
+class RowView(ScrollView, can_focus=True):
+    """A scrolling view of rows of raw text; what draws them is sanitised here."""
+
+    PREFIX: ClassVar[str]
+    """Of the component classes."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.show_horizontal_scrollbar = False
+
+    @property
+    def top(self) -> int:
+        """The row at the top of the view."""
+        return int(self.scroll_offset.y)
+
+    def go(self, y: int) -> None:
+        """Bring a row to the top, as far as there is something below it."""
+        self.scroll_to(y=max(0, y), animate=False, force=True)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.virtual_size.height
+
+    def action_page(self, step: int) -> None:
+        self.go(self.top + step * max(1, self.size.height - 2))
+
+    def action_edge(self, last: bool) -> None:
+        self.go(self.rows - self.size.height if last else 0)
+
+    def overlay(self, name: str) -> Style:
+        """A component's style, to be laid over another."""
+        return self.get_component_rich_style(f"{self.PREFIX}--{name}", partial=True)
+
+    def row_text(self, y: int) -> tuple[str, bool] | None:
+        """The raw text of a row, and whether it goes on with the line of the row above; None past the end."""
+        raise NotImplementedError
+
+    def draw(self, y: int, text: str, base: Style, marks: list[Mark], left: list[Segment], width: int) -> Strip:
+        """A row: segments that cannot be selected, then raw text with marks, filled up to the width."""
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(y)) is not None:
+            start, end = span
+            chosen = self.screen.get_component_rich_style("screen--selection")
+            marks = [*marks, (start, len(text) if end == -1 else end, chosen)]
+        gutter = Strip(left)
+        body = Strip(paint(text, base, marks, self.overlay("replaced")))
+        body = body.adjust_cell_length(max(0, width - gutter.cell_length), base).apply_offsets(0, y)
+        return Strip.join([gutter, body]) if left else body
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text, sanitised; a wrapped line is one line again."""
+        pieces: list[str] = []
+        y = max(0, selection.start.y if selection.start else 0)
+        while (span := selection.get_span(y)) is not None and (row := self.row_text(y)) is not None:
+            text, goes_on = row
+            start, end = span
+            pieces.append(
+                ("" if goes_on or not pieces else "\n") + sanitize_line(text)[start : None if end == -1 else end]
+            )
+            y += 1
+        return "".join(pieces), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()

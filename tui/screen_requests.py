@@ -1,0 +1,65 @@
+"""What a screen asks of the browser, which knows all screens; no screen knows the browser or another screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from .run_rows import RunRow
+
+if TYPE_CHECKING:
+    from ..judge.scorecard import ScoreCard
+    from ..trajectories.models import Run
+
+
+@dataclass
+class ReadRun(Message):
+    """Show a run."""
+
+    row: RunRow
+
+
+@dataclass
+class CompareRuns(Message):
+    """Show two runs side by side, or two of the scorecards of one."""
+
+    rows: Sequence[RunRow]
+
+
+@dataclass
+class JudgeRuns(Message):
+    """Judge runs, after showing what that would cost."""
+
+    rows: Sequence[RunRow]
+
+
+@dataclass
+class RunScored(Message):
+    """A run has a scorecard now, or cannot be scored."""
+
+    row: RunRow
+
+
+@dataclass
+class LabelRun(Message):
+    """Label a run; the scorecard is for after the labels."""
+
+    run: Run
+    card: ScoreCard | None
+
+
+@dataclass
+class LabelNext(Message):
+    """Label the next run of the label plan, which is not this one."""
+
+    here: str | None = None
+
+
+@dataclass
+class SummariseRuns(Message):
+    """Say what these runs have in common."""
+
+    rows: Sequence[RunRow]
