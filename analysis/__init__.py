@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .between_judges import judge_pairs
-    from .clusters import failure_clusters
     from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
     from .diagnostics import circularity, leave_one_out, placebo
     from .dose import cliff, recovery
     from .effects import code_effects, decompose_effects
     from .estimate import Estimate, wide
+    from .failure_texts import failure_clusters
     from .frames import Cohort, cohort, criteria, frame, read_frame, write_frame
     from .heterogeneity import effects_by, explained_variance
+    from .html_report import write_report
     from .judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
-    from .labels import read_labels
-    from .planning import label_plan, power, variance_components
+    from .label_tables import read_labels
+    from .monte_carlo import selfcheck
     from .ranking import leaderboard, pairwise, rank_sets
     from .raters import agreement, judge_labels, rater_agreement
-    from .report import write_report
     from .report_tables import TABLES, all_tables
     from .results import Analysis, analyse
     from .robust import robustness
-    from .selfchecks import selfcheck
+    from .sample_sizes import label_plan, power, variance_components
+    from .score_checks import validate_scores
     from .simulation import simulate
-    from .validation import validate_scores
 
 _WHERE = {
     "Analysis": "results",
@@ -52,33 +52,33 @@ _WHERE = {
     "effects_by": "heterogeneity",
     "explained_variance": "heterogeneity",
     "failure_rates": "descriptive",
-    "failure_clusters": "clusters",
+    "failure_clusters": "failure_texts",
     "frame": "frames",
     "judge_labels": "raters",
     "judge_pairs": "between_judges",
     "judged_mean": "judge_error",
-    "label_plan": "planning",
+    "label_plan": "sample_sizes",
     "leaderboard": "ranking",
     "leave_one_out": "diagnostics",
     "pairwise": "ranking",
     "placebo": "diagnostics",
-    "power": "planning",
+    "power": "sample_sizes",
     "rank_sets": "ranking",
     "rater_agreement": "raters",
     "read_frame": "frames",
-    "read_labels": "labels",
+    "read_labels": "label_tables",
     "recovery": "dose",
     "robustness": "robust",
-    "selfcheck": "selfchecks",
+    "selfcheck": "monte_carlo",
     "simulate": "simulation",
     "stage_profile": "descriptive",
     "stage_use": "descriptive",
     "tier_contrast": "descriptive",
-    "validate_scores": "validation",
-    "variance_components": "planning",
+    "validate_scores": "score_checks",
+    "variance_components": "sample_sizes",
     "wide": "estimate",
     "write_frame": "frames",
-    "write_report": "report",
+    "write_report": "html_report",
 }
 
 __all__ = [

@@ -23,7 +23,7 @@ from .codes_read import CODES as CODES
 from .spreadsheets import from_csv, to_csv
 
 if TYPE_CHECKING:
-    from .sources import Scoring
+    from .card_sources import Scoring
 
 log = logging.getLogger(__name__)
 
@@ -172,15 +172,15 @@ def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
 
 
 def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
-    """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see `sources`).
+    """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see `card_sources`).
 
     `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of these, a folder of runs
     (scored first), a list of any of them, or an iterable of ScoreCards or their dicts. A card that cannot be read is named
     in `problems` and left out. Different runs with the same id get longer ones (see `run_ids`). Raises InputError when
     nothing can be read at all.
     """
+    from .card_sources import Scoring, read_cards
     from .run_ids import told_apart
-    from .sources import Scoring, read_cards
 
     frames: list[pl.DataFrame] = []
     rows = _Builder(RUN_SCHEMA)

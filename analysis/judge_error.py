@@ -18,7 +18,7 @@ from .design import Design, design
 from .estimate import Bools, Estimate, Floats, Population, estimate, t_quantile, tidy
 from .frames import CODES, WEIGHTS, Cohort
 from .jackknife import codes_of, group_sums
-from .labels import Labels
+from .label_tables import Labels
 from .ranking import agent_score, grid, variance_new
 
 MIN_POSITIVES = 10

@@ -16,7 +16,7 @@ from .codes_read import CODES, sampled
 from .design import UNKNOWN
 from .estimate import Floats, finite, wilson
 from .frames import Cohort
-from .labels import Labels
+from .label_tables import Labels
 
 DRAWS, SEED = 1000, 20260601
 

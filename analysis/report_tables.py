@@ -22,12 +22,12 @@ from .effects import code_effects, decompose_effects
 from .frames import Cohort, cohort, conform
 from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
-from .labels import Labels
-from .planning import label_plan, order_probability, power, variance_components
+from .label_tables import Labels
 from .ranking import leaderboard, pairwise
 from .raters import agreement
 from .robust import robustness
-from .validation import validate_scores
+from .sample_sizes import label_plan, order_probability, power, variance_components
+from .score_checks import validate_scores
 
 
 @dataclass(frozen=True)

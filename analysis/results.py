@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import InputError
-from .clusters import FailureTexts
+from .card_sources import Scoring, each_card
+from .failure_texts import FailureTexts
 from .frames import Cohort, cohort, write_frame
 from .report_tables import TABLES, Table, all_tables
-from .sources import Scoring, each_card
 
 if TYPE_CHECKING:
-    from .labels import Labels
+    from .label_tables import Labels
 
 SCHEMA = "ambjudge.analysis/1"
 CLUSTERS = Table(

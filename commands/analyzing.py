@@ -30,7 +30,7 @@ def analyze(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
         judge=flags["judge"],
     )  # fmt: skip
     if flags["out"]:
-        from ..analysis.report import write_report
+        from ..analysis.html_report import write_report
 
         written = write_report(found, Path(flags["out"]), title=flags["title"])
         console.note(f"wrote {len(written)} files; open {written[-1]}", obj["quiet"])
@@ -79,7 +79,7 @@ _SIDE = {
 
 def agreement(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.labels import read_labels
+    from ..analysis.label_tables import read_labels
     from ..analysis.results import rows
 
     problems: tuple[str, ...] = ()
@@ -213,7 +213,7 @@ def _analysis(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
 
     human = None
     if flags["labels"]:
-        from ..analysis.labels import read_labels
+        from ..analysis.label_tables import read_labels
 
         human = read_labels(_labels_path(flags["labels"]))
     scoring, progress = scoring_of(obj, paths, flags), _Counter(obj["quiet"])
@@ -231,7 +231,7 @@ def _with_answers(found: Analysis, asked: Sequence[str]) -> Analysis:
     """Each `NAME=FILE` as a column of the run frame. InputError for a name that is taken or a file that holds no answers."""
     from dataclasses import replace
 
-    from ..analysis.answers import read_answers, with_answers
+    from ..analysis.answer_tables import read_answers, with_answers
 
     runs = found.cohort.runs
     for text in asked:

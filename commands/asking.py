@@ -112,7 +112,7 @@ def _carry_out(
         if flags["dry_run"]:
             _show_plan(made, flags["as_json"])
             return 1 if made.errors else 0
-        from .batching import step
+        from .batch_step import step
 
         still_open = step(made, store, judge, options.max_cost, flags["wait"], quiet).still_open
         return 1 if still_open else _Done({path for path, _ in made.errors})
@@ -307,8 +307,8 @@ def _write(target: Path, kind: str, answers: Iterator[RunAnswer], form: Answer) 
     if kind == "jsonl":
         _write_text(target, (one.to_json() + "\n" for one in answers))
         return
-    from ..analysis.answers import answer_rows, schema_of
-    from ..analysis.export import batches
+    from ..analysis.answer_tables import answer_rows, schema_of
+    from ..analysis.flat_tables import batches
 
     tables = batches(answer_rows(answers), schema_of(form.kind))
     if kind == "parquet":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..judge.tagging import Diagnosis
     from ..trajectories.models import Run
     from ..trajectories.record.facts import Fact
-    from .readings import Read
+    from .judge_readings import Read
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def run(
     from ..config import load
     from ..judge.base import answers
     from ..judge.items import Wanted
-    from .readings import read_runs
+    from .judge_readings import read_runs
     from .scoring import judge_of, score_options
 
     settings = load(obj["config"])

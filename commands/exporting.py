@@ -20,7 +20,7 @@ from ..sanitize import sanitize
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..analysis.sources import Scoring
+    from ..analysis.card_sources import Scoring
     from ..judge.scorecard import ScoreCard
     from ..judge.store import Store
 
@@ -100,7 +100,7 @@ class _Reading:
         """The table `what` in parts, at least one, which may be empty."""
         import polars as pl
 
-        from ..analysis import export as rows_of
+        from ..analysis import flat_tables as rows_of
 
         made: dict[str, Callable[[], Iterable[pl.DataFrame]]] = {
             "runs": self._runs,
@@ -127,7 +127,7 @@ class _Reading:
 
     def _runs(self) -> Iterator[pl.DataFrame]:
         """The analysis frame. It is whole in memory, columns only: means over criteria that no tier credits need all runs."""
-        from ..analysis.export import BATCH, finite
+        from ..analysis.flat_tables import BATCH, finite
         from ..analysis.frames import cohort
 
         found = cohort(self._items())
@@ -136,13 +136,13 @@ class _Reading:
 
     @staticmethod
     def _rows(what: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[pl.DataFrame]:
-        from ..analysis.export import SCHEMAS, batches
+        from ..analysis.flat_tables import SCHEMAS, batches
 
         return batches(rows, SCHEMAS[what])
 
     def _items(self) -> Iterator[Any]:
         """Scorecards, and frames where a path is one. InputError when all that was found is broken."""
-        from ..analysis.sources import each_card
+        from ..analysis.card_sources import each_card
 
         for path in self.paths or (".",):
             place, before = self._place(path), self.done
@@ -162,7 +162,7 @@ class _Reading:
         return item
 
     def _verdicts(self) -> Iterator[tuple[Any, ...]]:
-        from ..analysis.export import BATCH, verdict_rows
+        from ..analysis.flat_tables import BATCH, verdict_rows
 
         for path in self.paths or (".",):
             place = self._place(path)
@@ -178,7 +178,7 @@ class _Reading:
                     yield from map(self._seen, verdict_rows(meant, runs, calls))
 
     def _labels(self) -> Iterator[tuple[Any, ...]]:
-        from ..analysis.export import label_rows
+        from ..analysis.flat_tables import label_rows
         from ..judge.labels import parse_labels
         from ..trajectories.reading import loads
 
@@ -198,7 +198,7 @@ class _Reading:
 
     def _labels_in(self, path: Path) -> Iterator[tuple[Any, ...]]:
         """Rows of a label file, or of the .json files below a folder. A file that is none is named and left out."""
-        from ..analysis.export import label_rows
+        from ..analysis.flat_tables import label_rows
         from ..judge.labels import parse_labels
         from ..trajectories.reading import read_json
 
@@ -224,7 +224,7 @@ class _Reading:
 
         `own`: only a store that lies in the folder itself counts as the folder's.
         """
-        from ..analysis.sources import is_store
+        from ..analysis.card_sources import is_store
         from ..judge.session import default_store
         from ..judge.store import DEFAULT_STORE
 
@@ -257,7 +257,7 @@ class _Reading:
 
 
 def _texts(tables: Iterable[pl.DataFrame], kind: str) -> Iterator[str]:
-    from ..analysis.export import to_jsonl
+    from ..analysis.flat_tables import to_jsonl
     from ..analysis.spreadsheets import to_csv
 
     for number, table in enumerate(tables):

@@ -88,7 +88,7 @@ def _through_batch(
 ) -> int:
     """One step of the batch; once the provider has answered all of it, scorecards are renewed."""
     from ..judge.update import outdated, renew
-    from .batching import step
+    from .batch_step import step
 
     done = step(made, store, judge, options.max_cost, wait_s, quiet)
     if done.still_open:

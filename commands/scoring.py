@@ -59,7 +59,7 @@ def _through_batch(
     """
     from ..judge.rejudge import plan
     from ..judge.session import Outcome, conversations, scope_of
-    from .batching import step
+    from .batch_step import step
 
     runs = [item for item in conversations(paths) if not isinstance(item, Outcome)]
     scope = scope_of(options)

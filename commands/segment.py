@@ -61,7 +61,7 @@ def _read(obj: dict[str, Any], paths: tuple[str, ...], settings: Any, flags: dic
     from ..judge.engine import read_stages
     from ..judge.items import Wanted
     from ..trajectories.segment import segment
-    from .readings import Read, read_runs
+    from .judge_readings import Read, read_runs
     from .scoring import check_wanted, judge_of, score_options
 
     judge, options = judge_of(settings, flags), score_options(settings, flags)

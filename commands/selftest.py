@@ -52,7 +52,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     from ..errors import ConfigError
 
     if flags["labels"] is not None:
-        from .measuring import run
+        from .selftest_labels import run
 
         return run(obj, paths, flags)
     for name in ("annotator", "split", "test_share", "stages", "max_cost", "store"):

@@ -61,8 +61,8 @@ def _truth(sim: Any, flags: dict[str, Any]) -> dict[str, Any]:
 
 def _check(obj: dict[str, Any], flags: dict[str, Any], switches: dict[str, Any]) -> int:
     from ..analysis.display import number
+    from ..analysis.monte_carlo import PART_NAMES, selfcheck
     from ..analysis.results import rows
-    from ..analysis.selfchecks import PART_NAMES, selfcheck
     from ..analysis.simulation import settings_of
 
     unknown = [part for part in flags["parts"] if part not in PART_NAMES]

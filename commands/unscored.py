@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import console
 
 if TYPE_CHECKING:
-    from ..analysis.sources import Scoring
+    from ..analysis.card_sources import Scoring
 
 _OPTIONS = ("rubric", "track", "tier", "public", "missing", "breach", "malformed")
 """What `run_options` and `policy_options` offer."""
@@ -15,7 +15,7 @@ _OPTIONS = ("rubric", "track", "tier", "public", "missing", "breach", "malformed
 
 def scoring_of(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> Scoring:
     """Flags and settings as what runs without a scorecard are held against."""
-    from ..analysis.sources import Scoring
+    from ..analysis.card_sources import Scoring
     from ..config import load
     from .scoring import score_options
 

@@ -26,7 +26,7 @@ from ambjudge.analysis.design import design, designs
 from ambjudge.analysis.display import display
 from ambjudge.analysis.figures import draw
 from ambjudge.analysis.findings import findings
-from ambjudge.analysis.labels import Labels, read_labels
+from ambjudge.analysis.label_tables import Labels, read_labels
 from ambjudge.judge.scorecard import FiredCode, ScoreCard
 from polars.testing import assert_frame_equal
 

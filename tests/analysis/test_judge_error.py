@@ -8,7 +8,7 @@ import pytest
 from ambjudge.analysis import cohort, corrected_code_effects, corrected_leaderboard, judged_mean, selfcheck, simulate
 from ambjudge.analysis.frames import CODES
 from ambjudge.analysis.judge_error import human_scores
-from ambjudge.analysis.labels import read_labels
+from ambjudge.analysis.label_tables import read_labels
 from ambjudge.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ambjudge.analysis import agreement, cohort, read_labels, simulate
-from ambjudge.analysis.labels import Labels
+from ambjudge.analysis.label_tables import Labels
 from ambjudge.analysis.raters import (
     agreement_of,
     cohen_kappa,

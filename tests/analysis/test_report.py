@@ -19,8 +19,8 @@ from ambjudge.analysis.display import display, interval, number, paired, probabi
 from ambjudge.analysis.figures import draw_all
 from ambjudge.analysis.findings import findings
 from ambjudge.analysis.frames import CODES
-from ambjudge.analysis.outline import SECTIONS
-from ambjudge.analysis.report import METHOD_HEADINGS, MOST_ROWS, render, write_report
+from ambjudge.analysis.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
+from ambjudge.analysis.report_outline import SECTIONS
 from ambjudge.analysis.results import PRESENTED, Analysis, analyse, to_json
 from ambjudge.errors import InputError
 

@@ -7,7 +7,7 @@ import pytest
 from ambjudge.analysis import TABLES, all_tables, code_prevalence, cohort, cost_score, recovery, simulate, stage_profile
 from ambjudge.analysis.estimate import ESTIMATE_SCHEMA, benjamini_hochberg, holm, wilson
 from ambjudge.analysis.frames import CODES
-from ambjudge.analysis.labels import read_labels
+from ambjudge.analysis.label_tables import read_labels
 from ambjudge.analysis.simulation import settings_of
 from ambjudge.errors import ConfigError
 from hypothesis import given, settings

@@ -12,8 +12,8 @@ import polars as pl
 
 from ..errors import InputError
 from ..judge.labels import LABEL_FIELDS, parse_labels
+from .card_sources import is_store
 from .frames import CODES
-from .sources import is_store
 
 CRITERIA: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, "criterion": pl.String, "value": pl.Float64}
 FIRED: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, **dict.fromkeys(CODES, pl.Boolean)}

@@ -19,7 +19,7 @@ from .. import __version__
 from ..sanitize import sanitize
 from .display import NONE, Display, display, methods
 from .findings import findings
-from .outline import SECTIONS, Item, Section
+from .report_outline import SECTIONS, Item, Section
 from .results import PRESENTED, Analysis, write_tables
 
 if TYPE_CHECKING:
