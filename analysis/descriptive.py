@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..judge.measures import wilson
 from .codes_read import CODES
 from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
-from .estimate import Bools, Estimate, Floats, Ints, estimate, finite, t_two_sided, tidy, wilson
+from .estimate import Bools, Estimate, Floats, Ints, estimate, finite, t_two_sided, tidy
 from .jackknife import Jackknifed, codes_of, demean, of_sums
 from .ranking import failed
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..judge.measures import wilson
 from .codes_read import CODES
 from .design import Design, design
 from .effects import circular_codes
-from .estimate import Estimate, Floats, estimate, tidy, wilson
+from .estimate import Estimate, Floats, estimate, tidy
 from .jackknife import (
     Jackknifed,
     cross_products,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .codes_read import CODES
 from .design import PARTS, Design, designs, overall_parts, too_few_read
 from .estimate import Bools, Estimate, Floats, Ints, Population, estimate, holm, t_quantile, tidy
-from .frames import CODES
 from .jackknife import (
     cross_products,
     delete_one_regression,

@@ -191,13 +191,3 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
         running = min(running, p * len(known) / rank)
         out[i] = running
     return out
-
-
-def wilson(successes: float, n: float, level: float = LEVEL) -> tuple[float, float] | None:
-    """Wilson's score interval of a proportion; None without trials."""
-    if n <= 0:
-        return None
-    z = t_quantile((1 + level) / 2, math.inf)
-    centre = (successes + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * math.sqrt(successes * (n - successes) / n + z * z / 4)
-    return max(0.0, centre - half), min(1.0, centre + half)

@@ -14,9 +14,11 @@ import numpy as np
 import polars as pl
 
 from ..errors import ConfigError
+from .codes_read import CODES
+from .cohorts import Cohort
 from .design import Design, design
 from .estimate import Bools, Estimate, Floats, Population, estimate, t_quantile, tidy
-from .frames import CODES, WEIGHTS, Cohort
+from .frames import WEIGHTS
 from .jackknife import codes_of, group_sums
 from .label_tables import Labels
 from .ranking import agent_score, grid, variance_new

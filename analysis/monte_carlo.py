@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .codes_read import CODES
 from .design import design
 from .effects import marginal_effects
 from .estimate import Floats, t_quantile
-from .frames import CODES
 from .jackknife import codes_of, cr3, demean
 from .judge_error import additive_design, predict_then_debias, weighted_fit
 from .ranking import agent_score, grid, variance_new

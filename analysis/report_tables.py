@@ -14,12 +14,13 @@ import polars as pl
 
 from ..errors import AmbjudgeError, ConfigError
 from .codes_read import CODES, reading_counts
+from .cohorts import Cohort, cohort
 from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
 from .design import prepared
 from .diagnostics import circularity, leave_one_out, placebo
 from .dose import cliff, recovery
 from .effects import code_effects, decompose_effects
-from .frames import Cohort, cohort, conform
+from .frames import conform
 from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
 from .label_tables import Labels
@@ -86,7 +87,7 @@ def all_tables(
 ) -> dict[str, pl.DataFrame]:
     """Tables by name, in the order of TABLES.
 
-    `source`: a run frame, a Cohort, or anything `frames.cohort` reads. `labels` add the tables that need them.
+    `source`: a run frame, a Cohort, or anything `cohorts.cohort` reads. `labels` add the tables that need them.
     `only`: names to compute. A table that cannot be computed has one row with the `reason`. Raises ConfigError for an
     unknown name and InputError when nothing can be read.
     """
@@ -132,7 +133,7 @@ def all_tables(
         makers |= {
             "agreement": lambda: agreement(whole, labels),
             "corrected_leaderboard": lambda: corrected_leaderboard(
-                runs, human_scores(whole, labels, _gold(labels)), outcome
+                runs, human_scores(whole, labels, labels.usual), outcome
             ),
             "corrected_effects": lambda: corrected_code_effects(runs, human, outcome, source=src),
         }
@@ -153,15 +154,10 @@ def _cohort(source: Any) -> Cohort:
     return cohort(source)
 
 
-def _gold(labels: Labels) -> str:
-    names = labels.annotators
-    return "gold" if "gold" in names else names[0] if names else "gold"
-
-
 def _human_codes(labels: Labels | None) -> pl.DataFrame:
     if labels is None:
         return pl.DataFrame(schema={"run_id": pl.String, **dict.fromkeys(CODES, pl.Boolean)})
-    return labels.of(_gold(labels)).codes.drop("annotator")
+    return labels.of(labels.usual).codes.drop("annotator")
 
 
 def _summary(whole: Cohort) -> pl.DataFrame:

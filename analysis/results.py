@@ -13,8 +13,9 @@ import polars as pl
 
 from ..errors import InputError
 from .card_sources import Scoring, each_card
+from .cohorts import Cohort, cohort
 from .failure_texts import FailureTexts
-from .frames import Cohort, cohort, write_frame
+from .frames import write_frame
 from .report_tables import TABLES, Table, all_tables
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def read(
     scoring: Scoring | None = None,
     judge: str | None = None,
 ) -> Cohort:
-    """The cohort of a source (see `frames.cohort`), its words collected on the way; `seen` is called for every card.
+    """The cohort of a source (see `cohorts.cohort`), its words collected on the way; `seen` is called for every card.
 
     `judge` leaves out the scorecards of every other one. Raises InputError when nothing can be read, or when there is not
     a single run.

@@ -87,7 +87,7 @@ def agreement(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
         from ..analysis.raters import rater_agreement
 
         labels = read_labels(_labels_path(flags["labels"]))
-        first = flags["annotator"] or _gold(labels.annotators)
+        first = flags["annotator"] or labels.usual
         for name in (first, flags["against"]):
             if name not in labels.annotators:
                 raise InputError(
@@ -99,7 +99,7 @@ def agreement(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
         from ..analysis.raters import agreement as against_people
 
         labels = read_labels(_labels_path(flags["labels"]))
-        name = flags["annotator"] or _gold(labels.annotators)
+        name = flags["annotator"] or labels.usual
         if name not in labels.annotators:
             raise InputError(f"no labels of annotator {name!r}", f"there are {', '.join(labels.annotators) or 'none'}")
         found = _read(obj, paths, flags)
@@ -110,7 +110,7 @@ def agreement(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]
         table = against_people(found, labels, annotator=name, judge=flags["judge"])
         title = f"Judge {flags['judge'] or ', '.join(map(str, judges))} against labels of {name}"
     else:
-        from ..analysis.between_judges import judge_pairs
+        from ..analysis.raters import judge_pairs
 
         found = _read(obj, paths, flags)
         problems = found.problems
@@ -174,10 +174,6 @@ def _agreement_table(table: pl.DataFrame, raters: tuple[str, str]) -> None:
         if rare:
             text = f"{', '.join(rare)}: fewer than five of the rarer value; read AC1, sensitivity and specificity, not kappa."
             console.say(console.wrap(text, "  "))
-
-
-def _gold(names: Sequence[str]) -> str:
-    return "gold" if "gold" in names else names[0] if names else "gold"
 
 
 def _labels_path(text: str | None) -> Path:

@@ -127,8 +127,8 @@ class _Reading:
 
     def _runs(self) -> Iterator[pl.DataFrame]:
         """The analysis frame. It is whole in memory, columns only: means over criteria that no tier credits need all runs."""
+        from ..analysis.cohorts import cohort
         from ..analysis.flat_tables import BATCH, finite
-        from ..analysis.frames import cohort
 
         found = cohort(self._items())
         self.problems += found.problems

@@ -95,7 +95,7 @@ def export(obj: dict[str, Any], folder: str, store: str | None, annotator: str |
 @click.pass_obj
 def next_(obj: dict[str, Any], cards: str, budget: int, seed: int, as_json: bool) -> int:
     """Which runs to label next: a sample stratified by fired codes, with the chance that each had to be drawn."""
-    from ..analysis.frames import frame
+    from ..analysis.cohorts import frame
     from ..analysis.sample_sizes import label_plan
     from ..console import raw, table
 

@@ -17,20 +17,20 @@ def simulate(obj: dict[str, Any], flags: dict[str, Any]) -> int:
     switches = {name: flags[name] for name in SIZES if flags[name] is not None} | _switches(flags["switches"])
     if flags["check"]:
         return _check(obj, flags, switches)
+    from ..analysis.simulated_cards import simulated_scorecards
     from ..analysis.simulation import simulate as draw
 
     sim = draw(flags["preset"], seed=flags["seed"], **switches)
-    if sim.settings.additive:
-        raise ConfigError("additive cohorts have no stages to write as scorecards", "use another preset, or --check")
+    cards = simulated_scorecards(sim)
     if not flags["out"]:
-        for card in sim.cards():
+        for card in cards:
             console.raw(card.to_json())
         return 0
     path = Path(flags["out"])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as stream:
-            for card in sim.cards():
+            for card in cards:
                 stream.write(card.to_json() + "\n")
         truth = _truth(sim, flags)
         beside = path.with_name(path.name + ".truth.json")

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis import simulate
+from ambjudge.analysis.codes_read import CODES
 from ambjudge.analysis.display import display, interval, number, paired, probability
 from ambjudge.analysis.figures import draw_all
 from ambjudge.analysis.findings import findings
-from ambjudge.analysis.frames import CODES
 from ambjudge.analysis.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
 from ambjudge.analysis.report_outline import SECTIONS
 from ambjudge.analysis.results import PRESENTED, Analysis, analyse, to_json
