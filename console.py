@@ -52,6 +52,11 @@ def note(text: str, quiet: bool = False) -> None:
         sys.stderr.flush()
 
 
+def error(what: object) -> None:
+    """A line on stderr that names what went wrong, quiet or not."""
+    note(f"ambjudge: error: {what}")
+
+
 def _encodable(text: str, stream: TextIO) -> str:
     encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)

@@ -42,6 +42,10 @@ class Analysis:
     def runs(self) -> pl.DataFrame:
         return self.cohort.runs
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return self.cohort.problems
+
 
 def read(
     source: Any,

@@ -56,8 +56,8 @@ def read_runs(
     What the store has is not asked again. Says on stderr what could not be read, what failed, and what it cost.
     """
     from ..judge.base import Usage
+    from .options import first_there, open_session_store
     from .render import spent
-    from .scoring import first_there, open_session_store
 
     quiet = obj["quiet"]
     progress = console.Progress("read", None, quiet)
@@ -70,7 +70,7 @@ def read_runs(
         progress.clear()
         if isinstance(item, AmbjudgeError):
             lost += 1
-            console.note(f"ambjudge: error: {item}")
+            console.error(item)
             return
         done += 1
         usage = sum((reply.usage for reply in item.replies.values()), usage)

@@ -46,7 +46,7 @@ def test_the_command_loads_nothing_heavy_and_the_first_screen_no_models() -> Non
     code = (
         "import sys, ambjudge.cli, ambjudge.commands.browse; first = set(sys.modules)\n"
         "assert not {'textual', 'pydantic', 'rich', 'sqlalchemy'} & first, first\n"
-        "import ambjudge.commands.browsing, ambjudge.tui.app\n"
+        "import ambjudge.tui.app\n"
         "heavy = {'pydantic', 'sqlalchemy', 'numpy', 'polars', 'yaml', 'markdown_it', 'pygments.lexers', 'litellm'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
