@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from ambjudge.analysis import simulate
+from ambjudge.analysis import simulate, wide
 from ambjudge.analysis.codes_read import CODES
-from ambjudge.analysis.display import display, interval, number, paired, probability
+from ambjudge.analysis.display import display, interval, number, probability
 from ambjudge.analysis.figures import draw_all
 from ambjudge.analysis.findings import findings
 from ambjudge.analysis.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
@@ -280,7 +280,7 @@ def test_intervals(lo, hi, expected) -> None:
 @pytest.mark.parametrize(("name", "subjects"), [("code_effects", len(CODES)), ("pairwise", 3)])
 def test_both_populations_stand_on_one_row_even_when_p_differs(name: str, subjects: int, found) -> None:
     table = found.tables[name].with_columns(p_holm=pl.int_range(pl.len()) / 100)
-    assert paired(table).height == subjects
+    assert wide(table).height == subjects
     shown = display(table, name)
     assert {"interval", "same_interval", "p_holm"} <= set(shown.columns)
 
