@@ -150,8 +150,9 @@ def on_scale(est: Estimate, limits: tuple[float, float]) -> Estimate:
 
 def transformed(est: Estimate, back: Callable[[float], float]) -> Estimate:
     """Value and interval taken back from the scale on which they were estimated; se and p stay those of that scale."""
-    ends: dict[str, Any] = {name: getattr(est, name) for name in ("value", "lo", "hi")}
-    return replace(est, **{name: None if end is None else back(end) for name, end in ends.items()})
+    ends = {name: getattr(est, name) for name in ("value", "lo", "hi")}
+    moved: dict[str, Any] = {name: None if end is None else back(end) for name, end in ends.items()}
+    return replace(est, **moved)
 
 
 def tidy(rows: Rows, keys: Mapping[str, Any]) -> pl.DataFrame:

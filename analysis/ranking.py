@@ -214,7 +214,7 @@ def _sides(table: pl.DataFrame) -> dict[tuple[str, str, str], dict[str, float | 
     """Means of SIDE_COLUMNS by scope and agent."""
     data = table.with_columns(failed().cast(pl.Float64).alias("failed"), task_key().alias("_task"))
     means = [pl.col(name).cast(pl.Float64).mean() for name in SIDE_COLUMNS]
-    by_track = data.group_by("agent", "track").agg(means)
+    by_track = data.group_by("agent", "track", maintain_order=True).agg(means)
     parts = {
         "track": by_track.rename({"track": "name"}),
         "overall": by_track.group_by("agent")

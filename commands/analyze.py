@@ -102,7 +102,7 @@ def _summary(found: Analysis, chosen: Sequence[str]) -> None:
     import polars as pl
 
     from ..analysis.findings import findings
-    from ..analysis.results import PRESENTED
+    from ..analysis.report_tables import TABLES
 
     if not chosen:
         for line in findings(found.tables):
@@ -110,7 +110,7 @@ def _summary(found: Analysis, chosen: Sequence[str]) -> None:
     for name in chosen or [name for name in SUMMARY if name in found.tables]:
         table = found.tables[name]
         console.say()
-        console.say(PRESENTED[name].title)
+        console.say(TABLES[name].title)
         if table.columns == ["reason"] or table.is_empty():
             console.say(f"  {table['reason'][0] if table.height else 'no rows'}")
             continue
