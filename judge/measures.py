@@ -49,7 +49,8 @@ def wilson(count: float, total: float, level: float = LEVEL) -> tuple[float, flo
     z = NormalDist().inv_cdf((1 + level) / 2)
     centre = (count + z * z / 2) / (total + z * z)
     half = z / (total + z * z) * math.sqrt(count * (total - count) / total + z * z / 4)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At the ends of the scale the bound is the end itself, which rounding may miss.
+    return 0.0 if count <= 0 else centre - half, 1.0 if count >= total else centre + half
 
 
 def share(count: int, total: int) -> Figure:
