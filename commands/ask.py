@@ -26,6 +26,7 @@ from .options import (
     score_options,
     work_options,
 )
+from .runs import found_runs
 from .table_files import format_of, target_of, texts_of, write_parquet, write_text
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
     """
     from ..judge.asking import ask_scope, stored_answers
     from ..judge.items import ask_item
-    from ..judge.session import Outcome, conversations
 
     item = ask_item(_question(paths, question), _form(flags))
     settings, quiet = load(obj["config"]), obj["quiet"]
@@ -86,10 +86,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
     out = None if flags["out"] is None else Path(flags["out"])
     kind = format_of(out)
     with ExitStack() as stack:
-        found = list(conversations(paths))
-        runs = [item for item in found if not isinstance(item, Outcome)]
-        for lost in (item for item in found if isinstance(item, Outcome)):
-            console.error(lost.error)
+        runs, lost = found_runs(paths)
         if not runs:
             return 2
         target = None if out is None else target_of(out, paths)
@@ -97,7 +94,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
         assert store is not None
         done = _carry_out(store, runs, judge, scope, options, flags, quiet)
         if isinstance(done, int):
-            return max(done, int(len(runs) < len(found)))
+            return max(done, int(lost))
         readable = [path for path in runs if path.absolute() not in done.broken]
         if not readable:
             return 2
@@ -110,9 +107,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
             _write(target, kind, stored_answers(store, readable, judge, scope), item.answer)
             console.note(f"wrote {len(readable)} answers to {out}", quiet)
         if done.interrupted:
-            console.note("interrupted: what was answered is kept; the same command goes on from there", quiet)
+            console.interrupted("answered", quiet)
             return 130
-        return 1 if len(readable) < len(found) or tally.unscored else 0
+        return 1 if lost or len(readable) < len(runs) or tally.unscored else 0
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,7 @@ def _carry_out(
     """Plan, and ask as the flags say: now, through a provider's batch, or not at all; an exit code where it ends there."""
     from ..judge.asking import ask
     from ..judge.rejudge import plan
-    from .render import spent
+    from .render import bill, spent
 
     planning, asking = console.Progress("planned", len(runs), quiet), console.Progress("asked", None, quiet)
 
@@ -167,7 +164,7 @@ def _carry_out(
         return _Done(done.broken)
     for _, error in done.execution.lost:
         console.error(error)
-    console.note(", ".join(spent(done.execution.usage, "${:.4f}")), quiet)
+    console.note(bill(done.execution.usage), quiet)
     return _Done(done.broken, done.execution.summary.interrupted)
 
 

@@ -57,7 +57,7 @@ def read_runs(
     """
     from ..judge.base import Usage
     from .options import first_there, open_session_store
-    from .render import spent
+    from .render import bill, spent
 
     quiet = obj["quiet"]
     progress = console.Progress("read", None, quiet)
@@ -92,12 +92,12 @@ def read_runs(
             reader, right = StoredJudge(reader, store), shares_right(store, judge.name)
         interrupted = asyncio.run(_each(paths, reader, options, put, tell))
     if usage.calls:
-        console.note(", ".join(spent(usage, "${:.4f}")), quiet)
+        console.note(bill(usage), quiet)
     if failed:
         why = ", ".join(f"{reason} {count}" for reason, count in failed.most_common())
         console.note(f"{sum(failed.values())} answers are missing: {why}", quiet)
     if interrupted:
-        console.note("interrupted: what was read is kept; the same command goes on from there", quiet)
+        console.interrupted("read", quiet)
         return 130
     return 2 if lost and not done else 1 if lost or failed else 0
 

@@ -26,6 +26,7 @@ from .options import (
     score_options,
     work_options,
 )
+from .runs import found_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,17 +65,14 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
 
     from ..judge.rejudge import plan
-    from ..judge.session import Outcome, conversations, scope_of
+    from ..judge.session import scope_of
     from ..judge.update import outdated, update
 
     settings = load(obj["config"])
     judge, options, quiet = judge_of(settings, flags), score_options(settings, flags), obj["quiet"]
     check_wanted(judge, options.wanted)
     with ExitStack() as stack:
-        found = list(conversations(paths))
-        for lost in (item for item in found if isinstance(item, Outcome)):
-            console.error(lost.error)
-        runs = [item for item in found if not isinstance(item, Outcome)]
+        runs, lost = found_runs(paths)
         if not runs:
             return 2
         store = open_session_store(paths[0], settings, flags, judge, stack, quiet, required=True)
@@ -88,7 +86,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         renewed = outdated(store, runs, judge, options.rubric)
         if flags["dry_run"]:
             _show_plan(made, len(renewed), flags["as_json"])
-            return 1 if made.errors or len(found) != len(runs) else 0
+            return 1 if made.errors or lost else 0
         if not flags["as_json"]:
             _note_plan(made, quiet)
         if flags["batch"]:
@@ -110,11 +108,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         else:
             _show_update(made, done)
         if done.execution.summary.interrupted:
-            console.note("interrupted: what was judged is kept; the same command goes on from there", quiet)
+            console.interrupted("judged", quiet)
             return 130
-        return (
-            1 if done.errors or made.errors or sum(done.execution.unscored.values()) or len(found) != len(runs) else 0
-        )
+        return 1 if done.errors or made.errors or sum(done.execution.unscored.values()) or lost else 0
 
 
 def _through_batch(

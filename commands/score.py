@@ -178,11 +178,11 @@ class _Sink:
         if session.apart:
             console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
         if session.usage.calls:
-            from .render import spent
+            from .render import bill
 
-            console.note(", ".join(spent(session.usage, "${:.4f}")), self.quiet)
+            console.note(bill(session.usage), self.quiet)
         if session.summary.interrupted:
-            console.note("interrupted: what was judged is kept; the same command goes on from there", self.quiet)
+            console.interrupted("judged", self.quiet)
             return 130
         if not self.done:
             return 2

@@ -32,7 +32,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.session import scope_of
     from ..judge.splits import SPLITS
     from .options import check_wanted, judge_of, open_session_store, score_options
-    from .render import spent
+    from .render import bill
 
     if not paths:
         raise ConfigError("--labels says nothing about the built-in runs", "name the labelled runs: selftest RUNS --labels DIR")  # fmt: skip
@@ -55,8 +55,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             if flags["as_json"]:
                 console.raw(json.dumps({"runs": count, "calls": calls, "most": asdict(most)}))
             else:
-                bill = "cost unknown" if most.cost_usd is None else f"at most ${most.cost_usd:.4f}"
-                console.say(f"{count} labelled runs, {calls} calls, {bill}")
+                cost = "cost unknown" if most.cost_usd is None else f"at most ${most.cost_usd:.4f}"
+                console.say(f"{count} labelled runs, {calls} calls, {cost}")
             return runs.exit_code(count)
         bar = console.Progress("measured", None, quiet)
         stack.callback(bar.clear)
@@ -71,7 +71,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     else:
         _show(report)
         if report.all_runs.usage.calls:
-            console.note(", ".join(spent(report.all_runs.usage, "${:.4f}")), quiet)
+            console.note(bill(report.all_runs.usage), quiet)
     return runs.exit_code(report.all_runs.runs)
 
 
