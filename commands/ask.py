@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -125,6 +124,8 @@ def _carry_out(
     quiet: bool,
 ) -> _Done | int:  # fmt: skip
     """Plan, and ask as the flags say: now, through a provider's batch, or not at all; an exit code where it ends there."""
+    import asyncio
+
     from ..judge.asking import ask
     from ..judge.rejudge import plan
     from .render import bill, spent

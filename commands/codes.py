@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from .. import console
-from . import render
 from .options import JSON, PATHS, reading_options, run_options
 
 if TYPE_CHECKING:
@@ -131,6 +130,8 @@ def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> R
 
 def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
     """Codes with their proof, what is known of the others, then failed steps, and the plan's commitments if asked for."""
+    from . import render
+
     run, found = diagnosis.run, diagnosis.found
     facts = {fact.id: fact for fact in diagnosis.facts}
     if not first:
@@ -170,6 +171,8 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
 
 
 def _code(code: FiredCode, facts: dict[str, Fact]) -> None:
+    from . import render
+
     who = code.by.removeprefix("detector:") if code.by.startswith("detector:") else code.by
     render.fired(code, f" [{who}, {code.independence.replace('_', ' ')}, {code.confidence:.1f}]")
     for name in code.facts:
@@ -193,6 +196,8 @@ def _answers(found: Diagnosis) -> None:
 
 
 def _plan(diagnosis: RunDiagnosis) -> None:
+    from . import render
+
     if diagnosis.found.plan:
         console.say("  What the plan promised")
     elif diagnosis.run.plan.text is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -63,6 +62,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
+    import asyncio
 
     from ..judge.rejudge import plan
     from ..judge.session import scope_of
@@ -117,6 +117,8 @@ def _through_batch(
     made: RejudgePlan, store: Store, runs: list[Path], judge: Judge, options: ScoreOptions, wait_s: float, quiet: bool
 ) -> int:
     """One step of the batch; once the provider has answered all of it, scorecards are renewed."""
+    import asyncio
+
     from ..judge.update import outdated, renew
     from .batch_step import step
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +63,8 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
+    import asyncio
+
     from ..judge.base import answers
     from ..judge.session import score_many
 
