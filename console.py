@@ -52,6 +52,16 @@ def note(text: str, quiet: bool = False) -> None:
         sys.stderr.flush()
 
 
+def error(what: object) -> None:
+    """A line on stderr that names what went wrong, quiet or not."""
+    note(f"ambjudge: error: {what}")
+
+
+def interrupted(what: str, quiet: bool) -> None:
+    """After Ctrl-C: what was done (`judged`, `read`) is kept."""
+    note(f"interrupted: what was {what} is kept; the same command goes on from there", quiet)
+
+
 def _encodable(text: str, stream: TextIO) -> str:
     encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)

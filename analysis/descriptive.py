@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
-from .estimate import Bools, Estimate, Floats, Ints, estimate, finite, t_two_sided, tidy, wilson
-from .jackknife import Jackknifed, codes_of, demean, of_sums
+from .estimate import Bools, Estimate, Floats, Ints, Rows, estimate, finite, t_two_sided, tidy, transformed
+from .jackknife import both, codes_of, demean, of_sums, ratio
 from .ranking import failed
 
 ALL = "(all)"
 STAGE_COLUMNS = ("S1", "S2", "S3", "S4", "S5", "agentic", "task_score", "overall")
-
-
-def _ratio(s: Floats) -> Floats:
-    return np.asarray(s[..., :1] / s[..., 1:])
 
 
 def groups_of(table: pl.DataFrame, by: tuple[str, ...]) -> Iterator[tuple[dict[str, str], Bools]]:
@@ -35,42 +32,22 @@ def groups_of(table: pl.DataFrame, by: tuple[str, ...]) -> Iterator[tuple[dict[s
         yield row, mask.to_numpy()
 
 
+@dataclass(frozen=True)
 class Axes:
-    """Task and cell numbers of a prepared table."""
+    """Numbers of agents, tasks and cells of runs."""
 
-    def __init__(self, table: pl.DataFrame) -> None:
-        self.task, self.tasks = numbers(table.select(task_key()).to_series())
-        agent, tier = numbers(table["agent"])[0], numbers(table["tier"])[0]
-        self.cell: Ints = codes_of(agent, self.task, tier)[0] if table.height else self.task
+    agent: Ints
+    task: Ints
+    cell: Ints
 
-
-def both(
-    label: str,
-    j: Jackknifed,
-    at: int,
-    *,
-    n: int,
-    notes: tuple[str, ...],
-    test: bool = False,
-    limits: tuple[float, float] | None = None,
-) -> list[Estimate]:
-    """The estimates for new and for the same tasks of one jackknifed statistic; intervals end at the scale's `limits`."""
-    new = estimate(
-        label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
-        method="jackknife over tasks", reason="one task only" if j.n_clusters < 2 else None, warnings=notes, test=test,
-    )  # fmt: skip
-    same = estimate(
-        label, "same", j.value[at], j.se_same[at], j.df_same, n=n, n_clusters=j.n_clusters,
-        method="variation within cells", reason=None if j.df_same else "no repeats", warnings=notes, test=test,
-    )  # fmt: skip
-    return [clipped(new, limits), clipped(same, limits)]
+    def of(self, runs: Bools) -> Axes:
+        return Axes(self.agent[runs], self.task[runs], self.cell[runs])
 
 
-def clipped(est: Estimate, limits: tuple[float, float] | None) -> Estimate:
-    """The estimate with its interval cut at the ends of the scale."""
-    if limits is None or est.lo is None or est.hi is None:
-        return est
-    return replace(est, lo=max(est.lo, limits[0]), hi=min(est.hi, limits[1]))
+def axes_of(table: pl.DataFrame) -> Axes:
+    """The axes of a prepared table."""
+    task, agent, tier = (numbers(s)[0] for s in (table.select(task_key()).to_series(), table["agent"], table["tier"]))
+    return Axes(agent, task, codes_of(agent, task, tier)[0] if table.height else task)
 
 
 SCALES = {
@@ -87,9 +64,9 @@ def column_means(
     notes: list[str] = []
     if prepare:
         table, notes = prepared(table)
-    axes = Axes(table)
+    axes = axes_of(table)
     keys: dict[str, Any] = {**dict.fromkeys(by, pl.String), key: pl.String}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     values = {name: table[name].cast(pl.Float64).to_numpy() for name in columns}
     for group, mask in groups_of(table, by):
         for name, shown in columns.items():
@@ -100,7 +77,7 @@ def column_means(
                 rows.append(({**group, key: shown}, Estimate(title, "new", None, reason=f"no run has {shown}")))
                 continue
             x = np.column_stack([values[name][use], np.ones(n)])
-            j = of_sums(x, _ratio, axes.task[use], axes.cell[use])
+            j = of_sums(x, ratio, axes.task[use], axes.cell[use])
             rows += [
                 ({**group, key: shown}, est)
                 for est in both(title, j, 0, n=n, notes=tuple(notes), limits=SCALES.get(name, (0.0, math.inf)))
@@ -146,7 +123,7 @@ def code_prevalence(
         **dict.fromkeys(by, pl.String), "code": pl.String, "measure": pl.String, "fired": pl.Int64, "read": pl.Int64,
         "runs": pl.Int64,
     }  # fmt: skip
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     fired_at_all = each.table.select(
         expression.fill_null(False).alias(code) for code, expression in code_columns(each.table, source).items()
     )
@@ -156,14 +133,8 @@ def code_prevalence(
         for k, code in enumerate(CODES):
             use = mask & each.read[:, k]
             fired = int(each.codes[use, k].sum())
-            key = {
-                **group,
-                "code": code,
-                "measure": "rate per run",
-                "fired": fired if use.any() else None,
-                "read": int(use.sum()),
-                "runs": runs,
-            }
+            key = {**group, "code": code, "measure": "rate per run", "fired": fired if use.any() else None}
+            key |= {"read": int(use.sum()), "runs": runs}
             seen = int(fired_at_all.filter(pl.Series(mask))[code].sum()) if runs else 0
             rows += [(key, est) for est in _rate(each, use, k, fired, runs, seen)]
         there = joint_groups.get(tuple(group.values()), np.zeros(joint.n, dtype=bool))
@@ -183,7 +154,7 @@ def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> li
         return [Estimate(label, "new", None, n=n, reason=reason, warnings=notes)]
     if n < runs:
         notes = (*notes, f"{CODES[k]}: read in {n} of {runs} runs; the rate is of these")
-    j = of_sums(np.column_stack([d.codes[use, k].astype(float), np.ones(n)]), _ratio, d.task[use], d.cell[use])
+    j = of_sums(np.column_stack([d.codes[use, k].astype(float), np.ones(n)]), ratio, d.task[use], d.cell[use])
     out = []
     for est in both(label, j, 0, n=n, notes=notes, limits=(0.0, 1.0)):
         if not est.se and est.population == "new":
@@ -196,10 +167,10 @@ def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> li
     return out
 
 
-def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> list[tuple[dict[str, Any], Estimate]]:
+def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> Rows:
     n = int(mask.sum())
     fired = d.codes[mask].sum(0)
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
 
     def shares(s: Floats) -> Floats:
         return np.asarray(s / s.sum(-1, keepdims=True))
@@ -242,8 +213,7 @@ def _ratio_estimate(d: Design, mask: Bools) -> Estimate:
             label, "new", j.value[0], j.se_new[0], j.n_clusters - 1, n=n, n_clusters=j.n_clusters,
             method="jackknife over tasks of the log ratio (se on the log scale)", warnings=d.notes, test=False,
         )  # fmt: skip
-        back = {name: None if (v := getattr(est, name)) is None else math.exp(v) for name in ("value", "lo", "hi")}
-        return Estimate(**{**est.__dict__, **back})
+        return transformed(est, math.exp)
     from scipy import stats
 
     total = knowledge + rest
@@ -270,14 +240,14 @@ def tier_contrast(
     notes: list[str] = []
     if prepare:
         table, notes = prepared(table)
-    axes = Axes(table)
+    axes = axes_of(table)
     tiers = [tier for tier in sorted(table["tier"].unique().to_list()) if tier != baseline]
     tier, agent = table["tier"].to_numpy(), table["agent"].to_numpy()
     keys: dict[str, Any] = {
         "tier": pl.String, "baseline": pl.String, "outcome": pl.String, "agent": pl.String, "mean": pl.Float64,
         "mean_baseline": pl.Float64,
     }  # fmt: skip
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
 
     def change(s: Floats) -> Floats:
         return np.asarray(100 * (s[..., :1] / s[..., 1:2] / (s[..., 2:3] / s[..., 3:4]) - 1))
@@ -340,15 +310,9 @@ def _interaction(
     f = float(between / rest)
     p = float(stats.f.sf(f, a - 1, (a - 1) * (t - 1)))
     return key, Estimate(
-        label,
-        "new",
-        f,
-        p=p,
-        df=float((a - 1) * (t - 1)),
-        n=int(cells.height),
-        n_clusters=t,
+        label, "new", f, p=p, df=float((a - 1) * (t - 1)), n=int(cells.height), n_clusters=t,
         method="randomised blocks F test",
-    )
+    )  # fmt: skip
 
 
 COST_COLUMNS = ("cost_usd", "wall_time_s", "total_tokens", "turns")
@@ -367,24 +331,20 @@ def cost_score(
         table, notes = prepared(table)
     table = table.with_columns(total_tokens=pl.col("input_tokens") + pl.col("output_tokens"))
     keys: dict[str, Any] = {"track": pl.String, "cost": pl.String, "kind": pl.String}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
-    axes = Axes(table)
+    rows: Rows = []
+    axes = axes_of(table)
     for group, mask in groups_of(table, ("track",)):
         for cost in costs:
             x, y = table[cost].cast(pl.Float64).to_numpy(), table[outcome].cast(pl.Float64).to_numpy()
             use = mask & np.isfinite(x) & np.isfinite(y)
-            part = Axes.__new__(Axes)
-            part.task, part.cell = axes.task[use], axes.cell[use]
-            agent = numbers(table["agent"])[0][use]
-            for kind, est in _correlations(
-                x[use], y[use], agent, part, f"correlation of {cost} with {outcome}", tuple(notes)
-            ):
+            label = f"correlation of {cost} with {outcome}"
+            for kind, est in _correlations(x[use], y[use], axes.of(use), label, tuple(notes)):
                 rows.append(({"track": group["track"], "cost": cost, "kind": kind}, est))
     return tidy(rows, keys)
 
 
 def _correlations(
-    x: Floats, y: Floats, agent: Ints, axes: Axes, label: str, notes: tuple[str, ...]
+    x: Floats, y: Floats, axes: Axes, label: str, notes: tuple[str, ...]
 ) -> Iterator[tuple[str, Estimate]]:
     from scipy import stats
 
@@ -403,9 +363,9 @@ def _correlations(
     for kind, a, b, use in views:
         yield kind, _correlation(a[use], b[use], axes.task[use], axes.cell[use], label, notes)
     if n:
-        size = np.bincount(agent).astype(float)
+        size = np.bincount(axes.agent).astype(float)
         there = size > 0
-        ma, mb = np.bincount(agent, x)[there] / size[there], np.bincount(agent, y)[there] / size[there]
+        ma, mb = np.bincount(axes.agent, x)[there] / size[there], np.bincount(axes.agent, y)[there] / size[there]
         defined = len(ma) > 2 and ma.std() > 0 and mb.std() > 0
         yield "agents", Estimate(
             label, None, float(np.corrcoef(ma, mb)[0, 1]) if defined else None, n=n, n_clusters=len(ma), method="over agents' means",
@@ -433,6 +393,5 @@ def _correlation(x: Floats, y: Floats, task: Ints, cell: Ints, label: str, notes
     )  # fmt: skip
     if est.value is None:
         return Estimate(label, "new", float(np.clip((a * b).mean(), -1, 1)), n=n, reason="the runs lie on a line")
-    back = {name: None if (v := getattr(est, name)) is None else math.tanh(v) for name in ("value", "lo", "hi")}
     p = t_two_sided(est.value / est.se, est.df) if est.se and est.df else None
-    return Estimate(**{**est.__dict__, **back, "p": p})
+    return replace(transformed(est, math.tanh), p=p)

@@ -106,6 +106,10 @@ class Design:
     def n_tasks(self) -> int:
         return len(self.tasks)
 
+    def axis(self, name: str) -> tuple[Ints, tuple[str, ...]]:
+        """Numbers and names of agent, task, track or tier."""
+        return getattr(self, name), getattr(self, f"{name}s")
+
     def among(self) -> str:
         """` among E2, E4, E5` where a number of codes is of some codes only, else nothing."""
         return "" if len(self.code_names) == len(CODES) else f" among {', '.join(self.code_names)}"

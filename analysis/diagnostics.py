@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 
 from .codes_read import CODES
-from .design import Design, design, designs
-from .effects import average_effects, cells_varying, circular_codes, marginal_effects, refusal
-from .estimate import Estimate, estimate, holm, tidy
+from .design import design, designs
+from .effects import average_effects, circular_codes, fitted
+from .estimate import Rows, adjusted, tidy
 
 UPSTREAM: dict[str, tuple[str, ...]] = {"E3": ("S1", "S2"), "E4": ("S1",), "E5": ("S1", "S2")}
 """Stages finished before the code can arise: its effect on them should be 0."""
@@ -23,40 +23,23 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
     No effect does not prove the contrary: halo from Task alone leaves S1 and S2 untouched.
     """
     keys: dict[str, Any] = {"code": pl.String, "stage": pl.String, "p_holm": pl.Float64, "verdict": pl.String}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     for stage in ("S1", "S2"):
-        block: list[tuple[dict[str, Any], Estimate]] = []
+        block: Rows = []
         for d, codes in designs(table, stage, source=source, prepare=prepare):
-            block += _placebo(d, [code for code in codes if stage in UPSTREAM.get(code, ())], stage)
+            found = fitted(d, 100 * d.y[:, None], pairs=False, circular=())
+            for code in codes:
+                if stage in UPSTREAM.get(code, ()):
+                    label = f"placebo: effect of {code} on the earlier {stage}, points of 100"
+                    block.append(({"code": code, "stage": stage}, found.estimate(d.code_names.index(code), label)))
         rows += sorted(block, key=lambda row: str(row[0]["code"]))
-    for (key, est), p in zip(rows, holm([est.p for _, est in rows]), strict=True):
+    for (key, est), p in zip(rows, adjusted([est.p for _, est in rows], "holm"), strict=True):
         key["p_holm"] = p
         if p is not None:
             key["verdict"] = "alarm: moves with an earlier stage" if p < 0.05 else "no sign"
         elif est.value is not None:
             key["verdict"] = "not testable"
     return tidy(rows, keys)
-
-
-def _placebo(d: Design, codes: list[str], stage: str) -> list[tuple[dict[str, Any], Estimate]]:
-    varying = cells_varying(d.codes, d.cell)
-    reasons = {code: refusal(d, d.code_names.index(code), varying, ()) for code in codes}
-    fit = None
-    if any(reason is None for reason in reasons.values()):
-        fit = marginal_effects(d.codes.astype(float), 100 * d.y[:, None], d.cell, d.task, pairs=False)
-    rows: list[tuple[dict[str, Any], Estimate]] = []
-    for code in codes:
-        k, label = d.code_names.index(code), f"placebo: effect of {code} on the earlier {stage}, points of 100"
-        if reasons[code] or fit is None or not fit.identified[k]:
-            reason = reasons[code] or "never varies apart from other codes"
-            rows.append(({"code": code, "stage": stage}, Estimate(label, "new", None, n=d.n, reason=reason)))
-            continue
-        est = estimate(
-            label, "new", fit.ame[k, 0], fit.se[k, 0], fit.n_clusters - 1, n=d.n, n_clusters=fit.n_clusters,
-            method="cell fixed effects, jackknife over tasks", warnings=d.notes,
-        )  # fmt: skip
-        rows.append(({"code": code, "stage": stage}, est))
-    return rows
 
 
 def circularity(table: pl.DataFrame, *, threshold: float = 0.3, prepare: bool = True) -> pl.DataFrame:
@@ -112,17 +95,12 @@ def leave_one_out(
     """Each code's AME without one agent (or `axis` task, track, tier) after the other; rows where it cannot be had say why."""
     d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
     keys: dict[str, Any] = {"axis": pl.String, "without": pl.String, "code": pl.String, "shift": pl.Float64}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     label = f"AME of {{code}} on {outcome}"
     full = average_effects(d.table, outcome, source, label)
-    numbers_, names = {
-        "agent": (d.agent, d.agents),
-        "task": (d.task, d.tasks),
-        "track": (d.track, d.tracks),
-        "tier": (d.tier, d.tiers),
-    }[axis]
+    numbers, names = d.axis(axis)
     for at, name in enumerate(names):
-        part = d.table.filter(pl.Series(numbers_ != at))
+        part = d.table.filter(pl.Series(numbers != at))
         for k, est in enumerate(average_effects(part, outcome, source, label)):
             whole = full[k].value
             shift = est.value - whole if est.value is not None and whole is not None else None

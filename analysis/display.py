@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from .estimate import finite, subject_keys
+from .estimate import finite, wide
 
 NONE = "–"
 ESTIMATE = ("value", "interval", "same_interval")
@@ -29,25 +29,10 @@ HEADINGS = {
     "fired_unread": "fired unread", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
     "cache_write_tokens": "written to cache",
 }  # fmt: skip
-HIDDEN = frozenset(
-    [
-        "estimand",
-        "population",
-        "se",
-        "lo",
-        "hi",
-        "same_se",
-        "same_lo",
-        "same_hi",
-        "df",
-        "method",
-        "reason",
-        "warnings",
-        "rank_lo",
-        "rank_hi",
-        "halo_note",
-    ]
-)
+HIDDEN = frozenset({
+    "estimand", "population", "se", "lo", "hi", "same_se", "same_lo", "same_hi", "df", "method", "reason", "warnings",
+    "rank_lo", "rank_hi", "halo_note",
+})  # fmt: skip
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""
 _CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what", "codes")
 """Columns that say nothing while they hold one value."""
@@ -128,7 +113,7 @@ def display(
     only: Sequence[str] | None = None,
 ) -> Display:
     """A table of TABLES for people. `hide` leaves columns out, `only` chooses and orders them, `most` limits the rows."""
-    data = paired(table)
+    data = wide(table)
     shown = data.height if most is None else min(most, data.height)
     left_out = data.height - shown
     rows = data.head(shown).to_dicts()
@@ -155,23 +140,6 @@ def display(
     )
     headings = tuple(HEADINGS.get(c, c.replace("_", " ")) for c in columns)
     return Display(tuple(columns), headings, numeric, tuple(body), tuple(notes), left_out)
-
-
-def paired(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a subject: the numbers for new tasks, with `same_lo` and `same_hi` of its twin for the same tasks.
-
-    Twins share the estimand and all names; numbers beside the estimate (p_holm, mde80) may differ. Rows without a twin
-    stay as they are.
-    """
-    if not {"population", "estimand", "lo", "hi"} <= set(table.columns):
-        return table
-    keys = subject_keys(table)
-    same = table.filter(pl.col("population") == "same")
-    other = table.filter(pl.col("population").ne_missing("same"))
-    if other.is_empty() or same.is_empty() or same.select(keys).is_duplicated().any():
-        return table
-    twins = same.select(*keys, same_lo="lo", same_hi="hi")
-    return other.join(twins, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _placed(have: list[str]) -> list[str]:

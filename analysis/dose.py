@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, design
 from .effects import circular_codes
-from .estimate import Estimate, Floats, estimate, tidy, wilson
+from .estimate import Estimate, Floats, Rows, estimate, on_scale, tidy
 from .jackknife import (
     Jackknifed,
+    both,
     cross_products,
     delete_one_regression,
     demean,
@@ -20,6 +23,7 @@ from .jackknife import (
     independent_columns,
     jackknife_variance,
     of_sums,
+    ratio,
 )
 
 GROUPS = ("0", "1", "2", "3+")
@@ -77,7 +81,7 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
     }  # fmt: skip
     counted, among = ", ".join(d.code_names), d.among()
     unread = None if d.n or not d.n_scored else f"no run was read for codes ({d.n_scored} runs)"
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     circular = circular_codes(d)
     notes = (*d.notes, *(f"{code} is read off the score: its part of the cliff is circular" for code in circular))
 
@@ -87,24 +91,15 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
         key = {"kind": kind, "group": group, "codes": counted, "runs": runs, "share": _share(runs, d.n)}
         missing = unread or missing
         method = "jackknife over tasks" + ("; cell fixed effects" if kind.endswith("cell") else "")
-        test = kind != "mean"
         if j is None or missing:
             reason = missing or "the group never differs from others within a cell"
-            rows.append(
-                (key, Estimate(label, "new", None, n=d.n, n_clusters=len(d.tasks), method=method, reason=reason))
-            )
+            none = Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, method=method, reason=reason)
+            rows.append((key, none))
             return
-        common: dict[str, Any] = {
-            "n": d.n,
-            "n_clusters": j.n_clusters,
-            "method": method,
-            "warnings": notes,
-            "test": test,
-        }
-        rows.append((key, estimate(label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, **common)))
+        new, same = both(label, j, at, n=d.n, notes=notes, test=kind != "mean")
+        rows.append((key, replace(new, method=method)))
         if j.df_same:
-            common["method"] = "variation within cells"
-            rows.append((key, estimate(label, "same", j.value[at], j.se_same[at], j.df_same, **common)))
+            rows.append((key, same))
 
     counts = groups.sum(0).astype(int)
 
@@ -182,11 +177,8 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
     d = completed(table, source=source, prepare=prepare)
     fired = d.codes.sum(1)
     keys: dict[str, Any] = {"agent": pl.String, "codes": pl.String, "runs": pl.Int64, "codes_per_run": pl.Float64}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     label = f"P(scored submission | two or more codes{d.among()})"
-
-    def ratio(s: Floats) -> Floats:
-        return np.asarray(s[..., :1] / s[..., 1:])
 
     for name, rows_of in [("(all)", np.ones(d.n, dtype=bool)), *((a, d.agent == i) for i, a in enumerate(d.agents))]:
         hit = rows_of & (fired >= 2)
@@ -212,7 +204,7 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
                 method="Wilson interval: runs as independent", reason=None,
                 warnings=(*d.notes, "few runs or no spread between tasks: tasks are not accounted for"),
             )  # fmt: skip
-        elif est.lo is not None and est.hi is not None:
-            est = Estimate(**{**est.__dict__, "lo": max(0.0, est.lo), "hi": min(1.0, est.hi)})
+        else:
+            est = on_scale(est, (0.0, 1.0))
         rows.append((key, est))
     return tidy(rows, keys)

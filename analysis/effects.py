@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .codes_read import CODES
 from .design import PARTS, Design, designs, overall_parts, too_few_read
-from .estimate import Bools, Estimate, Floats, Ints, Population, estimate, holm, t_quantile, tidy
-from .frames import CODES
+from .estimate import Bools, Estimate, Floats, Ints, Population, Rows, adjusted, detectable, estimate, tidy
 from .jackknife import (
     cross_products,
     delete_one_regression,
@@ -142,8 +142,17 @@ def cells_varying(codes: Bools, cell: Ints) -> Ints:
     return np.asarray(((fired > 0) & (fired < size)).sum(0), dtype=np.int64)
 
 
-def refusal(d: Design, k: int, varying: Ints, circular: Sequence[str]) -> str | None:
-    """Why no effect of this code can be estimated, or None."""
+def refusals(d: Design, circular: Sequence[str] | None = None) -> tuple[str | None, ...]:
+    """For each code of a design why its effect cannot be estimated, or None: the one gate for all tables of effects.
+
+    `circular` codes are refused, by default those that are by their recorded source.
+    """
+    varying = cells_varying(d.codes, d.cell)
+    circular = circular_codes(d) if circular is None else circular
+    return tuple(_refusal(d, k, int(varying[k]), circular) for k in range(len(d.code_names)))
+
+
+def _refusal(d: Design, k: int, varying: int, circular: Sequence[str]) -> str | None:
     fired = int(d.codes[:, k].sum())
     name = d.code_names[k]
     if d.n_scored == 0:
@@ -159,11 +168,59 @@ def refusal(d: Design, k: int, varying: Ints, circular: Sequence[str]) -> str | 
         return f"{name} fired in every run{within}"
     if fired < REFUSE_FIRED:
         return f"too few firings: {fired} runs with {name}{within}, at least {REFUSE_FIRED} are needed"
-    if varying[k] < REFUSE_CELLS:
-        return f"{name} varies within {varying[k]} cells only, at least {REFUSE_CELLS} are needed"
+    if varying < REFUSE_CELLS:
+        return f"{name} varies within {varying} cells only, at least {REFUSE_CELLS} are needed"
     if name in circular:
         return f"circular: {name} is defined by the score it would explain (source: score); use source=independent"
     return None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The effects of a design's codes on some outcomes, or why they cannot be had."""
+
+    d: Design
+    refused: tuple[str | None, ...]
+    fit: Marginal | None
+    method: str
+
+    def why_not(self, k: int) -> str | None:
+        """Why code `k` has no effect, or None."""
+        if self.refused[k] is None and (self.fit is None or not self.fit.identified[k]):
+            return f"{self.d.code_names[k]} varies in one task only, or never apart from other codes"
+        return self.refused[k]
+
+    def estimate(self, k: int, label: str, at: int = 0, population: Population = "new", **more: Any) -> Estimate:
+        """The effect of code `k` on outcome `at`; `more` as `estimate` takes it."""
+        d, fit, why = self.d, self.fit, self.why_not(k)
+        if why is not None or fit is None:
+            return Estimate(label, population, None, n=d.n, n_clusters=d.n_tasks, method=self.method, reason=why)
+        common: dict[str, Any] = {
+            "n": d.n,
+            "n_clusters": fit.n_clusters,
+            "method": self.method,
+            "warnings": d.notes,
+            **more,
+        }
+        return estimate(label, population, fit.ame[k, at], fit.se[k, at], fit.n_clusters - 1, **common)
+
+
+def fitted(
+    d: Design,
+    y: Floats | None = None,
+    *,
+    pairs: bool = True,
+    circular: Sequence[str] | None = None,
+    population: Population = "new",
+) -> Fitted:
+    """Effects within cells on `y` (n x m; default the design's outcome), jackknifed over tasks or, for the same tasks, cells."""
+    refused = refusals(d, circular)
+    cluster, over = (d.task, "tasks") if population == "new" else (d.cell, "cells")
+    fit = None
+    if not all(refused):
+        outcomes = d.y[:, None] if y is None else y
+        fit = marginal_effects(d.codes.astype(float), outcomes, d.cell, cluster, pairs=pairs)
+    return Fitted(d, refused, fit, f"cell fixed effects{' + pairs' if pairs else ''}, jackknife over {over}")
 
 
 def code_effects(
@@ -181,16 +238,22 @@ def code_effects(
     the codes with status ok. `read` of the `runs` are used: read for the code and those beside it (see `designs`). Disqualified
     runs are left out. Raises ConfigError for an unknown outcome or source.
     """
-    rows: list[tuple[dict[str, Any], Estimate]] = []
-    for d, codes in designs(table, outcome, source=source, prepare=prepare):
-        rows += [row for row in effects_of(d, pairs=pairs, circular=circular_codes(d)) if row[0]["code"] in codes]
     populations: tuple[Population, ...] = ("new", "same")
-    out: list[tuple[dict[str, Any], Estimate]] = []
-    for population in populations:
-        block = sorted((row for row in rows if row[1].population == population), key=lambda row: str(row[0]["code"]))
-        adjusted = holm([est.p if key["status"] == "ok" else None for key, est in block])
-        out += [({**key, "p_holm": p}, est) for (key, est), p in zip(block, adjusted, strict=True)]
-    return tidy(out, EFFECT_KEYS)
+    blocks: dict[Population, Rows] = {population: [] for population in populations}
+    for d, codes in designs(table, outcome, source=source, prepare=prepare):
+        varying = cells_varying(d.codes, d.cell)
+        fits = {population: fitted(d, pairs=pairs, population=population) for population in populations}
+        new, same = fits["new"].fit, fits["same"].fit
+        for population, found in fits.items():
+            for k in map(d.code_names.index, codes):
+                narrow = bool(population == "new" and new and same and new.se[k, 0] < 0.8 * same.se[k, 0])
+                blocks[population].append(_effect_row(found, k, population, int(varying[k]), narrow))
+    rows: Rows = []
+    for block in blocks.values():
+        block.sort(key=lambda row: str(row[0]["code"]))
+        family = adjusted([est.p if key["status"] == "ok" else None for key, est in block], "holm")
+        rows += [({**key, "p_holm": p}, est) for (key, est), p in zip(block, family, strict=True)]
+    return tidy(rows, EFFECT_KEYS)
 
 
 def circular_codes(d: Design) -> list[str]:
@@ -207,116 +270,51 @@ def circular_codes(d: Design) -> list[str]:
     return out
 
 
-def effects_of(d: Design, *, pairs: bool = True, circular: Sequence[str] = ()) -> list[tuple[dict[str, Any], Estimate]]:
-    """Rows of `code_effects` from one design, p unadjusted; `circular` codes are refused."""
-    varying = cells_varying(d.codes, d.cell)
-    refused = [refusal(d, k, varying, circular) for k in range(len(d.code_names))]
-    fits: dict[Population, Marginal | None] = {"new": None, "same": None}
-    usable = np.array([reason is None for reason in refused])
-    if usable.any():
-        codes = d.codes.astype(float)
-        fits["new"] = marginal_effects(codes, d.y[:, None], d.cell, d.task, pairs=pairs)
-        fits["same"] = marginal_effects(codes, d.y[:, None], d.cell, d.cell, pairs=pairs)
-    rows: list[tuple[dict[str, Any], Estimate]] = []
-    new, same = fits["new"], fits["same"]
-    narrow = [bool(new and same and new.se[k, 0] < 0.8 * same.se[k, 0]) for k in range(len(d.code_names))]
-    for population, fit in fits.items():
-        rows += [
-            _effect_row(d, fit, k, population, refused[k], int(varying[k]), pairs, narrow[k])
-            for k in range(len(d.code_names))
-        ]
-    return rows
-
-
 def average_effects(table: pl.DataFrame, outcome: str, source: str, label: str) -> list[Estimate]:
     """The AME of each of E1..E5 on the runs of a prepared table; `label` is a template with {code}."""
-    found: dict[str, Estimate] = {}
+    estimates: dict[str, Estimate] = {}
     for d, codes in designs(table, outcome, source=source, prepare=False):
-        varying, circular = cells_varying(d.codes, d.cell), circular_codes(d)
-        reasons = [refusal(d, k, varying, circular) for k in range(len(d.code_names))]
-        fit = None if all(reasons) else marginal_effects(d.codes.astype(float), d.y[:, None], d.cell, d.task)
-        method = "cell fixed effects + pairs, jackknife over tasks"
-        for code in codes:
-            k, title = d.code_names.index(code), label.format(code=code)
-            if fit is None or reasons[k] or not fit.identified[k]:
-                reason = reasons[k] or "never varies apart from other codes"
-                found[code] = Estimate(title, "new", None, n=d.n, n_clusters=d.n_tasks, method=method, reason=reason)
-                continue
-            found[code] = estimate(
-                title, "new", float(fit.ame[k, 0]), float(fit.se[k, 0]), fit.n_clusters - 1, n=d.n,
-                n_clusters=fit.n_clusters, method=method, warnings=d.notes,
-            )  # fmt: skip
-    return [found[code] for code in CODES]
+        found = fitted(d)
+        estimates |= {code: found.estimate(d.code_names.index(code), label.format(code=code)) for code in codes}
+    return [estimates[code] for code in CODES]
 
 
 def _effect_row(
-    d: Design,
-    fit: Marginal | None,
-    k: int,
-    population: Population,
-    refused: str | None,
-    varying: int,
-    pairs: bool,
-    narrow: bool,
+    found: Fitted, k: int, population: Population, varying: int, narrow: bool
 ) -> tuple[dict[str, Any], Estimate]:
+    d, fit = found.d, found.fit
     name, fired = d.code_names[k], int(d.codes[:, k].sum())
     key: dict[str, Any] = {
-        "code": name,
-        "outcome": d.outcome,
-        "status": "refused",
-        "fired": fired if d.n else None,
-        "read": d.n,
-        "runs": d.n_scored,
-        "cells_varying": varying if d.n else None,
-    }
-    method = (
-        f"cell fixed effects{' + pairs' if pairs else ''}, jackknife over {'tasks' if population == 'new' else 'cells'}"
-    )
+        "code": name, "outcome": d.outcome, "status": "refused", "fired": fired if d.n else None, "read": d.n,
+        "runs": d.n_scored, "cells_varying": varying if d.n else None,
+    }  # fmt: skip
     label = f"AME of {name} on {d.outcome}, within agent x task x tier"
-    if refused is None and (fit is None or not fit.identified[k]):
-        refused = f"{name} varies in one task only, or never apart from other codes"
-    if refused is not None or fit is None:
-        return key, Estimate(label, population, None, n=d.n, n_clusters=d.n_tasks, method=method, reason=refused)
+    if fit is None or found.why_not(k) is not None:
+        return key, found.estimate(k, label, population=population)
     warnings = list(d.notes)
     informative = fired >= MIN_FIRED and varying >= MIN_CELLS
     key["status"] = "ok" if informative else "uninformative"
     value, se, df = float(fit.ame[k, 0]), float(fit.se[k, 0]), fit.n_clusters - 1
-    reason = None
-    if fit.n_clusters < 2:
-        se, reason = float("nan"), "one task only: nothing says how the effect varies between tasks"
-    elif fit.n_clusters < 10:
+    if 2 <= fit.n_clusters < 10:
         warnings.append(
             f"{fit.n_clusters} {'tasks' if population == 'new' else 'cells'}: intervals of so few are rough"
         )
     if df >= 1 and np.isfinite(se):
-        key["mde80"] = (t_quantile(0.975, df) + t_quantile(0.8, df)) * se
+        key["mde80"] = detectable(se, df)
     if not informative:
-        detectable = f"; effects below {key['mde80']:.1f} go unseen" if key.get("mde80") else ""
-        warnings.append(f"uninformative: {fired} firings, {varying} varying cells{detectable}")
-    if narrow and population == "new":
+        unseen = f"; effects below {key['mde80']:.1f} go unseen" if key.get("mde80") else ""
+        warnings.append(f"uninformative: {fired} firings, {varying} varying cells{unseen}")
+    if narrow:
         warnings.append("tasks happen to spread less than repeats alone would: read the wider interval for these tasks")
     key["robustness_value"] = robustness_value(float(fit.iid_t[k]), fit.iid_df)
-    if fit.n_clusters > 1 and population == "new":
+    if df >= 1 and population == "new":
         deleted = fit.deleted[:, k, 0]
         key |= {"loo_min": float(deleted.min()), "loo_max": float(deleted.max())}
         key["loo_task"] = d.tasks[int(np.abs(deleted - value).argmax())]
-    key["halo_note"] = (
-        "judge and tags may share a judge: see the parts"
-        if d.outcome in ("overall", "agentic", "S1", "S2", "S3")
-        else None
-    )
-    return key, estimate(
-        label,
-        population,
-        value,
-        se,
-        df,
-        n=d.n,
-        n_clusters=fit.n_clusters,
-        method=method,
-        reason=reason,
-        warnings=warnings,
-    )
+    if d.outcome in ("overall", "agentic", "S1", "S2", "S3"):
+        key["halo_note"] = "judge and tags may share a judge: see the parts"
+    reason = None if df >= 1 else "one task only: nothing says how the effect varies between tasks"
+    return key, found.estimate(k, label, population=population, reason=reason, warnings=warnings)
 
 
 PART_GROUPS: dict[str, tuple[str, ...]] = {
@@ -342,37 +340,16 @@ def decompose_effects(
     OLS is linear in the outcome, so the parts add up to the total. No mediation is claimed.
     """
     keys: dict[str, Any] = {"code": pl.String, "part": pl.String, "share": pl.Float64, "note": pl.String}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     for d, codes in designs(table, "overall", source=source, prepare=prepare):
-        rows += _parts(d, codes, pairs)
-    return tidy(sorted(rows, key=lambda row: str(row[0]["code"])), keys)
-
-
-def _parts(d: Design, codes: tuple[str, ...], pairs: bool) -> list[tuple[dict[str, Any], Estimate]]:
-    varying = cells_varying(d.codes, d.cell)
-    circular = circular_codes(d)
-    refused = [refusal(d, k, varying, circular) for k in range(len(d.code_names))]
-    rows: list[tuple[dict[str, Any], Estimate]] = []
-    fit = None
-    if any(reason is None for reason in refused):
         parts = overall_parts(d.table)
         y = np.column_stack([parts[:, [PARTS.index(p) for p in members]].sum(1) for members in PART_GROUPS.values()])
-        fit = marginal_effects(d.codes.astype(float), y, d.cell, d.task, pairs=pairs)
-    for code in codes:
-        k = d.code_names.index(code)
-        for at, part in enumerate(PART_GROUPS):
-            label = f"AME of {code} on the {part} of overall"
-            key: dict[str, Any] = {"code": code, "part": part, "note": PART_NOTES.get(part)}
-            reason = refused[k]
-            if reason is None and (fit is None or not fit.identified[k]):
-                reason = f"{code} varies in one task only, or never apart from other codes"
-            if reason is not None or fit is None:
-                rows.append((key, Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, reason=reason)))
-                continue
-            total = fit.ame[k, -1]
-            key["share"] = float(fit.ame[k, at] / total) if abs(total) > 1e-9 else None
-            rows.append((key, estimate(
-                label, "new", float(fit.ame[k, at]), float(fit.se[k, at]), fit.n_clusters - 1, n=d.n,
-                n_clusters=fit.n_clusters, method="cell fixed effects + pairs, jackknife over tasks", warnings=d.notes,
-            )))  # fmt: skip
-    return rows
+        found = fitted(d, y, pairs=pairs)
+        for code in codes:
+            k = d.code_names.index(code)
+            total = float(found.fit.ame[k, -1]) if found.fit is not None and found.why_not(k) is None else 0.0
+            for at, part in enumerate(PART_GROUPS):
+                est = found.estimate(k, f"AME of {code} on the {part} of overall", at)
+                share = est.value / total if est.value is not None and abs(total) > 1e-9 else None
+                rows.append(({"code": code, "part": part, "note": PART_NOTES.get(part), "share": share}, est))
+    return tidy(sorted(rows, key=lambda row: str(row[0]["code"])), keys)

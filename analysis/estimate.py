@@ -6,8 +6,8 @@ An undefined number is None with a reason, never NaN or infinity. Intervals are 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -69,6 +69,10 @@ class Estimate:
         return out
 
 
+Rows = list[tuple[dict[str, Any], Estimate]]
+"""Rows of a table before `tidy`: what a row is about, and its number."""
+
+
 def finite(value: float | np.floating[Any] | None) -> float | None:
     """The value as float, or None where it is missing, NaN or infinite."""
     if value is None or not math.isfinite(value):
@@ -82,6 +86,11 @@ def t_quantile(probability: float, df: float) -> float:
     from scipy import stats
 
     return float(stats.norm.ppf(probability) if math.isinf(df) else stats.t.ppf(probability, df))
+
+
+def detectable(se: float, df: float) -> float:
+    """The smallest true value that a test at 5 % finds with probability .8 (MDE80)."""
+    return (t_quantile(0.975, df) + t_quantile(0.8, df)) * se
 
 
 def t_two_sided(t: float, df: float) -> float:
@@ -132,10 +141,21 @@ def estimate(
     )  # fmt: skip
 
 
-def tidy(
-    rows: Sequence[tuple[Mapping[str, Any], Estimate]],
-    keys: Mapping[str, Any],
-) -> pl.DataFrame:
+def on_scale(est: Estimate, limits: tuple[float, float]) -> Estimate:
+    """The estimate with its interval cut at the ends of the scale."""
+    if est.lo is None or est.hi is None:
+        return est
+    return replace(est, lo=max(est.lo, limits[0]), hi=min(est.hi, limits[1]))
+
+
+def transformed(est: Estimate, back: Callable[[float], float]) -> Estimate:
+    """Value and interval taken back from the scale on which they were estimated; se and p stay those of that scale."""
+    ends = {name: getattr(est, name) for name in ("value", "lo", "hi")}
+    moved: dict[str, Any] = {name: None if end is None else back(end) for name, end in ends.items()}
+    return replace(est, **moved)
+
+
+def tidy(rows: Rows, keys: Mapping[str, Any]) -> pl.DataFrame:
     """Rows as a table: `keys` (column name to polars type) first, then the columns of an Estimate."""
     schema = {**keys, **ESTIMATE_SCHEMA}
     return pl.DataFrame([{**dict.fromkeys(keys), **key, **est.row()} for key, est in rows], schema=schema)
@@ -153,51 +173,28 @@ def subject_keys(table: pl.DataFrame) -> list[str]:
 
 
 def wide(table: pl.DataFrame) -> pl.DataFrame:
-    """One row per subject: the numbers for new tasks, with `same_se`, `same_lo`, `same_hi` beside them.
+    """One row a subject: the numbers for new tasks, with `same_se`, `same_lo`, `same_hi` of its twin for the same tasks.
 
-    A table without a `population` column is returned as it is.
+    Twins share the estimand and all names; numbers beside the estimate (p_holm, mde80) may differ. Rows without a twin
+    stay as they are, and so does a table that has no two populations.
     """
-    if "population" not in table.columns or table.is_empty():
+    if not {"population", "estimand", "se", "lo", "hi"} <= set(table.columns):
         return table
     keys = subject_keys(table)
-    new = table.filter((pl.col("population") != "same") | pl.col("population").is_null())
     same = table.filter(pl.col("population") == "same")
-    if new.is_empty():
-        return same
-    return new.join(
-        same.select(*keys, pl.col("se").alias("same_se"), pl.col("lo").alias("same_lo"), pl.col("hi").alias("same_hi")),
-        on=keys, how="left", nulls_equal=True, maintain_order="left",
-    )  # fmt: skip
+    other = table.filter(pl.col("population").ne_missing("same"))
+    if other.is_empty() or same.is_empty() or same.select(keys).is_duplicated().any():
+        return table
+    twins = same.select(*keys, same_se="se", same_lo="lo", same_hi="hi")
+    return other.join(twins, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down adjustment; missing values stay missing and do not count to the family."""
-    known = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
-    out: list[float | None] = [None] * len(p_values)
-    running = 0.0
-    for rank, (p, i) in enumerate(known):
-        running = max(running, min(1.0, (len(known) - rank) * p))
-        out[i] = running
-    return out
+def adjusted(p_values: Sequence[float | None], method: Literal["holm", "fdr_bh"]) -> list[float | None]:
+    """p values adjusted over their family, by Holm or Benjamini and Hochberg; missing ones stay missing and do not count."""
+    known = [p for p in p_values if p is not None]
+    if not known:
+        return [None] * len(p_values)
+    from statsmodels.stats.multitest import multipletests
 
-
-def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Benjamini and Hochberg's step-up adjustment; missing values stay missing."""
-    known = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
-    out: list[float | None] = [None] * len(p_values)
-    running = 1.0
-    for rank in range(len(known), 0, -1):
-        p, i = known[rank - 1]
-        running = min(running, p * len(known) / rank)
-        out[i] = running
-    return out
-
-
-def wilson(successes: float, n: float, level: float = LEVEL) -> tuple[float, float] | None:
-    """Wilson's score interval of a proportion; None without trials."""
-    if n <= 0:
-        return None
-    z = t_quantile((1 + level) / 2, math.inf)
-    centre = (successes + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * math.sqrt(successes * (n - successes) / n + z * z / 4)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    found = iter(multipletests(known, method=method)[1].tolist())
+    return [None if p is None else next(found) for p in p_values]

@@ -1,35 +1,19 @@
-"""Scorecards as polars frames: one row a run, and beside it one row a criterion and one row a fired code.
-
-`cohort` reads scorecards (JSON Lines, JSON, Parquet, CSV, a folder of them, a folder of runs, or objects) in batches, so
-that memory grows with the columns kept and not with the text of the cards. `frame` and `criteria` are its parts.
-"""
+"""The run frame: one row a run, its columns and types, read from and written to Parquet and CSV (`cohorts` fills it)."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from ..errors import InputError
-from ..judge.scorecard import JudgeInfo, ScoreCard
 from ..trajectories.models import STAGES
-from .codes_read import CODE_SOURCES, READ_SCHEMA, with_readings
-from .codes_read import CODES as CODES
+from .codes_read import CODES, READ_SCHEMA, with_readings
 from .spreadsheets import from_csv, to_csv
-
-if TYPE_CHECKING:
-    from .sources import Scoring
-
-log = logging.getLogger(__name__)
 
 WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
-BATCH = 4096
 
 _TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
 RUN_SCHEMA: dict[str, Any] = {
@@ -52,194 +36,23 @@ RUN_SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 FREE = ("S1_free", "S2_free", "S3_free")
 """Stage means over the criteria that no tier credits, comparable between tiers; criteria weigh the same."""
-CRITERIA_SCHEMA: dict[str, Any] = {
-    "run_id": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": pl.Enum(STAGES), "criterion": pl.Categorical,
-    "value": _REAL, "status": pl.Categorical, "reason": pl.Categorical,
-}  # fmt: skip
-CODES_SCHEMA: dict[str, Any] = {
-    "run_id": _TEXT, "judge": _TEXT, "taxonomy": _TEXT, "code": _TEXT, "stage": pl.Enum(STAGES), "by": _TEXT,
-    "independence": _TEXT, "confidence": _REAL,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Cohort:
-    """Runs (RUN_SCHEMA plus FREE), criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA) and what could not be read."""
-
-    runs: pl.DataFrame
-    criteria: pl.DataFrame
-    codes: pl.DataFrame
-    problems: tuple[str, ...] = ()
-
-
-class _Builder:
-    """Columns filled row by row and turned into polars chunks every BATCH rows."""
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema = dict(schema)
-        self.rows: list[tuple[Any, ...]] = []
-        self.chunks: list[pl.DataFrame] = []
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        self.rows.append(row)
-        if len(self.rows) >= BATCH:
-            self.flush()
-
-    def flush(self) -> None:
-        if self.rows:
-            self.chunks.append(pl.DataFrame(self.rows, schema=self.schema, orient="row"))
-            self.rows = []
-
-    def frame(self) -> pl.DataFrame:
-        self.flush()
-        return pl.concat(self.chunks, rechunk=True) if self.chunks else pl.DataFrame(schema=self.schema)
-
-
-@cache
-def _likelihoods() -> frozenset[str]:
-    from ..error_codes.registry import detectors
-
-    return frozenset(f"detector:{detector.name}" for detector in detectors() if detector.likelihood)
-
-
-def _run_row(card: ScoreCard) -> tuple[Any, ...]:
-    run, stages, status, use = card.run, card.stages, card.status, card.resources
-    paper = [code for code in card.codes if code.taxonomy == "paper"]
-    fired = {code.code for code in paper}
-    source = {"from_judge": "judge", "from_trace": "detector", "from_files": "detector", "from_score": "score"}
-    by_source = {(code.code, source[code.independence]) for code in paper}
-    by_source |= {
-        (c.code, "fact") for c in paper if source[c.independence] == "detector" and c.by not in _likelihoods()
-    }
-    checks = [stages[s].checks if s in stages else None for s in ("S4", "S5")]
-
-    def check(name: str) -> Any:
-        values = (getattr(c, name) for c in checks if c is not None)
-        return next((value for value in values if value is not None), None)
-
-    def per_stage(name: str) -> list[Any]:
-        return [getattr(stages[s], name) if s in stages else None for s in STAGES]
-
-    counted = [card.stage_use.get(s) for s in STAGES]
-    turns = [
-        card.turn_stages.count(s) if card.turn_stages else (u.turns if u else None)
-        for s, u in zip(STAGES, counted, strict=True)
-    ]
-    return (
-        run.id, run.path, run.sha256, run.agent, run.model, run.task, run.track, run.tier, run.repeat, card.judge.name,
-        card.rubric.id, card.rubric.version, card.policy.missing, card.policy.breach,
-        *per_stage("score"), *per_stage("method"), *per_stage("failure"),
-        card.agentic, *card.agentic_bounds, card.task, card.task_from, card.overall, *card.overall_bounds,
-        *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
-        *(card.codes_read.get(c) for c in CODES), None, None, len({(code.stage, code.code) for code in paper}),
-        card.primary_failure,
-        check("completion"), check("format_valid"), check("has_valid_results"),
-        use.turns, use.calls, use.failed_calls, use.wall_time_s, use.input_tokens, use.output_tokens, use.cost_usd,
-        status.submitted, status.completed, status.disqualified, status.violations, status.ended,
-        *turns, *(u.calls if u else None for u in counted), *(u.failed_calls if u else None for u in counted),
-        *(u.exec_time_s if u else None for u in counted),
-        len(card.contradictions), len(card.warnings), *_judge_use(card.judge),
-    )  # fmt: skip
-
-
-def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
-    """Calls, tokens and dollars of the judge. Cards of versions that did not count caches leave these unknown, not 0."""
-    told = not judge.input_tokens or bool({"cached_tokens", "cache_write_tokens"} & judge.model_fields_set)
-    caches = (judge.cached_tokens, judge.cache_write_tokens) if told else (None, None)
-    return judge.calls, judge.input_tokens, *caches, judge.output_tokens, judge.cost_usd
-
-
-def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
-    """Adds FREE; `card` numbers the rows. A criterion that is credited in any run of its rubric leaves every run's mean."""
-    credited = criteria.filter(pl.col("status").cast(pl.String) == "credited").select("rubric", "criterion").unique()
-    means = (
-        criteria.join(credited, on=["rubric", "criterion"], how="anti")
-        .filter(pl.col("value").is_not_null())
-        .group_by("card", "stage")
-        .agg(pl.col("value").mean())
-        .pivot("stage", index="card", values="value")
-        .rename({stage: f"{stage}_free" for stage in ("S1", "S2", "S3")}, strict=False)
-    )
-    means = means.select("card", *(name for name in FREE if name in means.columns))
-    numbered = runs.with_columns(card=pl.int_range(pl.len(), dtype=pl.Int64))
-    out = numbered.join(means, on="card", how="left", maintain_order="left")
-    missing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in FREE if name not in out.columns]
-    zeroed = [
-        pl.when(pl.col(f"{name[:2]}_method") == "policy").then(pl.col(name[:2])).otherwise(pl.col(name)).alias(name)
-        for name in FREE
-    ]
-    return out.with_columns(missing).with_columns(zeroed).select(*runs.columns, *FREE)
-
-
-def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
-    """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see `sources`).
-
-    `source`: a .jsonl/.json file of scorecards, a .parquet/.csv frame written before, a folder of these, a folder of runs
-    (scored first), a list of any of them, or an iterable of ScoreCards or their dicts. A card that cannot be read is named
-    in `problems` and left out. Different runs with the same id get longer ones (see `run_ids`). Raises InputError when
-    nothing can be read at all.
-    """
-    from .run_ids import told_apart
-    from .sources import Scoring, read_cards
-
-    frames: list[pl.DataFrame] = []
-    rows = _Builder(RUN_SCHEMA)
-    parts = _Builder({**CRITERIA_SCHEMA, "card": _WHOLE}), _Builder({**CODES_SCHEMA, "card": _WHOLE})
-    problems: list[str] = []
-    for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
-        run, judge = card.run.id, card.judge.name
-        rows.add(_run_row(card))
-        for stage, result in card.stages.items():
-            for item in result.criteria:
-                value = item.value, item.status, item.reason
-                parts[0].add((run, judge, card.rubric.id, stage, item.id, *value, number))
-        for code in card.codes:
-            what = code.taxonomy, code.code, code.stage, code.by
-            parts[1].add((run, judge, *what, code.independence, code.confidence, number))
-    tables = [part.frame() for part in parts]
-    runs = _free_means(with_readings(rows.frame()), tables[0])
-    if frames:
-        runs = pl.concat([runs, *frames], how="vertical") if runs.height else pl.concat(frames)
-    for problem in problems[:20]:
-        log.warning("%s", problem)
-    if problems and runs.is_empty():
-        raise InputError(f"no scorecard could be read; first: {problems[0]}", "check that the files hold scorecards")
-    ids = told_apart(runs)
-    changed = int((ids != runs["run_id"]).sum())
-    if changed:
-        log.warning("%d scorecards share their run's id with another run; told apart by their folders", changed)
-        runs = runs.with_columns(ids)
-        tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
-    return Cohort(runs, tables[0].drop("card"), tables[1].drop("card"), tuple(problems))
-
-
-def frame(source: Any) -> pl.DataFrame:
-    """One row a run (RUN_SCHEMA plus FREE); see `cohort` for what `source` may be."""
-    if isinstance(source, pl.DataFrame):
-        return conform(source)
-    return cohort(source).runs
-
-
-def criteria(source: Any) -> pl.DataFrame:
-    """One row a run, judge and criterion (CRITERIA_SCHEMA); see `cohort`."""
-    return cohort(source).criteria
+FRAME_SCHEMA: dict[str, Any] = {**RUN_SCHEMA, **dict.fromkeys(FREE, _REAL)}
 
 
 def conform(table: pl.DataFrame) -> pl.DataFrame:
-    """The frame with the columns and types of a run frame: missing ones null, others (human codes, say) kept.
+    """The frame with the columns and types of a run frame (FRAME_SCHEMA): missing ones null, others (human codes, say) kept.
 
     A frame that says nothing of what was read is of an older version and interpreted as such cards are. Raises InputError when `run_id` is absent or a column has values of another kind.
     """
     if "run_id" not in table.columns:
         raise InputError("this table has no column run_id", "give a frame that ambjudge wrote, or scorecards")
-    schema = {**RUN_SCHEMA, **dict.fromkeys(FREE, pl.Float64)}
     try:
         out = table.select(
             *(
                 pl.col(name).cast(kind) if name in table.columns else pl.lit(None, dtype=kind).alias(name)
-                for name, kind in schema.items()
+                for name, kind in FRAME_SCHEMA.items()
             ),
-            *(name for name in table.columns if name not in schema),
+            *(name for name in table.columns if name not in FRAME_SCHEMA),
         )
         return out if any(f"{c}_read" in table.columns for c in CODES) else with_readings(out)
     except pl.exceptions.PolarsError as error:

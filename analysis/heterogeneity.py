@@ -10,11 +10,10 @@ import polars as pl
 from .codes_read import CODES
 from .design import design
 from .effects import average_effects
-from .estimate import Estimate, benjamini_hochberg, tidy
+from .estimate import Estimate, Rows, adjusted, tidy
 from .jackknife import demean
 
 SEED = 20260601
-Rows = list[tuple[dict[str, Any], Estimate]]
 
 
 def effects_by(
@@ -25,15 +24,10 @@ def effects_by(
     `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird); rank by `shrunk` only.
     """
     d = design(table, outcome, source=source, prepare=prepare, need_codes=False)
-    axis, names = {"agent": (d.agent, d.agents), "track": (d.track, d.tracks), "tier": (d.tier, d.tiers)}[by]
+    axis, names = d.axis(by)
     keys: dict[str, Any] = {
-        "by": pl.String,
-        "group": pl.String,
-        "code": pl.String,
-        "p_bh": pl.Float64,
-        "shrunk": pl.Float64,
-        "i2": pl.Float64,
-    }
+        "by": pl.String, "group": pl.String, "code": pl.String, "p_bh": pl.Float64, "shrunk": pl.Float64, "i2": pl.Float64,
+    }  # fmt: skip
     rows: Rows = []
     for at, name in enumerate(names):
         part = d.table.filter(pl.Series(axis == at))
@@ -44,7 +38,7 @@ def effects_by(
         block = [(key, est) for key, est in rows if key["code"] == code and est.value is not None and est.se]
         if len(block) >= 3:
             _shrink(block)
-    for (key, _), p in zip(rows, benjamini_hochberg([est.p for _, est in rows]), strict=True):
+    for (key, _), p in zip(rows, adjusted([est.p for _, est in rows], "fdr_bh"), strict=True):
         key["p_bh"] = p
     return tidy(rows, keys)
 
@@ -97,19 +91,8 @@ def explained_variance(
             for fit_rows, test_rows in GroupKFold(min(5, d.n_tasks)).split(x, y, d.task):
                 predicted = model.fit(x[fit_rows], y[fit_rows]).predict(x[test_rows])
                 lost += float(((y[test_rows] - predicted) ** 2).sum())
-        rows.append(
-            (
-                {"model": name},
-                Estimate(
-                    label,
-                    "new",
-                    1 - lost / spread,
-                    n=d.n,
-                    n_clusters=d.n_tasks,
-                    method="grouped 5-fold",
-                    reason="a point only",
-                    warnings=d.notes,
-                ),
-            )
-        )
+        rows.append(({"model": name}, Estimate(
+            label, "new", 1 - lost / spread, n=d.n, n_clusters=d.n_tasks, method="grouped 5-fold", reason="a point only",
+            warnings=d.notes,
+        )))  # fmt: skip
     return tidy(rows, keys)

@@ -6,12 +6,14 @@ of single tasks, and standard errors of any functional, including how sample mea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .estimate import Bools, Floats, Ints
+from .estimate import Bools, Estimate, Floats, Ints, estimate, on_scale
 
 
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
@@ -171,3 +173,30 @@ def of_sums(x: Floats, statistic: Functional, task: Ints, cell: Ints) -> Jackkni
     if lonely:  # cells without repeats take the average variance of a run elsewhere
         variance = variance * (len(x) / (len(x) - lonely))
     return Jackknifed(value, se_new, np.sqrt(variance), deleted, n_clusters, df)
+
+
+def ratio(s: Floats) -> Floats:
+    """The functional of a mean: the first sum over the second."""
+    return np.asarray(s[..., :1] / s[..., 1:])
+
+
+def both(
+    label: str,
+    j: Jackknifed,
+    at: int,
+    *,
+    n: int,
+    notes: tuple[str, ...],
+    test: bool = False,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+) -> list[Estimate]:
+    """The estimates for new and for the same tasks of one jackknifed statistic; intervals end at the scale's `limits`."""
+    common: dict[str, Any] = {"n": n, "n_clusters": j.n_clusters, "warnings": notes, "test": test}
+    one, none = "one task only" if j.n_clusters < 2 else None, None if j.df_same else "no repeats"
+    new = estimate(
+        label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, method="jackknife over tasks", reason=one, **common
+    )
+    same = estimate(
+        label, "same", j.value[at], j.se_same[at], j.df_same, method="variation within cells", reason=none, **common
+    )
+    return [on_scale(new, limits), on_scale(same, limits)]

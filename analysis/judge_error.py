@@ -14,11 +14,13 @@ import numpy as np
 import polars as pl
 
 from ..errors import ConfigError
+from .codes_read import CODES
+from .cohorts import Cohort
 from .design import Design, design
-from .estimate import Bools, Estimate, Floats, Population, estimate, t_quantile, tidy
-from .frames import CODES, WEIGHTS, Cohort
+from .estimate import Bools, Estimate, Floats, Population, Rows, estimate, t_quantile, tidy
+from .frames import WEIGHTS
 from .jackknife import codes_of, group_sums
-from .labels import Labels
+from .label_tables import Labels
 from .ranking import agent_score, grid, variance_new
 
 MIN_POSITIVES = 10
@@ -51,31 +53,11 @@ def judged_mean(
         half = 3 / n * value_range
         note = "the labels never differed from the judge: half-width by the rule of three"
         return Estimate(
-            label,
-            "same",
-            value,
-            half / t_quantile(0.975, n - 1),
-            value - half,
-            value + half,
-            None,
-            n - 1,
-            total,
-            None,
-            method,
-            None,
-            (note,),
-        )
-    return estimate(
-        label,
-        "same",
-        value,
-        se,
-        n - 1,
-        n=total,
-        method=method,
-        test=False,
-        warnings=() if n >= POOL_BELOW else (f"{n} labels only: intervals this small cover less than they say",),
-    )
+            label, "same", value, half / t_quantile(0.975, n - 1), value - half, value + half, df=n - 1, n=total,
+            method=method, warnings=(note,),
+        )  # fmt: skip
+    few = () if n >= POOL_BELOW else (f"{n} labels only: intervals this small cover less than they say",)
+    return estimate(label, "same", value, se, n - 1, n=total, method=method, test=False, warnings=few)
 
 
 def human_scores(cards: Cohort, labels: Labels, annotator: str) -> pl.DataFrame:
@@ -123,7 +105,7 @@ def corrected_leaderboard(
     labelled = np.isfinite(y)
     span = 100.0 if outcome == "overall" else 1.0
     keys: dict[str, Any] = {"agent": pl.String, "kind": pl.String, "labels": pl.Int64, "pooled": pl.Boolean}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     for a, name in enumerate(g.agents):
         score = agent_score(g, a, np.ones(len(g.tasks), dtype=bool))
         if score is None:
@@ -132,77 +114,30 @@ def corrected_leaderboard(
         mine = d.agent == a
         n = int((labelled & mine).sum())
         pooled = n < POOL_BELOW
-        key: dict[str, Any] = {"agent": name, "kind": "judge", "labels": n, "pooled": False}
         common: dict[str, Any] = {"n": score.n_runs, "n_clusters": int((score.track_of >= 0).sum()), "test": False}
-        se_task = math.sqrt(variance) if df else None
-        rows.append(
-            (
-                key,
-                estimate(
-                    f"mean {outcome}",
-                    "new",
-                    score.value,
-                    se_task,
-                    df,
-                    method="tasks within tracks, t",
-                    reason=None if df else "one task a track",
-                    warnings=d.notes,
-                    **common,
-                ),
-            )
-        )
-        group = labelled if pooled else labelled & mine
+        lonely = None if df else "one task a track"
+        key: dict[str, Any] = {"agent": name, "kind": "judge", "labels": n, "pooled": False}
+        rows.append((key, estimate(
+            f"mean {outcome}", "new", score.value, math.sqrt(variance) if df else None, df, reason=lonely,
+            method="tasks within tracks, t", warnings=d.notes, **common,
+        )))  # fmt: skip
         key = {"agent": name, "kind": "corrected", "labels": n, "pooled": pooled}
+        label = f"corrected mean {outcome}"
         everyone = np.ones(d.n, dtype=bool) if pooled else mine
         shift = judged_mean(
             d.y[everyone], y[everyone], labelled[everyone], value_range=span, tuned=not pooled and n >= TUNE_FROM
         )
         if shift.value is None or shift.se is None:
             populations: tuple[Population, ...] = ("same", "new")
-            for population in populations:
-                rows.append(
-                    (key, Estimate(f"corrected mean {outcome}", population, None, n=score.n_runs, reason=shift.reason))
-                )
+            rows += [(key, Estimate(label, each, None, n=score.n_runs, reason=shift.reason)) for each in populations]
             continue
         moved = score.value + shift.value - float(d.y[everyone].mean())
-        notes = (
-            *d.notes,
-            *shift.warnings,
-            *((f"fewer than {POOL_BELOW} labels: correction pooled over agents",) if pooled else ()),
-        )
-        free = int(group.sum()) - 1
-        rows.append(
-            (
-                key,
-                estimate(
-                    f"corrected mean {outcome}",
-                    "same",
-                    moved,
-                    shift.se,
-                    free,
-                    method=shift.method,
-                    warnings=notes,
-                    **common,
-                ),
-            )
-        )
-        both = math.sqrt(variance + shift.se**2) if df else None
-        rows.append(
-            (
-                key,
-                estimate(
-                    f"corrected mean {outcome}",
-                    "new",
-                    moved,
-                    both,
-                    df,
-                    method=f"{shift.method}; plus tasks within tracks",
-                    reason=None if df else "one task a track",
-                    warnings=notes,
-                    **common,
-                ),
-            )
-        )
+        pool = (f"fewer than {POOL_BELOW} labels: correction pooled over agents",) if pooled else ()
+        common["warnings"] = (*d.notes, *shift.warnings, *pool)
+        free = int((labelled & everyone).sum()) - 1
+        rows.append((key, estimate(label, "same", moved, shift.se, free, method=shift.method, **common)))
+        both, method = math.sqrt(variance + shift.se**2) if df else None, f"{shift.method}; plus tasks within tracks"
+        rows.append((key, estimate(label, "new", moved, both, df, method=method, reason=lonely, **common)))
     return tidy(rows, keys)
 
 
@@ -293,13 +228,9 @@ def corrected_code_effects(
     labelled = np.isfinite(truth).all(1)
     positives = np.nan_to_num(truth[labelled]).sum(0).astype(int)
     keys: dict[str, Any] = {
-        "code": pl.String,
-        "kind": pl.String,
-        "omega": pl.Float64,
-        "human_positives": pl.Int64,
-        "labels": pl.Int64,
-    }
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+        "code": pl.String, "kind": pl.String, "omega": pl.Float64, "human_positives": pl.Int64, "labels": pl.Int64,
+    }  # fmt: skip
+    rows: Rows = []
     m, n_tasks = int(labelled.sum()), len(d.tasks)
     judge, fixed = d.codes.astype(float), additive_design(d)
     enough = m > len(names) + 2 and n_tasks >= 2

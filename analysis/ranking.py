@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from .design import Design, design, prepared, task_key
-from .estimate import Bools, Estimate, Floats, Ints, estimate, holm, t_quantile, tidy
+from .estimate import Bools, Estimate, Floats, Ints, Rows, adjusted, detectable, estimate, t_quantile, tidy
 from .jackknife import group_sums
 
 LEADERBOARD_KEYS: dict[str, Any] = {
@@ -46,18 +46,6 @@ class Grid:
     def mean(self) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.total / self.count)
-
-    def only(self, tasks: Bools) -> Grid:
-        names = tuple(name for name, keep in zip(self.tasks, tasks, strict=True) if keep)
-        return Grid(
-            self.agents,
-            names,
-            self.track[tasks],
-            self.count[:, tasks],
-            self.total[:, tasks],
-            self.spread[:, tasks],
-            self.repeats,
-        )
 
 
 def grid(d: Design) -> Grid:
@@ -96,11 +84,8 @@ class Score:
     n_tracks: int
     n_runs: int
 
-    @property
-    def df(self) -> int:
-        return int(np.isfinite(self.factor).sum() - len({*self.track_of[np.isfinite(self.factor)].tolist()}))
-
     track_of: Ints
+    """-1 where the agent has no run."""
 
 
 def agent_score(g: Grid, a: int, tasks: Bools) -> Score | None:
@@ -144,9 +129,7 @@ def variance_new(residual: Floats, score: Score) -> tuple[float, int, str | None
     return total + extra, df, f"{int(lonely.sum())} tracks have one task: their task spread is borrowed from the others"
 
 
-def _rows(
-    g: Grid, tasks: Bools, label: str, notes: tuple[str, ...], test: bool = False
-) -> list[tuple[int, Estimate, Estimate]]:
+def _rows(g: Grid, tasks: Bools, label: str, notes: tuple[str, ...]) -> list[tuple[int, Estimate, Estimate]]:
     out = []
     most = max((len(np.unique(g.track[tasks & (g.count[a] > 0)])) for a in range(len(g.agents))), default=0)
     for a in range(len(g.agents)):
@@ -162,12 +145,12 @@ def _rows(
         new = estimate(
             label, "new", score.value, math.sqrt(variance) if df else None, df, n=score.n_runs, n_clusters=n_tasks,
             method=f"{method}; tasks within tracks, t", reason=None if df else "one task a track: nothing says how tasks differ",
-            warnings=warnings, test=test,
+            warnings=warnings, test=False,
         )  # fmt: skip
         same = estimate(
             label, "same", score.value, math.sqrt(score.variance_same) if g.repeats >= 1 else None, g.repeats, n=score.n_runs,
             n_clusters=n_tasks, method=f"{method}; repeats within cells, t", reason=None if g.repeats >= 1 else "no repeats",
-            warnings=warnings, test=test,
+            warnings=warnings, test=False,
         )  # fmt: skip
         out.append((a, new, same))
     return sorted(out, key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
@@ -192,7 +175,7 @@ def leaderboard(
     zero_frame = full.with_columns(pl.col(outcome).fill_null(0.0).fill_nan(0.0))
     zeros = grid(design(zero_frame, outcome, keep_breach=True, prepare=False, need_codes=False))
     keys = {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)}
-    rows: list[tuple[dict[str, Any], Estimate]] = []
+    rows: Rows = []
     sides = _sides(full)
     plans: list[tuple[str, str, Bools]] = []
     everything = np.ones(len(g.tasks), dtype=bool)
@@ -231,7 +214,7 @@ def _sides(table: pl.DataFrame) -> dict[tuple[str, str, str], dict[str, float | 
     """Means of SIDE_COLUMNS by scope and agent."""
     data = table.with_columns(failed().cast(pl.Float64).alias("failed"), task_key().alias("_task"))
     means = [pl.col(name).cast(pl.Float64).mean() for name in SIDE_COLUMNS]
-    by_track = data.group_by("agent", "track").agg(means)
+    by_track = data.group_by("agent", "track", maintain_order=True).agg(means)
     parts = {
         "track": by_track.rename({"track": "name"}),
         "overall": by_track.group_by("agent")
@@ -275,19 +258,8 @@ def contrasts(g: Grid) -> list[Contrast]:
             scaled = np.sqrt(np.nan_to_num(first.factor)) * residual
             same = math.sqrt(first.variance_same + second.variance_same)
             se = math.sqrt(variance) if df else math.nan
-            out.append(
-                Contrast(
-                    a,
-                    b,
-                    first.value - second.value,
-                    scaled,
-                    se,
-                    same,
-                    df,
-                    first.n_runs + second.n_runs,
-                    int(common.sum()),
-                )
-            )
+            n = first.n_runs + second.n_runs
+            out.append(Contrast(a, b, first.value - second.value, scaled, se, same, df, n, int(common.sum())))
     return out
 
 
@@ -297,25 +269,18 @@ def pairwise(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = T
     g = grid(d)
     keys: dict[str, Any] = {"agent": pl.String, "other": pl.String, "p_holm": pl.Float64, "mde80": pl.Float64}
     pairs = contrasts(g)
-    blocks: list[list[tuple[dict[str, Any], Estimate]]] = [[], []]
+    blocks: list[Rows] = [[], []]
     for pair in pairs:
         common: dict[str, Any] = {"n": pair.n, "n_clusters": pair.n_tasks, "warnings": d.notes}
         label = f"difference in mean {outcome}"
         new = estimate(label, "new", pair.value, pair.se, pair.df, method="paired by task within tracks, t", **common)
-        same = estimate(
-            label,
-            "same",
-            pair.value,
-            pair.se_same if g.repeats >= 1 else None,
-            g.repeats,
-            method="repeats within cells, t",
-            **common,
-        )
+        se = pair.se_same if g.repeats >= 1 else None
+        same = estimate(label, "same", pair.value, se, g.repeats, method="repeats within cells, t", **common)
         for at, est in enumerate((new, same)):
-            mde = (t_quantile(0.975, est.df) + t_quantile(0.8, est.df)) * est.se if est.se and est.df else None
+            mde = detectable(est.se, est.df) if est.se and est.df else None
             blocks[at].append(({"agent": g.agents[pair.a], "other": g.agents[pair.b], "mde80": mde}, est))
     for block in blocks:
-        for (key, _), p in zip(block, holm([est.p for _, est in block]), strict=True):
+        for (key, _), p in zip(block, adjusted([est.p for _, est in block], "holm"), strict=True):
             key["p_holm"] = p
     return tidy(blocks[0] + blocks[1], keys)
 
@@ -350,15 +315,10 @@ def rank_sets(
         "agent": pl.String, "rank_lo": pl.Int64, "rank_hi": pl.Int64, "p_first": pl.Float64, "n_agents": pl.Int64,
         "reason": pl.String,
     }  # fmt: skip
-    reason = None if any(row["rank_lo"] for row in rows.values()) else "one agent, or no two tasks in a track"
+    reason = "one agent, or no two tasks in a track"
     data = [
-        {
-            "agent": agent,
-            **rows.get(agent, {}),
-            "n_agents": len(g.agents),
-            "reason": None if rows.get(agent, {}).get("rank_lo") else reason,
-        }
-        for agent in g.agents
+        {"agent": agent, "n_agents": len(g.agents), **row, "reason": None if row["rank_lo"] else reason}
+        for agent, row in rows.items()
     ]
     return pl.DataFrame(data, schema=schema).sort("rank_lo", "rank_hi", nulls_last=True)
 

@@ -1,4 +1,4 @@
-"""Agreement of two raters, coefficient beside coefficient, with intervals that resample tasks.
+"""Agreement of two raters (judge and people, people, judges), coefficient beside coefficient, with intervals that resample tasks.
 
 Everything is computed from one contingency table a task, so that a thousand resamplings are one matrix product. A
 coefficient that is undefined (an empty margin, no disagreement possible) is None.
@@ -6,25 +6,27 @@ coefficient that is undefined (an empty margin, no disagreement possible) is Non
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..judge.trust.measures import cohen_kappa
+from ..judge.trust.measures import DRAWS, SEED, cohen_kappa, percentiles, resampled, wilson
 from .codes_read import CODES, sampled
+from .cohorts import Cohort
 from .design import UNKNOWN
-from .estimate import Floats, finite, wilson
-from .frames import Cohort
-from .labels import Labels
-
-DRAWS, SEED = 1000, 20260601
+from .estimate import Floats, finite
+from .label_tables import Labels
 
 AGREEMENT_SCHEMA: dict[str, Any] = {
     "item": pl.String, "kind": pl.String, "coefficient": pl.String, "value": pl.Float64, "lo": pl.Float64,
     "hi": pl.Float64, "n": pl.Int64, "n_tasks": pl.Int64, "prevalence_human": pl.Float64, "prevalence_judge": pl.Float64,
     "method": pl.String, "reason": pl.String, "warnings": pl.List(pl.String),
 }  # fmt: skip
+PAIR_SCHEMA: dict[str, Any] = {"first": pl.String, "second": pl.String, **AGREEMENT_SCHEMA}
+"""The first judge stands where AGREEMENT_SCHEMA has the human."""
+TASK = "task_key"
 
 
 def raw_agreement(table: Floats) -> Floats:
@@ -104,19 +106,15 @@ def agreement_of(
     if not n:
         return []
     point = coefficients(whole, values, ordinal)
-    bounds: dict[str, tuple[float, float]] = {}
+    bounds: dict[str, tuple[float, float] | None] = {}
     if len(names) > 1:
-        weights = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws)
-        drawn = coefficients((weights @ tables.reshape(len(names), -1)).reshape(draws, size, size), values, ordinal)
-        for name, sample in drawn.items():
-            sample = sample[np.isfinite(sample)]
-            if len(sample) >= 0.9 * draws:
-                bounds[name] = (float(np.quantile(sample, 0.025)), float(np.quantile(sample, 0.975)))
+        drawn = resampled(tables.reshape(len(names), -1), draws, seed).reshape(draws, size, size)
+        bounds = {name: percentiles(sample) for name, sample in coefficients(drawn, values, ordinal).items()}
     positives = int((human > 0).sum()), int((human == 0).sum())
     out = []
     for name, value in point.items():
         method, reason, warnings = "bootstrap over tasks", None, []
-        lo, hi = bounds.get(name, (None, None))
+        lo, hi = bounds.get(name) or (None, None)
         if name in ("sensitivity", "specificity"):
             row = 1 if name == "sensitivity" else 0
             interval = wilson(float(whole[row, row]), float(whole[row].sum()))
@@ -169,47 +167,94 @@ def agreement(
     runs that were read for a code; a code that no run was read for has one row that says so.
     `annotator`: default `gold` if present, else the first by name. `judge`: default all scorecards.
     """
-    names = labels.annotators
-    chosen = annotator or ("gold" if "gold" in names else names[0] if names else "")
-    mine = labels.of(chosen)
-    runs = cards.runs if judge is None else cards.runs.filter(pl.col("judge") == judge)
-    task = runs.select(
-        "run_id",
-        "judge",
-        pl.concat_str(pl.col("track").fill_null(UNKNOWN), pl.col("task").fill_null(UNKNOWN), separator="/").alias(
-            "task_key"
-        ),
-    ).unique(["run_id", "judge"])
-    verdicts = (
-        cards.criteria.filter((pl.col("status").cast(pl.String) == "scored") & pl.col("value").is_not_null())
-        .with_columns(pl.col("criterion").cast(pl.String))
-        .join(task, on=["run_id", "judge"])
-        .join(mine.criteria.rename({"value": "human"}), on=["run_id", "criterion"])
+    mine = labels.of(annotator or labels.usual)
+    runs = _judged_runs(cards)
+    runs = runs if judge is None else runs.filter(pl.col("judge") == judge)
+    said = (
+        _scored(cards)
+        .rename({"value": "value_second"})
+        .join(runs.select("run_id", "judge", TASK), on=["run_id", "judge"])
     )
-    rows: list[dict[str, Any]] = []
-    for (item,), part in sorted(verdicts.group_by("criterion"), key=lambda pair: str(pair[0][0])):
-        found = agreement_of(
-            part["human"].to_numpy(), part["value"].to_numpy(), part["task_key"].to_list(), draws=draws
-        )
-        rows += [{"item": str(item), "kind": "criterion", **row} for row in found]
-    both = (
-        runs.unique(["run_id", "judge"])
-        .select(
-            "run_id",
-            "judge",
-            *(sampled(code) for code in CODES),
-            *(pl.col(code).alias(f"{code}_any") for code in CODES),
-        )
-        .join(task, on=["run_id", "judge"])
-        .join(mine.codes, on="run_id", suffix="_label")
+    codes = runs.select(
+        "run_id", TASK, *(sampled(c).alias(f"{c}_second") for c in CODES), *(pl.col(c).alias(f"{c}_any") for c in CODES)
     )
-    for code in CODES:
-        known = both.filter(pl.col(f"{code}_label").is_not_null())
-        part = known.filter(pl.col(code).is_not_null())
-        human, said = part[f"{code}_label"].cast(pl.Float64).to_numpy(), part[code].cast(pl.Float64).to_numpy()
-        found = agreement_of(human, said, part["task_key"].to_list(), draws=draws)
-        rows += [{"item": code, "kind": "code", **row} for row in found or _unread(code, known)]
+    rows = _by_item(
+        said.join(mine.criteria, on=["run_id", "criterion"]), codes.join(mine.codes, on="run_id"), TASK, draws
+    )
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
+
+
+def judge_labels(cards: Cohort, judge: str) -> Labels:
+    """A judge's scored criteria and codes in the shape of labels, so that `rater_agreement` compares two judges.
+
+    Codes are null where the run was not read for them.
+    """
+    mine = pl.col("judge") == judge
+    scored = _scored(cards).filter(mine).unique(["run_id", "criterion"], keep="last", maintain_order=True)
+    runs = cards.runs.filter(mine).unique("run_id", keep="last", maintain_order=True)
+    return Labels(
+        scored.select("run_id", pl.col("judge").alias("annotator"), "criterion", "value"),
+        runs.select("run_id", pl.col("judge").alias("annotator"), *(sampled(code) for code in CODES)),
+    )
+
+
+def rater_agreement(first: Labels, second: Labels, *, draws: int = DRAWS) -> pl.DataFrame:
+    """Two annotators against each other, item by item (AGREEMENT_SCHEMA); runs stand for tasks in the resampling."""
+    criteria = first.criteria.join(second.criteria, on=["run_id", "criterion"], suffix="_second")
+    codes = first.codes.join(second.codes, on="run_id", suffix="_second")
+    return pl.DataFrame(_by_item(criteria, codes, "run_id", draws), schema=AGREEMENT_SCHEMA)
+
+
+def judge_pairs(cards: Cohort) -> pl.DataFrame:
+    """Agreement of every pair of judges that scored the same runs (PAIR_SCHEMA, one row a coefficient).
+
+    Runs are matched by id, criteria by rubric and name; only criteria that both judges scored count, and runs that both
+    read for a code. `sensitivity` and `specificity` read the first judge as the truth.
+    """
+    runs = _judged_runs(cards)
+    item = ["run_id", "rubric", "criterion"]
+    scored = _scored(cards).unique(["judge", *item], keep="last", maintain_order=True)
+    rows: list[dict[str, Any]] = []
+    for first, second in combinations(sorted(str(judge) for judge in runs["judge"].drop_nulls().unique()), 2):
+        a, b = (
+            runs.filter(pl.col("judge") == judge).select("run_id", TASK, *map(sampled, CODES))
+            for judge in (first, second)
+        )
+        x, y = (scored.filter(pl.col("judge") == judge) for judge in (first, second))
+        criteria = x.join(y, on=item, suffix="_second").join(a.select("run_id", TASK), on="run_id")
+        codes = a.join(b.drop(TASK), on="run_id", suffix="_second")
+        rows += [{"first": first, "second": second, **row} for row in _by_item(criteria, codes, TASK)]
+    return pl.DataFrame(rows, schema=PAIR_SCHEMA)
+
+
+def _judged_runs(cards: Cohort) -> pl.DataFrame:
+    """One row a run and judge, with the key of its task (TASK)."""
+    known = (pl.col(name).fill_null(UNKNOWN) for name in ("track", "task"))
+    runs = cards.runs.unique(["run_id", "judge"], keep="last", maintain_order=True)
+    return runs.with_columns(pl.concat_str(*known, separator="/").alias(TASK))
+
+
+def _scored(cards: Cohort) -> pl.DataFrame:
+    """The criteria that a judge scored itself."""
+    scored = (pl.col("status").cast(pl.String) == "scored") & pl.col("value").is_not_null()
+    return cards.criteria.filter(scored).with_columns(pl.col("criterion").cast(pl.String))
+
+
+def _by_item(criteria: pl.DataFrame, codes: pl.DataFrame, cluster: str, draws: int = DRAWS) -> list[dict[str, Any]]:
+    """Rows for each criterion (`value` beside `value_second`) and code (`E1` beside `E1_second`); `cluster` is resampled."""
+    pairs = [
+        (str(item), "criterion", part, "value")
+        for (item,), part in sorted(criteria.group_by("criterion"), key=lambda pair: str(pair[0][0]))
+    ]
+    pairs += [(code, "code", codes.drop_nulls([code, f"{code}_second"]), code) for code in CODES]
+    rows: list[dict[str, Any]] = []
+    for item, kind, part, column in pairs:
+        first, second = (part[name].cast(pl.Float64).to_numpy() for name in (column, f"{column}_second"))
+        found = agreement_of(first, second, part[cluster].to_list(), draws=draws)
+        if not found and f"{item}_any" in codes.columns:
+            found = _unread(item, codes.drop_nulls(item))
+        rows += [{"item": item, "kind": kind, **row} for row in found]
+    return rows
 
 
 def _unread(code: str, known: pl.DataFrame) -> list[dict[str, Any]]:
@@ -219,42 +264,5 @@ def _unread(code: str, known: pl.DataFrame) -> list[dict[str, Any]]:
     fired = known.filter(pl.col(f"{code}_any").fill_null(False))
     reason = f"{code} was read in none of {known.height} labelled runs"
     if fired.height:
-        reason += f"; facts show it in {fired.height}, and the human in {int(fired[f'{code}_label'].sum())} of these"
-    return [{"item": code, "kind": "code", "coefficient": "agreement", "n": 0, "reason": reason}]
-
-
-def judge_labels(cards: Cohort, judge: str) -> Labels:
-    """A judge's scored criteria and codes in the shape of labels, so that `rater_agreement` compares two judges.
-
-    Codes are null where the run was not read for them.
-    """
-    mine = pl.col("judge") == judge
-    scored = cards.criteria.filter(
-        mine & (pl.col("status").cast(pl.String) == "scored") & pl.col("value").is_not_null()
-    )
-    runs = cards.runs.filter(mine).unique("run_id", keep="last", maintain_order=True)
-    return Labels(
-        scored.unique(["run_id", "criterion"], keep="last", maintain_order=True).select(
-            "run_id", pl.col("judge").alias("annotator"), pl.col("criterion").cast(pl.String), "value"
-        ),
-        runs.select("run_id", pl.col("judge").alias("annotator"), *(sampled(code) for code in CODES)),
-    )
-
-
-def rater_agreement(first: Labels, second: Labels, *, draws: int = DRAWS) -> pl.DataFrame:
-    """Two annotators against each other, item by item (AGREEMENT_SCHEMA); runs stand for tasks in the resampling."""
-    rows: list[dict[str, Any]] = []
-    criteria = first.criteria.join(second.criteria, on=["run_id", "criterion"], suffix="_second")
-    for (item,), part in sorted(criteria.group_by("criterion"), key=lambda pair: str(pair[0][0])):
-        found = agreement_of(
-            part["value"].to_numpy(), part["value_second"].to_numpy(), part["run_id"].to_list(), draws=draws
-        )
-        rows += [{"item": str(item), "kind": "criterion", **row} for row in found]
-    codes = first.codes.join(second.codes, on="run_id", suffix="_second")
-    for code in CODES:
-        part = codes.drop_nulls([code, f"{code}_second"])
-        a, b = part[code].cast(pl.Float64).to_numpy(), part[f"{code}_second"].cast(pl.Float64).to_numpy()
-        rows += [
-            {"item": code, "kind": "code", **row} for row in agreement_of(a, b, part["run_id"].to_list(), draws=draws)
-        ]
-    return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
+        reason += f"; facts show it in {fired.height}, and the human in {int(fired[code].sum())} of these"
+    return [{"coefficient": "agreement", "n": 0, "reason": reason}]

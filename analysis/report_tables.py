@@ -8,70 +8,108 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from ..errors import AmbjudgeError, ConfigError
-from .codes_read import CODES, reading_counts
+from .codes_read import reading_counts
+from .cohorts import Cohort, cohort
 from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
 from .design import prepared
 from .diagnostics import circularity, leave_one_out, placebo
 from .dose import cliff, recovery
 from .effects import code_effects, decompose_effects
-from .frames import Cohort, cohort, conform
+from .failure_texts import FailureTexts
+from .frames import conform
 from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
-from .labels import Labels
-from .planning import label_plan, order_probability, power, variance_components
+from .label_tables import Labels, read_labels
 from .ranking import leaderboard, pairwise
 from .raters import agreement
 from .robust import robustness
-from .validation import validate_scores
+from .sample_sizes import label_plan, order_probability, power, variance_components
+from .score_checks import validate_scores
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the tables of a cohort are made of."""
+
+    cohort: Cohort
+    labels: Labels | None
+    texts: FailureTexts | None
+    outcome: str
+    source: str
+    """Whose tags count (`design`)."""
+    budget: int
+    """Runs that can be labelled."""
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        return self.cohort.runs
+
+    @property
+    def gold(self) -> Labels:
+        """The labels; tables that need them are made with them only."""
+        return self.labels or read_labels([])
+
+    @property
+    def words(self) -> FailureTexts:
+        """The words about failures, likewise."""
+        return self.texts or FailureTexts()
+
+    @property
+    def human(self) -> pl.DataFrame:
+        """run_id and E1..E5 as the usual annotator has them."""
+        return self.gold.of(self.gold.usual).codes.drop("annotator")
 
 
 @dataclass(frozen=True)
 class Table:
-    """How a table presents itself."""
+    """How a table presents itself, and how it is made."""
 
     title: str
     note: str
-    needs_labels: bool = False
+    make: Callable[[Question], pl.DataFrame]
+    needs: Literal["", "labels", "texts"] = ""
+    """Without these it is not made."""
 
 
 TABLES: dict[str, Table] = {
-    "cohort": Table("The cohort", "What was read, and what was left out of the analysis."),
-    "checks": Table("Checks of the scores", "Whether scores add up, policies are one, and nothing was read twice."),
-    "leaderboard": Table("Leaderboard", "Mean over runs of a track, then over tracks. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %."),
-    "pairwise": Table("Differences between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8."),
-    "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0."),
-    "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks."),
-    "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged."),
-    "codes_read": Table("What was read for codes", "A code is present, absent, cannot tell (a reader could not), or not read (nobody looked). Without a judge that reads runs, E1 and E3 are not read: facts can show them, never exclude them. “Read” counts runs in which a reading, or for E2, E4 and E5 the facts, decided. “Fired unread”: shown by facts in a run that nobody read; rates leave these out."),
-    "codes": Table("Fired codes", "Rates per run and shares of fired codes, of the runs that were read for them; shares are compositional, so read both."),
-    "codes_by_agent": Table("Fired codes by agent", "As above, by agent."),
-    "codes_by_track": Table("Fired codes by track", "As above, by track."),
-    "code_stages": Table("Where codes fire", "Firings by code, stage and source; a code in two stages of a run counts in both here. A code without a row may not have been read: see what was read for codes."),
-    "cliff": Table("Scores by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of. Counts are of codes that were read in the same runs; where some were not, the notes say which."),
-    "recovery": Table("Recovery", "Among runs with two or more codes, the share that still reaches a scored submission. Agents with more codes are seen on harder runs."),
-    "code_effects": Table("Effects of codes on Overall", "Runs that fired a code against repeats of the same agent, task and tier that did not, in points. Associational: codes are tagged after the outcome."),
-    "effect_parts": Table("Effects by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part (the only external evidence)."),
-    "effects_by_agent": Table("Effects of codes by agent", "BH over the grid; rank by the shrunk value only."),
-    "robustness": Table("Effects under other models", "What changes when the model changes; traps are named in the warnings."),
-    "explained": Table("How much codes explain", "R2 within cells on left-out tasks."),
-    "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that something else drives both."),
-    "circularity": Table("Circular codes", "Codes that restate the score cannot explain it."),
-    "leave_agent_out": Table("Effects without one agent", "Whether a single agent carries a result."),
-    "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only."),
-    "judge_cost": Table("What judging cost", "Sums over scorecards by judge, all judges. Input tokens are split into those read from a provider's cache, written into it, and neither; unknown where one scorecard does not say."),
-    "failures": Table("Failure rates", "No scoreable submission, by the rule of the track."),
-    "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation."),
-    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components."),
-    "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order."),
-    "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first; weigh a label by 1/probability."),
-    "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", True),
-    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error.", True),
-    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", True),
+    "cohort": Table("The cohort", "What was read, and what was left out of the analysis.", lambda q: _summary(q.cohort)),
+    "checks": Table("Checks of the scores", "Whether scores add up, policies are one, and nothing was read twice.", lambda q: validate_scores(q.runs)),
+    "leaderboard": Table("Leaderboard", "Mean over runs of a track, then over tracks. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %.", lambda q: leaderboard(q.runs, q.outcome)),
+    "pairwise": Table("Differences between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8.", lambda q: pairwise(q.runs, q.outcome)),
+    "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0.", lambda q: stage_profile(q.runs)),
+    "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks.", lambda q: stage_profile(q.runs, ("agent", "track"))),
+    "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged.", lambda q: tier_contrast(q.runs)),
+    "codes_read": Table("What was read for codes", "A code is present, absent, cannot tell (a reader could not), or not read (nobody looked). Without a judge that reads runs, E1 and E3 are not read: facts can show them, never exclude them. “Read” counts runs in which a reading, or for E2, E4 and E5 the facts, decided. “Fired unread”: shown by facts in a run that nobody read; rates leave these out.", lambda q: reading_counts(prepared(q.runs)[0])),
+    "codes": Table("Fired codes", "Rates per run and shares of fired codes, of the runs that were read for them; shares are compositional, so read both.", lambda q: code_prevalence(q.runs, source=q.source)),
+    "codes_by_agent": Table("Fired codes by agent", "As above, by agent.", lambda q: code_prevalence(q.runs, ("agent",), source=q.source)),
+    "codes_by_track": Table("Fired codes by track", "As above, by track.", lambda q: code_prevalence(q.runs, ("track",), source=q.source)),
+    "code_stages": Table("Where codes fire", "Firings by code, stage and source; a code in two stages of a run counts in both here. A code without a row may not have been read: see what was read for codes.", lambda q: _code_stages(q.cohort)),
+    "cliff": Table("Scores by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of. Counts are of codes that were read in the same runs; where some were not, the notes say which.", lambda q: cliff(q.runs, q.outcome, source=q.source)),
+    "recovery": Table("Recovery", "Among runs with two or more codes, the share that still reaches a scored submission. Agents with more codes are seen on harder runs.", lambda q: recovery(q.runs, source=q.source)),
+    "code_effects": Table("Effects of codes on Overall", "Runs that fired a code against repeats of the same agent, task and tier that did not, in points. Associational: codes are tagged after the outcome.", lambda q: code_effects(q.runs, q.outcome, source=q.source)),
+    "effect_parts": Table("Effects by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part (the only external evidence).", lambda q: decompose_effects(q.runs, source=q.source)),
+    "effects_by_agent": Table("Effects of codes by agent", "BH over the grid; rank by the shrunk value only.", lambda q: effects_by(q.runs, "agent", q.outcome, source=q.source)),
+    "robustness": Table("Effects under other models", "What changes when the model changes; traps are named in the warnings.", lambda q: robustness(q.runs, q.outcome, source=q.source)),
+    "explained": Table("How much codes explain", "R2 within cells on left-out tasks.", lambda q: explained_variance(q.runs, q.outcome, source=q.source)),
+    "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that something else drives both.", lambda q: placebo(q.runs, source=q.source)),
+    "circularity": Table("Circular codes", "Codes that restate the score cannot explain it.", lambda q: circularity(q.runs)),
+    "leave_agent_out": Table("Effects without one agent", "Whether a single agent carries a result.", lambda q: leave_one_out(q.runs, q.outcome, source=q.source)),
+    "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
+    "judge_cost": Table("What judging cost", "Sums over scorecards by judge, all judges. Input tokens are split into those read from a provider's cache, written into it, and neither; unknown where one scorecard does not say.", lambda q: _judge_cost(q.runs)),
+    "failures": Table("Failure rates", "No scoreable submission, by the rule of the track.", lambda q: failure_rates(q.runs, ("agent",))),
+    "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation.", lambda q: stage_use(q.runs)),
+    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(variance_components(q.runs, q.outcome))),
+    "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
+    "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first; weigh a label by 1/probability.", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.human["run_id"].to_list())),
+    "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", lambda q: agreement(q.cohort, q.gold), "labels"),
+    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error.", lambda q: corrected_leaderboard(q.runs, human_scores(q.cohort, q.gold, q.gold.usual), q.outcome), "labels"),
+    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", lambda q: corrected_code_effects(q.runs, q.human, q.outcome, source=q.source), "labels"),
+    "clusters": Table("Groups of failures", "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group. Runs that nobody read for a code have no reasons of it.", lambda q: q.words.table(), "texts"),
 }  # fmt: skip
 
 
@@ -79,6 +117,7 @@ def all_tables(
     source: Any,
     *,
     labels: Labels | None = None,
+    texts: FailureTexts | None = None,
     only: Iterable[str] | None = None,
     outcome: str = "overall",
     code_source: str = "any",
@@ -86,7 +125,7 @@ def all_tables(
 ) -> dict[str, pl.DataFrame]:
     """Tables by name, in the order of TABLES.
 
-    `source`: a run frame, a Cohort, or anything `frames.cohort` reads. `labels` add the tables that need them.
+    `source`: a run frame, a Cohort, or anything `cohorts.cohort` reads. `labels` and `texts` add the tables that need them.
     `only`: names to compute. A table that cannot be computed has one row with the `reason`. Raises ConfigError for an
     unknown name and InputError when nothing can be read.
     """
@@ -95,52 +134,12 @@ def all_tables(
     if unknown:
         raise ConfigError(f"unknown table {unknown[0]!r}", f"choose from {', '.join(TABLES)}")
     whole = source if isinstance(source, Cohort) else _cohort(source)
-    runs, src = whole.runs, code_source
-    human = _human_codes(labels)
-    makers: dict[str, Callable[[], pl.DataFrame]] = {
-        "cohort": lambda: _summary(whole),
-        "checks": lambda: validate_scores(runs),
-        "leaderboard": lambda: leaderboard(runs, outcome),
-        "pairwise": lambda: pairwise(runs, outcome),
-        "stages": lambda: stage_profile(runs),
-        "stages_by_track": lambda: stage_profile(runs, ("agent", "track")),
-        "tiers": lambda: tier_contrast(runs),
-        "codes_read": lambda: reading_counts(prepared(runs)[0]),
-        "codes": lambda: code_prevalence(runs, source=src),
-        "codes_by_agent": lambda: code_prevalence(runs, ("agent",), source=src),
-        "codes_by_track": lambda: code_prevalence(runs, ("track",), source=src),
-        "code_stages": lambda: _code_stages(whole),
-        "cliff": lambda: cliff(runs, outcome, source=src),
-        "recovery": lambda: recovery(runs, source=src),
-        "code_effects": lambda: code_effects(runs, outcome, source=src),
-        "effect_parts": lambda: decompose_effects(runs, source=src),
-        "effects_by_agent": lambda: effects_by(runs, "agent", outcome, source=src),
-        "robustness": lambda: robustness(runs, outcome, source=src),
-        "explained": lambda: explained_variance(runs, outcome, source=src),
-        "placebo": lambda: placebo(runs, source=src),
-        "circularity": lambda: circularity(runs),
-        "leave_agent_out": lambda: leave_one_out(runs, outcome, source=src),
-        "cost": lambda: cost_score(runs, outcome=outcome),
-        "judge_cost": lambda: _judge_cost(runs),
-        "failures": lambda: failure_rates(runs, ("agent",)),
-        "stage_use": lambda: stage_use(runs),
-        "planning": lambda: power(variance_components(runs, outcome)),
-        "order": lambda: _order(runs, outcome),
-        "label_plan": lambda: label_plan(runs, budget, source=src, already=human["run_id"].to_list()),
-    }
-    if labels is not None:
-        makers |= {
-            "agreement": lambda: agreement(whole, labels),
-            "corrected_leaderboard": lambda: corrected_leaderboard(
-                runs, human_scores(whole, labels, _gold(labels)), outcome
-            ),
-            "corrected_effects": lambda: corrected_code_effects(runs, human, outcome, source=src),
-        }
+    asked = Question(whole, labels, texts, outcome, code_source, budget)
     out: dict[str, pl.DataFrame] = {}
-    for name in TABLES:
-        if name in names and name in makers:
+    for name, table in TABLES.items():
+        if name in names and not (table.needs and getattr(asked, table.needs) is None):
             try:
-                out[name] = makers[name]()
+                out[name] = table.make(asked)
             except AmbjudgeError as error:
                 out[name] = pl.DataFrame({"reason": [str(error)]})
     return out
@@ -151,17 +150,6 @@ def _cohort(source: Any) -> Cohort:
         empty = cohort([])
         return Cohort(conform(source), empty.criteria, empty.codes)
     return cohort(source)
-
-
-def _gold(labels: Labels) -> str:
-    names = labels.annotators
-    return "gold" if "gold" in names else names[0] if names else "gold"
-
-
-def _human_codes(labels: Labels | None) -> pl.DataFrame:
-    if labels is None:
-        return pl.DataFrame(schema={"run_id": pl.String, **dict.fromkeys(CODES, pl.Boolean)})
-    return labels.of(_gold(labels)).codes.drop("annotator")
 
 
 def _summary(whole: Cohort) -> pl.DataFrame:

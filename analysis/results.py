@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,34 +11,33 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import InputError
-from .clusters import FailureTexts
-from .frames import Cohort, cohort, write_frame
-from .report_tables import TABLES, Table, all_tables
-from .sources import Scoring, each_card
+from .card_sources import Scoring, each_card
+from .cohorts import Cohort, cohort
+from .failure_texts import FailureTexts
+from .flat_tables import finite
+from .frames import write_frame
+from .report_tables import TABLES, all_tables
 
 if TYPE_CHECKING:
-    from .labels import Labels
+    from .label_tables import Labels
 
 SCHEMA = "ambjudge.analysis/1"
-CLUSTERS = Table(
-    "Groups of failures",
-    "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group. Runs that nobody read for a code have no reasons of it.",
-)
-PRESENTED: dict[str, Table] = {**TABLES, "clusters": CLUSTERS}
-"""Titles and notes of all tables of an analysis."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A cohort with its tables by name (those of TABLES, and `clusters`)."""
+    """A cohort with its tables by name (TABLES)."""
 
     cohort: Cohort
     tables: dict[str, pl.DataFrame]
-    sources: tuple[str, ...] = ()
 
     @property
     def runs(self) -> pl.DataFrame:
         return self.cohort.runs
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return self.cohort.problems
 
 
 def read(
@@ -49,7 +47,7 @@ def read(
     scoring: Scoring | None = None,
     judge: str | None = None,
 ) -> Cohort:
-    """The cohort of a source (see `frames.cohort`), its words collected on the way; `seen` is called for every card.
+    """The cohort of a source (see `cohorts.cohort`), its words collected on the way; `seen` is called for every card.
 
     `judge` leaves out the scorecards of every other one. Raises InputError when nothing can be read, or when there is not
     a single run.
@@ -99,29 +97,18 @@ def analyse(
     `seen` is called for every card that was read; `scoring` says how runs without a scorecard are scored.
     `judge` leaves out the scorecards of others.
     """
-    chosen = None if only is None else list(only)
-    wants_words = chosen is None or "clusters" in chosen
-    texts = FailureTexts() if wants_words else None
+    chosen = list(TABLES) if only is None else list(only)
+    texts = FailureTexts() if "clusters" in chosen else None
     found = read(source, texts, seen, scoring, judge)
-    names = None if chosen is None else [name for name in chosen if name != "clusters"]
-    tables = all_tables(found, labels=labels, only=names, outcome=outcome, code_source=code_source, budget=budget)
-    if texts is not None:
-        tables["clusters"] = texts.table()
-    return Analysis(found, tables, tuple(str(item) for item in source) if isinstance(source, list | tuple) else ())
-
-
-def clean(value: Any) -> Any:
-    """A value as JSON can hold it: NaN and infinity become None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
-    return value
+    tables = all_tables(
+        found, labels=labels, texts=texts, only=chosen, outcome=outcome, code_source=code_source, budget=budget
+    )
+    return Analysis(found, tables)
 
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
     """Rows as plain values for JSON."""
-    return [{key: clean(value) for key, value in row.items()} for row in table.iter_rows(named=True)]
+    return finite(table).to_dicts()
 
 
 def to_json(analysis: Analysis) -> dict[str, Any]:
@@ -131,8 +118,8 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
         "runs": analysis.runs.height,
         "tables": {
             name: {
-                "title": PRESENTED[name].title if name in PRESENTED else name,
-                "note": PRESENTED[name].note if name in PRESENTED else "",
+                "title": TABLES[name].title if name in TABLES else name,
+                "note": TABLES[name].note if name in TABLES else "",
                 "columns": table.columns,
                 "rows": rows(table),
             }

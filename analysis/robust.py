@@ -17,15 +17,14 @@ import polars as pl
 from ..errors import ConfigError
 from .codes_read import CODES
 from .design import Design, designs
-from .effects import cells_varying, circular_codes, marginal_effects, refusal
-from .estimate import Estimate, Floats, estimate, tidy
-from .jackknife import codes_of, cr3, demean
+from .effects import fitted, refusals
+from .estimate import Estimate, Floats, Rows, estimate, tidy
+from .jackknife import codes_of, cr3, demean, group_sums
 from .judge_error import additive_design, weighted_fit
 
 log = logging.getLogger(__name__)
 SEED = 20260601
 KEYS: dict[str, Any] = {"code": pl.String, "model": pl.String, "target": pl.String}
-Rows = list[tuple[dict[str, Any], Estimate]]
 MAX_PERMUTED = 60_000
 MAX_MIXED = 6_000
 MAX_QUANTILE = 60_000
@@ -60,8 +59,7 @@ def robustness(
 
 def _rows(d: Design, codes: tuple[str, ...], model: str, seed: int) -> Rows:
     """The rows of one model for `codes`, all of which a design has."""
-    varying, circular = cells_varying(d.codes, d.cell), circular_codes(d)
-    reasons = {code: refusal(d, k, varying, circular) for k, code in enumerate(d.code_names)}
+    reasons = dict(zip(d.code_names, refusals(d), strict=True))
     if all(reasons[code] for code in codes):
         return [({"code": code, "model": model}, _none(d, model, reasons[code])) for code in codes]
     with np.errstate(all="ignore"), python_warnings.catch_warnings():
@@ -86,36 +84,42 @@ def _none(d: Design, name: str, reason: str | None) -> Estimate:
     )
 
 
+def _without(d: Design, name: str, target: str, reason: str) -> Rows:
+    """The rows of a model that cannot be had here."""
+    return [({"code": code, "model": name, "target": target}, _none(d, name, reason)) for code in d.code_names]
+
+
 def _block(d: Design, name: str, target: str, value: Floats, se: Floats, df: float, method: str, **more: Any) -> Rows:
+    common: dict[str, Any] = {"n": d.n, "n_clusters": d.n_tasks, "method": method, **more}
     return [
         (
             {"code": code, "model": name, "target": target},
-            estimate(
-                f"effect of {code} on {d.outcome}",
-                "new",
-                value[k],
-                se[k],
-                df,
-                n=d.n,
-                n_clusters=d.n_tasks,
-                method=method,
-                **more,
-            ),
+            estimate(f"effect of {code} on {d.outcome}", "new", value[k], se[k], df, **common),
         )
         for k, code in enumerate(d.code_names)
     ]
 
 
+def _within(d: Design) -> tuple[Floats, Floats]:
+    """Codes and outcome, free of their cells' means."""
+    return demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
+
+
+def _by_task(d: Design, influence: Floats) -> Floats:
+    """CR1 standard errors from each run's influence (n x k) on the estimates, summed by task."""
+    sums = group_sums(influence, d.task, d.n_tasks)
+    return np.asarray(np.sqrt((sums**2).sum(0) * d.n_tasks / max(d.n_tasks - 1, 1)))
+
+
 def _pairs(d: Design, seed: int) -> Rows:
-    fit = marginal_effects(d.codes.astype(float), d.y[:, None], d.cell, d.task)
-    return _block(
-        d, "pairs", "AME", fit.ame[:, 0], fit.se[:, 0], fit.n_clusters - 1, "cell effects + pairs, jackknife over tasks"
-    )
+    fit = fitted(d).fit
+    assert fit is not None  # `_rows` asks only where some code can be estimated
+    method = "cell effects + pairs, jackknife over tasks"
+    return _block(d, "pairs", "AME", fit.ame[:, 0], fit.se[:, 0], fit.n_clusters - 1, method)
 
 
 def _cell_ols(d: Design, seed: int) -> Rows:
-    x, y = demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
-    b, v = cr3(x, y, d.task)
+    b, v = cr3(*_within(d), d.task)
     return _block(d, "cell_ols", "overlap-weighted", b, np.sqrt(np.diag(v)), d.n_tasks - 1, "cell effects, CR3 by task")
 
 
@@ -123,8 +127,7 @@ def _additive(d: Design, seed: int) -> Rows:
     theta, influence = weighted_fit(
         np.hstack([d.codes.astype(float), additive_design(d)]), d.y, np.ones(d.n), len(d.code_names)
     )
-    sums = np.array([np.bincount(d.task, influence[:, k], minlength=d.n_tasks) for k in range(len(d.code_names))])
-    se = np.sqrt((sums**2).sum(1) * d.n_tasks / max(d.n_tasks - 1, 1))
+    se = _by_task(d, influence)
     note = ("agent x task differences confound it: a comparison, not a finding",)
     return _block(
         d, "additive_ols", "regression", theta, se, d.n_tasks - 1, "agent + task + tier, CR1 by task", warnings=note
@@ -136,10 +139,7 @@ def _logit(d: Design, seed: int) -> Rows:
     scale = 100.0 if d.outcome == "overall" else 1.0
     y = d.y / scale
     if y.min() < 0 or y.max() > 1:
-        return [
-            ({"code": c, "model": "logit", "target": "AME"}, _none(d, "logit", f"{d.outcome} is not within its scale"))
-            for c in d.code_names
-        ]
+        return _without(d, "logit", "AME", f"{d.outcome} is not within its scale")
     codes = d.codes.astype(float)
     means = codes - demean(codes, d.cell, d.n_cells)
     x = np.hstack([codes, means, additive_design(d)])
@@ -165,7 +165,7 @@ def _logit(d: Design, seed: int) -> Rows:
         gain = ends[0] - ends[1]
         value[k] = scale * gain.mean()
         total = influence @ slope + (gain - gain.mean()) / d.n
-        se[k] = scale * np.sqrt((np.bincount(d.task, total) ** 2).sum() * d.n_tasks / max(d.n_tasks - 1, 1))
+        se[k] = scale * _by_task(d, total)[0]
     note = ("the link alone does not undo sub-additivity of codes",)
     return _block(
         d, "logit", "AME", value, se, d.n_tasks - 1, "fractional logit, Mundlak means, CR1 by task", warnings=note
@@ -179,10 +179,7 @@ def _hurdle(d: Design, seed: int) -> Rows:
     rows: Rows = []
     reached = known & (task > 0)
     if not reached.any() or not known.any():
-        return [
-            ({"code": c, "model": "hurdle", "target": "Task"}, _none(d, "hurdle", "Task is unknown or always 0"))
-            for c in d.code_names
-        ]
+        return _without(d, "hurdle", "Task", "Task is unknown or always 0")
     for name, rows_of, y, factor in (
         ("zeroing (points of Overall)", known, (task > 0).astype(float), 50 * float(task[reached].mean())),
         ("intensity (points of Overall)", reached, np.nan_to_num(task), 50 * float(reached.sum() / known.sum())),
@@ -192,31 +189,17 @@ def _hurdle(d: Design, seed: int) -> Rows:
         b, v = cr3(x, demean(y[rows_of][:, None], cell, n_cells)[:, 0], d.task[rows_of])
         g = len(np.unique(d.task[rows_of]))
         note = ("conditions on what happens after the code: descriptive; the two parts need not add up",)
-        rows += _block(
-            d,
-            "hurdle",
-            name,
-            factor * b,
-            factor * np.sqrt(np.diag(v)),
-            g - 1,
-            "cell effects, CR3 by task",
-            warnings=note,
-        )
+        se = factor * np.sqrt(np.diag(v))
+        rows += _block(d, "hurdle", name, factor * b, se, g - 1, "cell effects, CR3 by task", warnings=note)
     return rows
 
 
 def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
     """Freedman and Lane: residuals without the code, permuted within cells; p only, for the same tasks."""
     if d.n > MAX_PERMUTED:
-        return [
-            (
-                {"code": c, "model": "permutation", "target": "p"},
-                _none(d, "permutation", f"more than {MAX_PERMUTED} runs: too slow"),
-            )
-            for c in d.code_names
-        ]
+        return _without(d, "permutation", "p", f"more than {MAX_PERMUTED} runs: too slow")
     rng = np.random.default_rng(seed)
-    x, y = demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
+    x, y = _within(d)
     order = np.argsort(d.cell, kind="stable")
     x, y, cell = x[order], y[order], d.cell[order]
     pure, rest, b = np.zeros_like(x), np.zeros_like(x), np.full(len(d.code_names), np.nan)
@@ -249,8 +232,8 @@ def _wild(d: Design, seed: int, draws: int = 1999) -> Rows:
     """Restricted wild cluster bootstrap (Cameron, Gelbach and Miller; Rademacher weights), from cluster scores alone."""
     if d.n_tasks >= 15 or d.n_tasks < 3:
         why = "15 tasks or more: the jackknife is as good" if d.n_tasks >= 15 else "needs three tasks"
-        return [({"code": c, "model": "wild", "target": "p"}, _none(d, "wild", why)) for c in d.code_names]
-    x, y = demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
+        return _without(d, "wild", "p", why)
+    x, y = _within(d)
     rows: Rows = []
     for k, code in enumerate(d.code_names):
         p, b = wild_p(x, y, d.task, k, draws, seed)
@@ -291,31 +274,18 @@ def wild_p(
 
 def _quantile(d: Design, seed: int) -> Rows:
     if d.n > MAX_QUANTILE:
-        return [
-            (
-                {"code": c, "model": "quantile", "target": "quantile"},
-                _none(d, "quantile", f"more than {MAX_QUANTILE} runs: too slow"),
-            )
-            for c in d.code_names
-        ]
+        return _without(d, "quantile", "quantile", f"more than {MAX_QUANTILE} runs: too slow")
     import statsmodels.api as sm
 
     x = np.hstack([d.codes.astype(float), additive_design(d)])
     rows: Rows = []
     for tau in (0.1, 0.5, 0.9):
-        fit = sm.QuantReg(d.y, x).fit(q=tau)
-        none = np.full(len(d.code_names), np.nan)
+        value = sm.QuantReg(d.y, x).fit(q=tau).params[: len(d.code_names)]
         note = ("point masses (zeroed Task) make quantiles jump",)
+        why = "its default errors ignore tasks"
+        none = np.full(len(d.code_names), np.nan)
         rows += _block(
-            d,
-            "quantile",
-            f"quantile {tau}",
-            fit.params[: len(d.code_names)],
-            none,
-            0,
-            "quantile regression",
-            reason="its default errors ignore tasks",
-            warnings=note,
+            d, "quantile", f"quantile {tau}", value, none, 0, "quantile regression", reason=why, warnings=note
         )
     return rows
 
@@ -323,13 +293,7 @@ def _quantile(d: Design, seed: int) -> Rows:
 def _mixed(d: Design, seed: int) -> Rows:
     """Random task intercept and task slopes of the frequent codes, with cell means of codes; refused at the boundary."""
     if d.n > MAX_MIXED:
-        return [
-            (
-                {"code": c, "model": "mixed", "target": "regression"},
-                _none(d, "mixed", f"more than {MAX_MIXED} runs: too slow"),
-            )
-            for c in d.code_names
-        ]
+        return _without(d, "mixed", "regression", f"more than {MAX_MIXED} runs: too slow")
     import statsmodels.api as sm
 
     codes = d.codes.astype(float)
@@ -347,24 +311,11 @@ def _mixed(d: Design, seed: int) -> Rows:
             raise np.linalg.LinAlgError("at the boundary")
     except (np.linalg.LinAlgError, ValueError) as error:
         log.debug("mixed model: %s", error)
-        return [
-            (
-                {"code": c, "model": "mixed", "target": "regression"},
-                _none(d, "mixed", "the variance of tasks is at its boundary: no trustworthy fit"),
-            )
-            for c in d.code_names
-        ]
+        return _without(d, "mixed", "regression", "the variance of tasks is at its boundary: no trustworthy fit")
     k = len(d.code_names)
-    return _block(
-        d,
-        "mixed",
-        "regression",
-        np.asarray(fit.fe_params)[:k],
-        np.asarray(fit.bse_fe)[:k],
-        d.n_tasks - 1,
-        "MixedLM, task intercept and slopes",
-        warnings=("a cross-check only",),
-    )
+    value, se = np.asarray(fit.fe_params)[:k], np.asarray(fit.bse_fe)[:k]
+    method, note = "MixedLM, task intercept and slopes", ("a cross-check only",)
+    return _block(d, "mixed", "regression", value, se, d.n_tasks - 1, method, warnings=note)
 
 
 _MODELS: dict[str, Callable[[Design, int], Rows]] = {

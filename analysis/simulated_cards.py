@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import __version__
+from ..errors import ConfigError
 from ..judge.scorecard import (
     CardResources,
     CardStatus,
@@ -22,14 +23,21 @@ from ..judge.scorecard import (
     StageUse,
 )
 from ..trajectories.models import STAGES, Segment, Stage
-from .frames import CODES, WEIGHTS
+from .codes_read import CODES
+from .frames import WEIGHTS
 from .simulation import TURN_SHARES, Simulation, names, resources
 
 CODE_STAGES: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4", "E5": "S5"}
 
 
-def simulated_cards(sim: Simulation) -> Iterator[ScoreCard]:
-    """One scorecard a run, in the order of `sim.frame()`."""
+def simulated_scorecards(sim: Simulation) -> Iterator[ScoreCard]:
+    """One scorecard a run, in the order of `sim.frame()`. ConfigError in additive mode: no stages are behind its scores."""
+    if sim.settings.additive:
+        raise ConfigError("additive cohorts have no stages to write as scorecards", "use another preset, or --check")
+    return _cards(sim)
+
+
+def _cards(sim: Simulation) -> Iterator[ScoreCard]:
     s, out = sim.settings, sim.true
     agents, tasks, tracks = names(sim)
     items1, items2, s3 = sim.judged

@@ -8,18 +8,17 @@ Levels that no publication gives are assumptions; see docs/statistics.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ..errors import ConfigError
+from .codes_read import CODES
 from .estimate import Bools, Floats, Ints
-from .frames import CODES, RUN_SCHEMA, WEIGHTS, conform
+from .frames import RUN_SCHEMA, WEIGHTS, conform
 
 ORDER = (0, 1, 3, 2, 4)
 """The order in which codes arise: E1, E2, E4, E3, E5."""
@@ -184,31 +183,8 @@ class Simulation:
         return np.where(self.codes, self.noise["tag"] < np.array(s.sens), self.noise["tag"] < _expit(false)), rule
 
     def frame(self) -> pl.DataFrame:
-        """The run frame, equal to reading `cards`, with human codes `E1_human`.. (the truth) beside."""
+        """The run frame, equal to reading the scorecards of `simulated_cards`, with human codes `E1_human`.. (the truth) beside."""
         return _simulated_frame(self)
-
-    def cards(self) -> Iterator[Any]:
-        """The runs as ScoreCards."""
-        from .simulated_cards import simulated_cards
-
-        yield from simulated_cards(self)
-
-    def write(self, folder: Path) -> Path:
-        """Writes scorecards.jsonl and truth.json into the folder and returns the former's path.
-
-        Raises ConfigError in additive mode, whose scores have no stages behind them.
-        """
-        import json
-
-        if self.settings.additive:
-            raise ConfigError("additive cohorts have no stages to write", "use the preset paper")
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "scorecards.jsonl"
-        with path.open("w", encoding="utf-8") as stream:
-            for card in self.cards():
-                stream.write(card.to_json() + "\n")
-        (folder / "truth.json").write_text(json.dumps(sample_truth(self), indent=1) + "\n", encoding="utf-8")
-        return path
 
 
 def settings_of(preset: str = "paper", **switches: Any) -> Settings:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import policy_options, run_options
+from .. import console
+from ..errors import InputError
+from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
+from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_options
 
-PATHS = click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
-OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5")
-OUTCOME = click.option(
-    "--outcome",
-    type=click.Choice(OUTCOMES),
-    default="overall",
-    metavar="SCORE",
-    help=f"{', '.join(OUTCOMES[:4])} … S5.  [overall]",
-)
-JUDGE = click.option("--judge", metavar="NAME", help="Only its scorecards.  [the judge with most]")
+if TYPE_CHECKING:
+    from ..analysis.results import Analysis
+
+
+SUMMARY = ("leaderboard", "code_effects")
+"""Tables of the summary on a terminal; the rest needs --out or --json."""
 
 
 @click.command(
     "analyze", epilog="\b\nExamples:\n  ambjudge analyze cards.jsonl --out analysis/\n  ambjudge analyze runs/ --json"
 )
-@PATHS
+@SOURCES
 @click.option(
     "--out", metavar="DIR", type=click.Path(), help="Write tables (CSV, Parquet, JSON), figures and report.html."
 )
-@click.option("--json", "as_json", is_flag=True, help="All tables as one JSON object on stdout.")
+@json_option("All tables as one JSON object on stdout.")
 @click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: agreement and corrected numbers too.")
 @click.option("--table", "tables", multiple=True, metavar="NAME", help="Only these tables (repeatable).")
 @OUTCOME
@@ -53,6 +54,73 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     heuristic judge scores first (--rubric and what follows it are for that). Default: the current folder. Without --out:
     a summary.
     """
-    from .analyzing import analyze
+    return run(obj, paths, flags)
 
-    return analyze(obj, paths, flags)
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when some inputs could not be read."""
+    if flags["out"] and Path(flags["out"]).exists() and not Path(flags["out"]).is_dir():
+        raise InputError("cannot be written: not a folder", "choose another --out", flags["out"])
+    from ..analysis.results import analyse
+
+    found = read_cards(
+        obj, paths, flags, analyse, labels=labels_of(flags) if flags["labels"] else None, only=flags["tables"] or None,
+        outcome=flags["outcome"], code_source=flags["codes_from"], judge=flags["judge"],
+    )  # fmt: skip
+    found = _with_answers(found, flags["asked"])
+    if flags["out"]:
+        from ..analysis.html_report import write_report
+
+        written = write_report(found, Path(flags["out"]), title=flags["title"])
+        console.note(f"wrote {len(written)} files; open {written[-1]}", obj["quiet"])
+    if flags["as_json"]:
+        from ..analysis.results import to_json
+
+        say_json(to_json(found))
+    elif not flags["out"]:
+        _summary(found, flags["tables"])
+    return 1 if found.problems else 0
+
+
+def _with_answers(found: Analysis, asked: Sequence[str]) -> Analysis:
+    """Each `NAME=FILE` as a column of the run frame. InputError for a name that is taken or a file that holds no answers."""
+    from dataclasses import replace
+
+    from ..analysis.answer_tables import read_answers, with_answers
+
+    runs = found.cohort.runs
+    for text in asked:
+        name, _, file = text.partition("=")
+        if not name or not file:
+            raise InputError(f"--ask {text!r} is not NAME=FILE", "for example --ask looked=answers.jsonl")
+        runs = with_answers(runs, read_answers(Path(file)), name)
+    return replace(found, cohort=replace(found.cohort, runs=runs)) if asked else found
+
+
+def _summary(found: Analysis, chosen: Sequence[str]) -> None:
+    """Findings and the main tables; the chosen tables in full when some were chosen."""
+    import polars as pl
+
+    from ..analysis.findings import findings
+    from ..analysis.report_tables import TABLES
+
+    if not chosen:
+        for line in findings(found.tables):
+            console.say(console.wrap(line, "  ", "- "))
+    for name in chosen or [name for name in SUMMARY if name in found.tables]:
+        table = found.tables[name]
+        console.say()
+        console.say(TABLES[name].title)
+        if table.columns == ["reason"] or table.is_empty():
+            console.say(f"  {table['reason'][0] if table.height else 'no rows'}")
+            continue
+        if name == "leaderboard" and not chosen:
+            table = table.filter(pl.col("scope") == "overall")
+        say_table(
+            table,
+            name,
+            hide=() if chosen else ("name", *LEFT_OUT["overall"], "loo_task", "loo_min", "loo_max", "n", "n_clusters"),
+        )
+    if not chosen:
+        console.say()
+        console.say("--out DIR writes all tables, figures and report.html; --json prints all tables.")

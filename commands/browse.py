@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..config import Settings, load
+from ..errors import AmbjudgeError, InputError
 from .options import run_options
+
+if TYPE_CHECKING:
+    from ..judge.base import Judge
+    from ..judge.session import ScoreOptions
+    from ..judge.store import Store
+    from ..tui.app import Browser
+    from ..tui.collection import Collection
 
 
 @click.command(
@@ -28,6 +42,125 @@ def command(obj: dict[str, Any], /, path: str, **flags: Any) -> int:
     PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the store or from a file;
     runs without one are scored by the heuristic judge while you read.
     """
-    from .browsing import run
-
     return run(obj, path, flags)
+
+
+_CARD_FILES = ("scorecards.jsonl", "cards.jsonl")
+
+
+def run(obj: dict[str, Any], path: str, flags: dict[str, Any]) -> int:
+    """The exit code: 0, or 2 when there is no terminal or nothing to show."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise AmbjudgeError("browse needs a terminal", "use score, segment or codes in a pipe")
+    settings = load(obj["config"])
+    collection = collect(Path(path), settings, flags)
+    app = browser(collection, settings, flags)
+    try:
+        with _quiet_log():
+            app.run()
+    finally:
+        collection.close()
+    if app.failure is not None:
+        raise app.failure
+    return 0
+
+
+@contextmanager
+def _quiet_log() -> Iterator[None]:
+    """No log lines while the browser has the screen: they would be written across it, and may quote a run."""
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    root.handlers[:] = [logging.NullHandler()]
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+
+
+def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -> Browser:
+    """The browser, not yet running; AmbjudgeError for an unknown theme."""
+    from textual.theme import BUILTIN_THEMES
+
+    from ..tui.app import Browser as App
+
+    theme = flags.get("theme")
+    if theme is not None and theme not in BUILTIN_THEMES:
+        raise AmbjudgeError(f"no theme {theme!r}", f"one of {', '.join(sorted(BUILTIN_THEMES))}")
+    labels = flags.get("labels")
+
+    def judge(name: str) -> Judge:
+        from .options import judge_of
+
+        unused = dict.fromkeys(("api_base", "temperature", "samples", "timeout", "price"))
+        return judge_of(settings, {**unused, **flags, "judges": (name,)})
+
+    named = settings.get("judge") or ("heuristic",)
+    return App(
+        collection, score=not flags.get("no_score"), query=flags.get("query") or "", theme=theme,
+        annotator=flags.get("annotator") or _user(), labels=Path(labels) if labels else None, judge=judge, judge_name=named[0],
+    )  # fmt: skip
+
+
+def _user() -> str:
+    """The user's name, for labels; "me" where the system does not say."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "me"
+
+
+def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection:
+    """What a path and the options name; InputError when it is nothing that can be shown."""
+    from ..tui.collection import Collection
+
+    def options() -> ScoreOptions:
+        from .options import score_options
+
+        unused = {"missing": None, "breach": None, "malformed": None, "concurrency": None}
+        return score_options(settings, {**flags, **unused})
+
+    if any(settings.get(name, flags.get(name)) for name in ("track", "public", "rubric")):
+        options()  # A wrong one is told before the screen is taken.
+    named = flags.get("store") or settings.get("store")
+    cards = Path(flags["cards"]) if flags.get("cards") else None
+    for file in (path, cards):
+        if file is not None and not file.exists():
+            raise InputError(
+                "no such file or folder", "give a folder of runs, a .jsonl of scorecards, or a store", file
+            )
+    if path.is_file() and path.suffix == ".jsonl":
+        cards = path
+    elif path.is_file() and path.suffix in (".db", ".sqlite"):
+        named = str(path)
+    elif cards is None and path.is_dir():
+        cards = next((path / name for name in _CARD_FILES if (path / name).is_file()), None)
+    new = None if named == "none" else lambda: _new_store(path, named, settings)
+    return Collection(path, options=options, store=lambda: _store(path, named), new_store=new, cards=cards)
+
+
+def _store(path: Path, named: str | None) -> Store | None:
+    """The store to use: the one named, else one found at or above the path; None when there is none."""
+    if named == "none":
+        return None
+    where: str | Path | None = named
+    if where is None:
+        start = path.absolute() if path.is_dir() else path.absolute().parent
+        places = (folder / ".ambjudge" / "ambjudge.db" for folder in (start, *start.parents))
+        where = next((place for place in places if place.is_file()), None)
+    elif "://" not in str(where) and not Path(where).exists():
+        return None  # Made when there is something to keep.
+    if where is None:
+        return None
+    from ..judge.store import open_store
+
+    return open_store(where, create=False)
+
+
+def _new_store(path: Path, named: str | None, settings: Settings) -> Store:
+    """A store made now, because something is to be kept: where `score` would make it."""
+    from ..judge.session import default_store
+    from ..judge.store import open_store
+
+    return open_store(named or default_store(path, settings.file.parent if settings.file else None))

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from .. import console
 from .options import JSON, PATHS, reading_options, run_options
+
+if TYPE_CHECKING:
+    from ..error_codes.detectors.answers import AnswerCode
+    from ..judge.scorecard import FiredCode
+    from ..judge.tagging import Diagnosis
+    from ..trajectories.models import Run
+    from ..trajectories.record.facts import Fact
+    from .judge_readings import Read
 
 
 @click.command(
@@ -32,6 +43,170 @@ def command(
     A model as --judge reads each run for E1-E5 and quotes what shows them. Without one only what files, exit codes and
     the harness prove is there, and codes that take reading are not read.
     """
-    from .diagnosis import run
-
     return run(obj, paths, flags, taxonomy, plan, as_json)
+
+
+@dataclass(frozen=True)
+class RunDiagnosis:
+    """A run, its diagnosis, the taxonomy to show, and the facts that a reading may rest on."""
+
+    run: Run
+    found: Diagnosis
+    taxonomy: Literal["paper", "harness"]
+    unread: str
+    """Why codes are not read, where some are."""
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def codes(self) -> tuple[FiredCode, ...]:
+        """The codes of the taxonomy that fired."""
+        return self.found.steps if self.taxonomy == "harness" else self.found.codes
+
+    def to_dict(self) -> dict[str, Any]:
+        """`ambjudge.codes/1`."""
+        from ..trajectories.summary import run_info
+
+        found = self.found
+        data = {
+            "schema": "ambjudge.codes/1",
+            "run": run_info(self.run),
+            "taxonomy": self.taxonomy,
+            "codes": [code.model_dump(mode="json") for code in self.codes],
+            "codes_read": dict(found.codes_read),
+            "unproven": [code.model_dump(mode="json") for code in found.unproven],
+            "plan": [item.model_dump(mode="json") for item in found.plan],
+            "primary_failure": found.primary_failure,
+            "episodes": [episode.model_dump(mode="json") for episode in found.episodes],
+        }
+        if found.answers:
+            data["answers"] = [a.model_dump(mode="json") for a in found.answers]
+        if found.answer_codes:
+            data["answer_codes"] = dict(found.answer_codes)
+        return data
+
+
+def run(
+    obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], taxonomy: str | None, plan: bool, as_json: bool
+) -> int:
+    """The exit code: 0; 1 when a run could not be read, by us or by the judge; 2 when none could."""
+
+    from ..config import load
+    from ..judge.base import answers
+    from ..judge.questions.items import Wanted
+    from .judge_readings import read_runs
+    from .options import judge_of, score_options
+
+    settings = load(obj["config"])
+    judge, options = judge_of(settings, flags), score_options(settings, flags)
+    chosen: Any = settings.get("taxonomy", taxonomy) or "paper"
+    shown = chosen == "paper" or plan or as_json  # the harness's codes are not read
+    options = replace(options, wanted=Wanted(criteria=False, diagnosis=shown))
+    able = "diagnosis" in answers(judge)
+    first = True
+
+    def show_one(read: Read) -> None:
+        nonlocal first
+        diagnosis = diagnose(read, judge.name, chosen)
+        if as_json:
+            console.raw(json.dumps(diagnosis.to_dict(), ensure_ascii=False))
+        else:
+            show(diagnosis, plan, first)
+        first = False
+
+    return read_runs(
+        obj, paths, settings, {**flags, "store": flags["store"] if able else "none"}, judge, options, show_one
+    )
+
+
+def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
+    """What detectors found and, where it was asked, what the judge read."""
+    from ..judge import tagging
+
+    ready, reply = read.ready, read.replies.get("diagnosis")
+    found = tagging.diagnose(ready.run, ready.segmentation, ready.found, reply, judge, read.right)
+    unread = "no judge read the run" if reply is None else "the judge's reading failed"
+    return RunDiagnosis(ready.run, found, taxonomy, unread, ready.facts if reply is not None else ())
+
+
+def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
+    """Codes with their proof, what is known of the others, then failed steps, and the plan's commitments if asked for."""
+    from . import render
+
+    run, found = diagnosis.run, diagnosis.found
+    facts = {fact.id: fact for fact in diagnosis.facts}
+    if not first:
+        console.say()
+    primary = f" · primary failure {found.primary_failure}" if found.primary_failure else ""
+    console.say(
+        console.wrap(f"{run.id}  {run.task or 'unknown task'} · {render.ENDINGS[run.status.ended]}{primary}", "  ", "")
+    )
+    if not diagnosis.codes:
+        console.say("  no error code fired")
+    for code in diagnosis.codes:
+        _code(code, facts)
+    if diagnosis.taxonomy == "paper":
+        if rest := render.states(found.codes_read, diagnosis.unread):
+            console.say(console.wrap(rest, "    ", "  "))
+        if found.unproven:
+            console.say(f"  {render.UNPROVEN}")
+            for code in found.unproven:
+                _code(code, facts)
+    if found.episodes:
+        console.say(
+            f"  Failed steps: {sum(e.resolved_at is not None for e in found.episodes)} of {len(found.episodes)} overcome"
+        )
+        for e in found.episodes:
+            end = f"worked in turn {e.resolved_at}" if e.resolved_at is not None else "never worked"
+            tries = f"{e.attempts} attempt{'s' if e.attempts > 1 else ''}"
+            console.say(
+                console.wrap(
+                    f"turn{'s' if len(e.turns) > 1 else ''} {render.turns(e.turns)}: {e.cause} ({tries}, {end})",
+                    "        ",
+                    f"    {e.stage}  ",
+                )
+            )
+    _answers(found)
+    if plan:
+        _plan(diagnosis)
+
+
+def _code(code: FiredCode, facts: dict[str, Fact]) -> None:
+    from . import render
+
+    who = code.by.removeprefix("detector:") if code.by.startswith("detector:") else code.by
+    render.fired(code, f" [{who}, {code.independence.replace('_', ' ')}, {code.confidence:.1f}]")
+    for name in code.facts:
+        fact = facts.get(name)
+        console.say(
+            console.wrap(f"{name}: {fact.text if fact is not None else 'no fact of this run'}", "        ", "      ↳ ")
+        )
+
+
+def _answers(found: Diagnosis) -> None:
+    """vqa: codes of single answers, checked ones with their first example."""
+    groups: dict[str, list[AnswerCode]] = {}
+    for answer in found.answers:
+        groups.setdefault(answer.code, []).append(answer)
+    if found.answer_codes:
+        console.say("  Answers")
+    for name, count in found.answer_codes.items():
+        hits = groups.get(name)
+        words = f"{count} x, first {hits[0].question}: {hits[0].why}" if hits else "as read"
+        console.say(console.wrap(words, "            ", f"    {name}  "))
+
+
+def _plan(diagnosis: RunDiagnosis) -> None:
+    from . import render
+
+    if diagnosis.found.plan:
+        console.say("  What the plan promised")
+    elif diagnosis.run.plan.text is None:
+        console.say("  The run has no plan.")
+    elif diagnosis.facts:
+        console.say("  No commitment of the plan was read.")
+    else:
+        console.say(f"  The plan's commitments: not read ({diagnosis.unread})")
+    for item in diagnosis.found.plan:
+        console.say(render.promised(item, 4))
+        if item.quote is not None:
+            console.say(render.quoted(item.quote))

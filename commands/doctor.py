@@ -3,32 +3,134 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import click
 
+from .. import __version__, console
+from ..config import Settings
+from .options import json_option
+
 
 @click.command("doctor", epilog="\b\nExample:\n  ambjudge doctor --api-base http://localhost:8000/v1")
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@json_option()
 @click.option("--api-base", metavar="URL", help="Also ask this server for its models.")
 @click.pass_obj
 def command(obj: dict[str, Any], as_json: bool, api_base: str | None) -> int:
     """Show what is installed, which judges can be used, which settings are in force, where the store is."""
 
     from ..config import load
-    from ..doctor import examine
 
     settings = load(obj["config"])
     findings = examine(settings, settings.get("api_base", api_base))
     if as_json:
-        from ..console import raw
-
-        raw(json.dumps([f.__dict__ for f in findings], ensure_ascii=False))
+        console.raw(json.dumps([f.__dict__ for f in findings], ensure_ascii=False))
     else:
-        from ..console import table
-
         marks = {True: "ok", False: "problem", None: "–"}
         styles = {True: "good", False: "bad", None: "dim"}
-        table(["", "What", "State"], [[marks[f.ok], f.what, f.state] for f in findings], flexible=2,
+        console.table(["", "What", "State"], [[marks[f.ok], f.what, f.state] for f in findings], flexible=2,
               styles=[[styles[f.ok], None, None] for f in findings])  # fmt: skip
     return 1 if any(f.ok is False for f in findings) else 0
+
+
+_PACKAGES = (
+    "pydantic",
+    "polars",
+    "litellm",
+    "tenacity",
+    "jsonschema",
+    "nibabel",
+    "scikit-learn",
+    "statsmodels",
+    "textual",
+)
+_LOCAL = ("torch", "transformers")
+# Environment variables in which providers' keys are looked up by litellm; only their presence is ever shown.
+_KEYS = {"OpenAI": "OPENAI_API_KEY", "Anthropic": "ANTHROPIC_API_KEY", "Google": "GEMINI_API_KEY", "OpenRouter": "OPENROUTER_API_KEY",
+         "Mistral": "MISTRAL_API_KEY", "DeepSeek": "DEEPSEEK_API_KEY", "Azure": "AZURE_API_KEY"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: `ok` is None for what is neither good nor bad (an extra that is not installed)."""
+
+    what: str
+    ok: bool | None
+    state: str
+
+
+def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
+    """All findings; `api_base` is asked for its models, nothing else touches the network."""
+    found = [Finding("ambjudge", True, f"{__version__} on Python {platform.python_version()}")]
+    for package in _PACKAGES:
+        version = _version(package)
+        found.append(Finding(package, version is not None, version or "missing: reinstall ambjudge"))
+    local = {package: _version(package) for package in _LOCAL}
+    if all(local.values()):
+        found.append(Finding("judge local:PATH", True, ", ".join(f"{k} {v}" for k, v in local.items())))
+    else:
+        found.append(Finding("judge local:PATH", None, "not installed: pip install 'ambjudge[local]'"))
+    found.append(Finding("judge heuristic", True, "always available"))
+    keys = [provider for provider, name in _KEYS.items() if os.environ.get(name)]
+    found.append(
+        Finding(
+            "judge MODEL",
+            True if keys else None,
+            f"keys set for {', '.join(keys)}" if keys else "no provider key in the environment",
+        )
+    )
+    if api_base:
+        found.append(_server(api_base))
+    found.append(
+        Finding("settings", True, str(settings.file) if settings.file else "defaults (no ambjudge.toml found upward)")
+    )
+    for name, value in sorted(settings.values.items()):
+        shown = ", ".join(value) if isinstance(value, tuple) else str(value)
+        found.append(Finding(f"  {name}", True, f"{shown} ({settings.origins[name]})"))
+    found.append(_store(settings))
+    return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _server(api_base: str) -> Finding:
+    import json
+    import urllib.error
+    import urllib.request
+
+    url = api_base.rstrip("/") + "/models"
+    if not url.startswith(("http://", "https://")):
+        return Finding("server", False, f"{api_base} is no http(s) URL")
+    try:
+        with urllib.request.urlopen(url, timeout=5) as reply:
+            data = json.loads(reply.read(1_000_000))
+        names = [str(m.get("id")) for m in data.get("data", []) if isinstance(m, dict)]
+        return Finding("server", True, f"{api_base}: {', '.join(names[:5]) or 'answers, names no models'}")
+    except urllib.error.HTTPError as error:
+        return Finding("server", error.code in (401, 403, 404), f"{api_base} answers with status {error.code}")
+    except (OSError, ValueError) as error:
+        return Finding("server", False, f"{api_base} does not answer: {getattr(error, 'reason', error)}")
+
+
+def _store(settings: Settings) -> Finding:
+    where = settings.get("store")
+    if where == "none":
+        return Finding("store", None, "switched off")
+    if where and "://" in where:
+        return Finding("store", None, where.rsplit("@", 1)[-1] + " (not opened)")
+    path = (
+        Path(where) if where else (settings.file.parent if settings.file else Path.cwd()) / ".ambjudge" / "ambjudge.db"
+    )
+    if path.is_file():
+        return Finding("store", os.access(path, os.W_OK), f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+    return Finding("store", None, f"{path} (made at the first use)")

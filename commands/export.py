@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .analyze import PATHS
-from .options import policy_options, run_options
+from .. import console
+from ..config import load
+from ..errors import InputError
+from .cohort_input import complain, scoring_of, tell
+from .options import SOURCES, policy_options, run_options
+from .table_files import format_of, target_of, texts_of, write_parquet, write_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ..analysis.card_sources import Scoring
+    from ..judge.scorecard import ScoreCard
+    from ..judge.store import Store
+
 
 KINDS = ("scorecards", "runs", "criteria", "codes", "verdicts", "labels")
 FORMATS = ("jsonl", "csv", "parquet")
@@ -19,7 +36,7 @@ FORMATS = ("jsonl", "csv", "parquet")
     "  ambjudge export runs/.ambjudge/ambjudge.db --what verdicts --out verdicts.csv\n"
     "  ambjudge export runs/ --what criteria | jq 'select(.value == 0)'",
 )
-@PATHS
+@SOURCES
 @click.option(
     "--what",
     type=click.Choice(KINDS),
@@ -46,6 +63,212 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     Default: the current folder. What is unknown is null or empty, never 0. In CSV an apostrophe stands before texts that
     a spreadsheet would take for a formula.
     """
-    from .exporting import export
+    return run(obj, paths, flags)
 
-    return export(obj, paths, flags)
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when some inputs could not be read."""
+    what = flags["what"]
+    out = None if flags["out"] in (None, "-") else Path(flags["out"])
+    kind = flags["kind"] or format_of(out)
+    if what == "scorecards" and kind != "jsonl":
+        raise InputError(f"a scorecard is no row of {kind}", "use --format jsonl, or --what runs")
+    if kind == "parquet" and out is None:
+        raise InputError("parquet cannot go to stdout", "name a file with --out")
+    if out is not None:
+        out = target_of(out, paths)
+    reading = _Reading(obj, paths, scoring_of(obj, flags))
+    try:
+        if what == "scorecards":
+            write_text(out, (card.to_json() + "\n" for card in reading.cards()))
+        elif kind == "parquet" and out is not None:
+            write_parquet(out, reading.tables(what))
+        else:
+            write_text(out, texts_of(reading.tables(what), kind))
+    finally:
+        reading.progress.clear()
+    complain(reading.problems)
+    tell(reading.scoring, paths, flags, obj["quiet"])
+    if out is not None:
+        rows = reading.done if what == "scorecards" else reading.rows
+        console.note(f"wrote {rows} {'scorecards' if what == 'scorecards' else 'rows'} to {out}", obj["quiet"])
+    return 1 if reading.problems else 0
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The store of a path (None: it has none), and the folder whose runs are meant (None: all)."""
+
+    store: str | Path | None = None
+    below: Path | None = None
+
+
+@dataclass
+class _Reading:
+    """Tables and scorecards of what a command line names, in batches; counts them and collects what cannot be read."""
+
+    obj: dict[str, Any]
+    paths: tuple[str, ...]
+    scoring: Scoring
+    problems: list[str] = field(default_factory=list)
+    done: int = 0
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        self.progress = console.Progress("read", None, self.obj["quiet"])
+
+    def tables(self, what: str) -> Iterator[pl.DataFrame]:
+        """The table `what` in parts, at least one, which may be empty."""
+        import polars as pl
+
+        from ..analysis import flat_tables as rows_of
+
+        made: dict[str, Callable[[], Iterable[pl.DataFrame]]] = {
+            "runs": self._runs,
+            "criteria": lambda: self._rows("criteria", (r for card in self.cards() for r in rows_of.criterion_rows(card))),
+            "codes": lambda: self._rows("codes", (r for card in self.cards() for r in rows_of.code_rows(card))),
+            "verdicts": lambda: self._rows("verdicts", self._verdicts()),
+            "labels": lambda: self._rows("labels", self._labels()),
+        }  # fmt: skip
+        try:
+            for table in made[what]():
+                self.rows += table.height
+                yield table
+        except pl.exceptions.PolarsError as error:
+            raise InputError(
+                f"no table can hold this: {str(error).splitlines()[0]}", "run `ambjudge verify` on the scorecards"
+            ) from error
+
+    def cards(self) -> Iterator[ScoreCard]:
+        """The scorecards, one at a time; ready-made tables of runs hold none, which is an InputError."""
+        for item in self._items():
+            if not hasattr(item, "stages"):
+                raise InputError("a table of runs has no scorecards to take this from", "give the scorecards")
+            yield item
+
+    def _runs(self) -> Iterator[pl.DataFrame]:
+        """The analysis frame. It is whole in memory, columns only: means over criteria that no tier credits need all runs."""
+        from ..analysis.cohorts import cohort
+        from ..analysis.flat_tables import BATCH, finite
+
+        found = cohort(self._items())
+        self.problems += found.problems
+        yield from finite(found.runs).iter_slices(BATCH) if found.runs.height else [found.runs]
+
+    @staticmethod
+    def _rows(what: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[pl.DataFrame]:
+        from ..analysis.flat_tables import SCHEMAS, batches
+
+        return batches(rows, SCHEMAS[what])
+
+    def _items(self) -> Iterator[Any]:
+        """Scorecards, and frames where a path is one. InputError when all that was found is broken."""
+        from ..analysis.card_sources import each_card
+
+        for path in self.paths or (".",):
+            place, before = self._place(path), self.done
+            if place.store is not None:
+                with self._open(place) as store:
+                    yield from map(self._seen, store.iter_cards(below=place.below))
+                if self.done > before or place.below is None:
+                    continue
+            # No store, or one that knows nothing of this folder.
+            yield from map(self._seen, each_card(path, self.problems, self.scoring))
+        if self.problems and not self.done:
+            raise InputError(f"no scorecard could be read; first: {self.problems[0]}", "check what the files hold")
+
+    def _seen(self, item: Any) -> Any:
+        self.done += 1
+        self.progress.update(self.done)
+        return item
+
+    def _verdicts(self) -> Iterator[tuple[Any, ...]]:
+        from ..analysis.flat_tables import BATCH, verdict_rows
+
+        for path in self.paths or (".",):
+            place = self._place(path)
+            if place.store is None:
+                raise InputError("holds no verdicts: not a store, and no store is near", "name the store", path)
+            with self._open(place) as store:
+                prefix = "" if place.below is None else store.prefix(place.below)
+                verdicts = store.iter_verdicts()
+                while chunk := list(islice(verdicts, BATCH)):
+                    runs = store.runs_of({verdict.run_ref for verdict in chunk})
+                    meant = [v for v in chunk if store.relative(runs[v.run_ref].path).startswith(prefix)]
+                    calls = store.calls_of({verdict.call_id for verdict in meant})
+                    yield from map(self._seen, verdict_rows(meant, runs, calls))
+
+    def _labels(self) -> Iterator[tuple[Any, ...]]:
+        from ..analysis.flat_tables import label_rows
+        from ..judge.trust.human_labels import parse_labels
+        from ..trajectories.reading import loads
+
+        for path in self.paths or (".",):
+            place = self._place(path, own=bool(self.paths))
+            if place.store is None and not self.paths:
+                raise InputError("no store found here", "name a store, or a folder of labels")
+            if place.store is None:
+                yield from self._labels_in(Path(path))
+                continue
+            with self._open(place) as store:
+                for run, annotator, body in store.labels():
+                    data = loads(body)
+                    parse_labels(data, Path(f"{store.where} ({annotator} on {run})"))
+                    self._seen(run)
+                    yield from label_rows(data)
+
+    def _labels_in(self, path: Path) -> Iterator[tuple[Any, ...]]:
+        """Rows of a label file, or of the .json files below a folder. A file that is none is named and left out."""
+        from ..analysis.flat_tables import label_rows
+        from ..judge.trust.human_labels import parse_labels
+        from ..trajectories.reading import read_json
+
+        files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not files:
+            raise InputError("no store and no label files found here", "name a store, or a folder of labels", path)
+        for file in files:
+            try:
+                data = read_json(file)
+                parse_labels(data, file)
+            except InputError as error:
+                if len(files) == 1:
+                    raise
+                self.problems.append(str(error))
+                continue
+            self._seen(file)
+            yield from label_rows(data)
+        if self.problems and not self.done:
+            raise InputError(f"no labels could be read; first: {self.problems[0]}", "name a folder of label files")
+
+    def _place(self, path: str, own: bool = False) -> _Place:
+        """What a path means: a store; a folder's runs in the store in force there; else the path itself.
+
+        `own`: only a store that lies in the folder itself counts as the folder's.
+        """
+        from ..analysis.card_sources import is_store
+        from ..judge.session import default_store
+        from ..judge.store import DEFAULT_STORE
+
+        folder = Path(path)
+        if is_store(path):
+            return _Place(path)
+        if not folder.is_dir():
+            return _Place()
+        if own:
+            found = folder / DEFAULT_STORE
+            return _Place(found if found.is_file() else None)
+        settings = load(self.obj["config"])
+        named = settings.get("store")
+        where = named or default_store(folder, settings.file.parent if settings.file else None)
+        if named == "none" or not ("://" in str(where) or Path(where).is_file()):
+            return _Place()
+        return _Place(where, folder)
+
+    @contextmanager
+    def _open(self, place: _Place) -> Iterator[Store]:
+        from ..judge.store import open_store
+
+        with open_store(place.store or "", create=False) as store:
+            if place.below is not None:
+                console.note(f"reading the store {store.where}", self.obj["quiet"])
+            yield store

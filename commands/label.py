@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+from .. import console
+from .options import json_option
+
 
 @click.group("label", epilog="\b\nExample:\n  ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db")
 def command() -> None:
@@ -27,7 +30,6 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
     """Read label files, check them, keep them in the store. Files that break the format are named and left out."""
     from pathlib import Path
 
-    from ..console import note
     from ..errors import InputError
     from ..judge.trust.human_labels import import_labels, problems, read_labels
     from ..rubrics.load import rubric_for
@@ -43,12 +45,12 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
             labels = read_labels(path)
         except InputError as error:
             bad += 1
-            note(f"ambjudge: error: {error}")
+            console.error(error)
             continue
         run = known.get(labels.run)
         found = problems(labels, run, rubric_for(run.track, run.task) if run else None)
         for line in found:
-            note(f"ambjudge: error: {path}: {line}")
+            console.error(f"{path}: {line}")
         if found:
             bad += 1
         else:
@@ -63,7 +65,7 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
                 kept += 1
             else:
                 same += 1
-    note(f"{kept} kept, {same} were there already, {bad} left out", obj["quiet"])
+    console.note(f"{kept} kept, {same} were there already, {bad} left out", obj["quiet"])
     return 1 if bad else 0
 
 
@@ -76,12 +78,11 @@ def export(obj: dict[str, Any], folder: str, store: str | None, annotator: str |
     """Write the labels in force as DIR/<annotator>/<run>.json."""
     from pathlib import Path
 
-    from ..console import note
     from ..judge.trust.human_labels import export_labels, stored_labels
 
     with _open(obj, store, create=False) as opened:
         written = export_labels(stored_labels(opened, annotator=annotator), Path(folder))
-    note(f"{len(written)} files written below {folder}", obj["quiet"])
+    console.note(f"{len(written)} files written below {folder}", obj["quiet"])
     return 0
 
 
@@ -91,21 +92,20 @@ def export(obj: dict[str, Any], folder: str, store: str | None, annotator: str |
     "-n", "--budget", type=click.IntRange(1), default=20, show_default=True, help="How many runs can be labelled."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random draw within strata.")
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@json_option()
 @click.pass_obj
 def next_(obj: dict[str, Any], cards: str, budget: int, seed: int, as_json: bool) -> int:
     """Which runs to label next: a sample stratified by fired codes, with the chance that each had to be drawn."""
-    from ..analysis.frames import frame
-    from ..analysis.planning import label_plan
-    from ..console import raw, table
+    from ..analysis.cohorts import frame
+    from ..analysis.sample_sizes import label_plan
 
     plan = label_plan(frame(cards), budget, seed=seed)
     rows = plan.to_dicts()
     if as_json:
-        raw(json.dumps(rows, ensure_ascii=False, default=str))
+        console.raw(json.dumps(rows, ensure_ascii=False, default=str))
         return 0
     names = list(plan.columns)
-    table(
+    console.table(
         names,
         [
             ["–" if row[n] is None else f"{row[n]:.4g}" if isinstance(row[n], float) else str(row[n]) for n in names]

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from .analyze import JUDGE, OUTCOME, PATHS
-from .options import policy_options, run_options
+from .. import console
+from .cohort_input import LEFT_OUT, read_cards, say_json, say_table
+from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_options
 
 
 @click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
-@PATHS
+@SOURCES
 @click.option(
     "--by",
     "scopes",
@@ -21,7 +22,7 @@ from .options import policy_options, run_options
 )
 @OUTCOME
 @JUDGE
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, both populations of each interval.")
+@json_option("One JSON object on stdout, both populations of each interval.")
 @run_options
 @policy_options
 @click.pass_obj
@@ -31,6 +32,30 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     Means over runs of a track, then over tracks. One interval speaks of new tasks, the other of these tasks again; rank
     ranges hold jointly at 95 % for new tasks.
     """
-    from .analyzing import leaderboard
+    return run(obj, paths, flags)
 
-    return leaderboard(obj, paths, flags)
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when some inputs could not be read."""
+    from ..analysis.ranking import leaderboard as board
+    from ..analysis.results import read, rows
+
+    found = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    scopes = flags["scopes"] or ("overall", "track")
+    table = board(found.runs, flags["outcome"], scopes=tuple(scopes))
+    if flags["as_json"]:
+        say_json({"schema": "ambjudge.leaderboard/1", "outcome": flags["outcome"], "rows": rows(table)})
+        return 1 if found.problems else 0
+    import polars as pl
+
+    if table["value"].null_count() == table.height:
+        console.say(
+            f"No run has a known {flags['outcome']}; a run without its Task score has no Overall (try --outcome agentic)."
+        )
+    for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():
+        console.say(f"All tracks, {flags['outcome']}" if scope == "overall" else f"{scope.capitalize()} {name}")
+        part = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
+        ranks = () if scope == "overall" else ("p_first", "rank_set")
+        say_table(part, "leaderboard", hide=("name", *ranks, *LEFT_OUT[scope]))
+        console.say()
+    return 1 if found.problems else 0

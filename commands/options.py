@@ -3,127 +3,221 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from .. import console
+from ..config import Settings
+from ..errors import ConfigError, InputError, StoreError
+
+if TYPE_CHECKING:
+    from ..judge.base import Judge
+    from ..judge.questions.items import Wanted
+    from ..judge.session import ScoreOptions
+    from ..judge.store import Store
+
+
 F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+
+
+def _together(*options: Decorator[Any]) -> Decorator[Any]:
+    """Several options as one decorator, in the order of the help."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def json_option(text: str = "JSON on stdout.") -> Decorator[Any]:
+    """--json, as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def tier_option(text: str = "Where the files do not say.") -> Decorator[Any]:
+    """--tier."""
+    return click.option("--tier", type=click.Choice(["lite", "standard", "pro"]), help=text)
+
 
 PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
+SOURCES = click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
 STAGES_FROM = click.option(
     "--stages",
     type=click.Choice(["rules", "judge", "mixed"]),
     help="Who labels the turns; mixed: the judge where rules are unsure.",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="JSON on stdout (several runs: JSON Lines).")
+OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5")
+OUTCOME = click.option(
+    "--outcome",
+    type=click.Choice(OUTCOMES),
+    default="overall",
+    metavar="SCORE",
+    help=f"{', '.join(OUTCOMES[:4])} … S5.  [overall]",
+)
+JUDGE = click.option("--judge", metavar="NAME", help="Only its scorecards.  [the judge with most]")
+JSON = json_option("JSON on stdout (several runs: JSON Lines).")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what is missing and its cost.")
+MAX_COST = click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Never spend more; the rest stays unscored.",
+)
+CONCURRENCY = click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 8]")
+STORE = click.option("--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root.")
+
+known_options = _together(
+    click.option("--track", metavar="TRACK", help="Where the files do not say."),
+    tier_option(),
+    click.option("--public", metavar="DIR", type=click.Path(), help="Public inputs: cases, reference shapes."),
+)
+"""What is known of a run beside its files."""
+run_options = _together(
+    click.option("--rubric", metavar="FILE|ID", help="For the runs of its track. Default: the built-in one."),
+    known_options,
+)
+"""What to hold a run against."""
+policy_options = _together(
+    click.option(
+        "--missing", type=click.Choice(["renormalize", "zero"]), help="Unscored stages: left out (default) or 0."
+    ),
+    click.option(
+        "--breach", type=click.Choice(["zero-all", "from-stage"]), help="Zero all stages (default) or later ones."
+    ),
+    click.option("--malformed", type=click.Choice(["formula", "zero"]), help="S5 then: by formula (default) or 0."),
+)
+"""Choices that the numbers depend on."""
+judge_options = _together(
+    click.option(
+        "--judge", "judges", multiple=True, metavar="NAME", help="rules, a model, local:PATH; several: panel."
+    ),
+    click.option("--api-base", metavar="URL", help="OpenAI-compatible server."),
+    click.option("--temperature", type=float, help="Of a model judge."),
+    click.option("--samples", type=click.IntRange(1, 25), help="Ask a model so often; the majority counts."),
+    click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model."),
+    click.option("--price", metavar="IN,OUT…", help="USD per million tokens: in, out, cached."),
+    click.option("--pictures", is_flag=True, default=None, help="Show it an output of each kind, too."),
+)
+"""--judge and what a model judge takes."""
+question_options = _together(
+    STAGES_FROM,
+    click.option("--diagnosis/--no-diagnosis", default=None, help="Ask a model which codes apply.  [default: yes]"),
+)
+"""What a judge that reads is asked beside the criteria."""
+reading_options = _together(judge_options, MAX_COST, STORE)
+"""A judge for commands that read runs without scoring them."""
+batch_options = _together(
+    click.option("--batch", is_flag=True, help="Send as provider batches, or collect."),
+    click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="How long --batch waits."),
+)
+"""The provider's batch endpoint."""
+work_options = _together(batch_options, DRY_RUN, MAX_COST, CONCURRENCY, STORE)
+"""How calls are made, and what they may cost."""
 
 
-def run_options(function: F) -> F:
-    """--rubric, --track, --tier, --public: what to hold a run against."""
-    rubric = click.option("--rubric", metavar="FILE|ID", help="For the runs of its track. Default: the built-in one.")
-    return rubric(known_options(function))
+def open_session_store(
+    path: str,
+    settings: Settings,
+    flags: dict[str, Any],
+    judge: Judge,
+    stack: ExitStack,
+    quiet: bool,
+    required: bool = False,
+) -> Store | None:
+    """The store in force, or None for `--store none`.
+
+    Where nothing can be written the heuristic judge goes on without one, with a note, as its verdicts cost nothing; a
+    model's verdicts must not be lost, so there it is the StoreError that it is.
+    """
+    from ..judge.session import default_store
+    from ..judge.store import open_store
+
+    named = settings.get("store", flags.get("store"))
+    if named == "none" and not required:
+        return None
+    if named == "none":
+        raise StoreError("this command works on a store", "leave out --store none")
+    where = named or default_store(path, settings.file.parent if settings.file else None)
+    try:
+        return stack.enter_context(open_store(where))
+    except StoreError as error:
+        if named or required or judge.name != "heuristic":
+            raise
+        console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
+        return None
 
 
-def known_options(function: F) -> F:
-    """--track, --tier, --public: what is known of a run beside its files."""
-    for option in reversed(
-        (
-            click.option("--track", metavar="TRACK", help="Where the files do not say."),
-            click.option("--tier", type=click.Choice(["lite", "standard", "pro"]), help="Where the files do not say."),
-            click.option("--public", metavar="DIR", type=click.Path(), help="Public inputs: cases, reference shapes."),
+def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
+    """The judge that flags and settings name."""
+    from ..judge.select import JudgeOptions, make_judge
+
+    return make_judge(
+        settings.get("judge", flags["judges"]) or (),
+        JudgeOptions(
+            api_base=settings.get("api_base", flags["api_base"]),
+            temperature=settings.get("temperature", flags["temperature"]),
+            samples=settings.get("samples", flags["samples"]) or 1,
+            pictures=settings.get("pictures", flags.get("pictures")) or False,
+            timeout=settings.get("timeout", flags["timeout"]),
+            price=settings.get("price", flags["price"]),
+            rationale=settings.get("rationale") or False,
+        ),
+    )
+
+
+def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
+    """Flags over settings over defaults; InputError for an unknown track or a missing --public folder."""
+    from ..judge.questions.items import Wanted
+    from ..judge.scorecard import Policy
+    from ..judge.session import ScoreOptions
+    from ..trajectories.models import TRACKS
+
+    chosen = {key: settings.get(key, flags.get(key)) for key in ("missing", "breach", "malformed")}
+    track = settings.get("track", flags.get("track"))
+    if track is not None and track not in TRACKS:
+        raise InputError(f"no track {track!r}", f"one of {', '.join(TRACKS)}")
+    public = settings.get("public", flags.get("public"))
+    if public is not None and not Path(public).is_dir():
+        raise InputError(f"{public}: no such folder", "--public takes the folder with the public inputs")
+    return ScoreOptions(
+        rubric=settings.get("rubric", flags.get("rubric")),
+        policy=Policy(**{key: value for key, value in chosen.items() if value}),
+        public=Path(public) if public else None,
+        track=track,
+        tier=settings.get("tier", flags.get("tier")),
+        concurrency=settings.get("concurrency", flags.get("concurrency")) or 8,
+        max_cost=settings.get("max_cost", flags.get("max_cost")),
+        wanted=Wanted(
+            diagnosis=settings.get("diagnosis", flags.get("diagnosis")) is not False,
+            stages=settings.get("stages", flags.get("stages")) or "rules",
+        ),
+    )
+
+
+def check_wanted(judge: Judge, wanted: Wanted) -> None:
+    """ConfigError for stages that this judge cannot label."""
+    from ..judge.base import answers
+
+    if wanted.stages != "rules" and "stages" not in answers(judge):
+        raise ConfigError(
+            f"--stages {wanted.stages}: judge {judge.name} cannot label turns, only a model can",
+            "name one with --judge, or give --stages rules",
         )
-    ):
-        function = option(function)
-    return function
 
 
-def policy_options(function: F) -> F:
-    """--missing, --breach, --malformed: choices that the numbers depend on."""
-    for option in reversed(
-        (
-            click.option(
-                "--missing",
-                type=click.Choice(["renormalize", "zero"]),
-                help="Unscored stages: left out (default) or 0.",
-            ),
-            click.option(
-                "--breach",
-                type=click.Choice(["zero-all", "from-stage"]),
-                help="Zero all stages (default) or later ones.",
-            ),
-            click.option(
-                "--malformed",
-                type=click.Choice(["formula", "zero"]),
-                help="S5 then: by formula (default) or 0.",
-            ),
-        )
-    ):
-        function = option(function)
-    return function
+def first_there(paths: tuple[str, ...]) -> str | None:
+    """The first path at which there is something."""
 
+    def exists(path: str) -> bool:
+        try:
+            return Path(path).exists()
+        except (OSError, ValueError):
+            return False
 
-def judge_options(function: F) -> F:
-    """--judge and what a model judge takes."""
-    for option in reversed(
-        (
-            click.option(
-                "--judge",
-                "judges",
-                multiple=True,
-                metavar="NAME",
-                help="rules, a model, local:PATH; several: panel.",
-            ),
-            click.option("--api-base", metavar="URL", help="OpenAI-compatible server."),
-            click.option("--temperature", type=float, help="Of a model judge."),
-            click.option("--samples", type=click.IntRange(1, 25), help="Ask a model so often; the majority counts."),
-            click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model."),
-            click.option(
-                "--price",
-                metavar="IN,OUT…",
-                help="USD per million tokens: in, out, cached.",
-            ),
-            click.option("--pictures", is_flag=True, default=None, help="Show it an output of each kind, too."),
-        )
-    ):
-        function = option(function)
-    return function
-
-
-def question_options(function: F) -> F:
-    """--stages and --no-diagnosis: what a judge that reads is asked beside the criteria."""
-    for option in reversed(
-        (
-            STAGES_FROM,
-            click.option(
-                "--diagnosis/--no-diagnosis", default=None, help="Ask a model which codes apply.  [default: yes]"
-            ),
-        )
-    ):
-        function = option(function)
-    return function
-
-
-def reading_options(function: F) -> F:
-    """A judge for commands that read runs without scoring them: the judge's options, --max-cost, --store."""
-    for option in reversed(
-        (
-            click.option(
-                "--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Never spend more on a model."
-            ),
-            click.option("--store", metavar="FILE|none", help="Where a model's readings are kept."),
-        )
-    ):
-        function = option(function)
-    return judge_options(function)
-
-
-def batch_options(function: F) -> F:
-    """--batch and --wait: the provider's batch endpoint."""
-    for option in reversed(
-        (
-            click.option("--batch", is_flag=True, help="Send as provider batches, or collect."),
-            click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="How long --batch waits."),
-        )
-    ):
-        function = option(function)
-    return function
+    return next((path for path in paths if exists(path)), None)

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import batch_options, judge_options, policy_options, question_options, run_options
+from .. import console
+from ..config import load
+from .options import (
+    SOURCES,
+    check_wanted,
+    json_option,
+    judge_of,
+    judge_options,
+    open_session_store,
+    policy_options,
+    question_options,
+    run_options,
+    score_options,
+    work_options,
+)
+from .runs import found_runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..judge.base import Judge, Usage
+    from ..judge.rejudge.change import Split
+    from ..judge.rejudge.staleness import RejudgePlan
+    from ..judge.rejudge.update import Update, Updated
+    from ..judge.session import ScoreOptions
+    from ..judge.store import Store
 
 
 @click.command(
     "rejudge",
     epilog="\b\nExamples:\n  ambjudge rejudge runs/ --rubric my-vqa.yaml --dry-run\n  ambjudge rejudge runs/ --rubric my-vqa.yaml --judge openai/gpt-5.4-mini --max-cost 5",
 )
-@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH...]")
+@SOURCES
 @judge_options
 @question_options
 @run_options
 @policy_options
-@batch_options
-@click.option("--dry-run", is_flag=True, help="Only say what is stale and what it would cost.")
 @click.option("--verify-files", is_flag=True, help="Read every run, trust no file times.")
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(min=0),
-    metavar="USD",
-    help="Never spend more; the rest stays unscored.",
-)
-@click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 8]")
-@click.option("--store", metavar="FILE|URL", help="Default: .ambjudge/ambjudge.db at the root.")
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@work_options
+@json_option()
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Judge again only what the rubric, prompt, judge or evidence now in force has made stale; then renew scorecards.
@@ -37,6 +57,246 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     A criterion is stale when its text, scale or evidence differ from what its verdict answered. Weights, credits and
     policies need no call. Without PATH the runs below the current folder are meant.
     """
-    from .rejudging import run
-
     return run(obj, paths or (".",), flags)
+
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
+    import asyncio
+
+    from ..judge.rejudge.staleness import plan
+    from ..judge.rejudge.update import outdated, update
+    from ..judge.session import scope_of
+
+    settings = load(obj["config"])
+    judge, options, quiet = judge_of(settings, flags), score_options(settings, flags), obj["quiet"]
+    check_wanted(judge, options.wanted)
+    with ExitStack() as stack:
+        runs, lost = found_runs(paths)
+        if not runs:
+            return 2
+        store = open_session_store(paths[0], settings, flags, judge, stack, quiet, required=True)
+        assert store is not None
+        scope = scope_of(options)
+        bar = console.Progress("planned", len(runs), quiet)
+        made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)
+        bar.clear()
+        for path, error in made.errors:
+            console.error(f"{path}: {error}")
+        renewed = outdated(store, runs, judge, options.rubric)
+        if flags["dry_run"]:
+            _show_plan(made, len(renewed), flags["as_json"])
+            return 1 if made.errors or lost else 0
+        if not flags["as_json"]:
+            _note_plan(made, quiet)
+        if flags["batch"]:
+            return _through_batch(made, store, runs, judge, options, flags["wait"], quiet)
+        calls, cards = console.Progress("judged", made.calls, quiet), console.Progress("scored", None, quiet)
+        done = asyncio.run(
+            update(
+                made, store, runs, judge, options,
+                on_calls=lambda s: calls.update(s.progress.done, _money(s.usage)),
+                on_cards=lambda p, _: cards.update(p.done),
+            )
+        )  # fmt: skip
+        calls.clear()
+        cards.clear()
+        for item in done.errors:
+            console.error(item.error)
+        if flags["as_json"]:
+            console.raw(json.dumps(_as_dict(made, done), ensure_ascii=False))
+        else:
+            _show_update(made, done)
+        if done.execution.summary.interrupted:
+            console.interrupted("judged", quiet)
+            return 130
+        return 1 if done.errors or made.errors or sum(done.execution.unscored.values()) or lost else 0
+
+
+def _through_batch(
+    made: RejudgePlan, store: Store, runs: list[Path], judge: Judge, options: ScoreOptions, wait_s: float, quiet: bool
+) -> int:
+    """One step of the batch; once the provider has answered all of it, scorecards are renewed."""
+    import asyncio
+
+    from ..judge.rejudge.update import outdated, renew
+    from .batch_step import step
+
+    done = step(made, store, judge, options.max_cost, wait_s, quiet)
+    if done.still_open:
+        return 1
+    stale = (*(need.path for need in made.needs), *outdated(store, runs, judge, options.rubric))
+    updated, errors = asyncio.run(renew(store, stale, judge, options))
+    console.say(f"{len(updated)} scorecards renewed")
+    show_changes(updated)
+    return 1 if errors or done.unscored or done.over_budget else 0
+
+
+def _money(usage: Usage) -> str:
+    from .render import spent
+
+    return " · ".join(spent(usage))
+
+
+def interval(low: float | None, high: float | None, form: str) -> str:
+    if low is None or high is None:
+        return "unknown"
+    return form.format(low) if low == high else f"{form.format(low)} to {form.format(high)}"
+
+
+def _note_plan(made: RejudgePlan, quiet: bool) -> None:
+    low, high = made.estimate.low, made.estimate.high
+    console.note(
+        f"{made.runs} runs: {made.current} verdicts stand, {made.stale} are to be made in {made.calls} calls, cost {interval(low.cost_usd, high.cost_usd, '${:.2f}')}",
+        quiet,
+    )
+    if made.apart:
+        console.note(_apart(made), quiet)
+
+
+def _apart(made: RejudgePlan) -> str:
+    return f"{made.apart} of them are of another track than the given rubric and judged by their own"
+
+
+def _by_item(made: RejudgePlan) -> list[tuple[str | None, str, str, Counter[str]]]:
+    """Stale verdicts as (rubric, question, item, count by reason): criteria by rubric first, then what no rubric holds."""
+    from ..judge.base import CRITERIA
+
+    found: dict[tuple[str | None, str, str], Counter[str]] = {}
+    for need in made.needs:
+        rubric = need.rubric_id if need.question in CRITERIA else None
+        for item, reasons in need.reasons.items():
+            found.setdefault((rubric, need.question, item), Counter())["+".join(reasons)] += 1
+    ordered = sorted(found.items(), key=lambda pair: (pair[0][0] is None, pair[0][0] or "", pair[0][1]))
+    return [(*key, why) for key, why in ordered]
+
+
+def _lines(made: RejudgePlan) -> list[tuple[str, str, Counter[str]]]:
+    """The same for people: (rubric or question, items, count by reason). A criterion has its own line; items that no
+    rubric holds and that went stale alike share one."""
+    found: list[tuple[str, list[str], Counter[str]]] = []
+    for rubric, question, item, why in _by_item(made):
+        alike = next((line for line in found if rubric is None and line[0] == question and line[2] == why), None)
+        if alike is None:
+            found.append((rubric or question, [item], why))
+        else:
+            alike[1].append(item)
+    return [
+        (name, ", ".join(items), Counter({reason: n * len(items) for reason, n in why.items()}))
+        for name, items, why in found
+    ]
+
+
+def plan_dict(made: RejudgePlan) -> dict[str, Any]:
+    low, high = made.estimate.low, made.estimate.high
+    return {
+        "judge": made.judge.judge, "runs": made.runs, "apart": made.apart, "read": made.read, "current": made.current, "stale": made.stale, "calls": made.calls,
+        "by_criterion": [{"rubric": r, "question": q, "criterion": c, "stale": sum(why.values()), "reasons": dict(why)} for r, q, c, why in _by_item(made)],
+        "input_tokens": [low.input_tokens, high.input_tokens], "output_tokens": [low.output_tokens, high.output_tokens],
+        "cost_usd": [low.cost_usd, high.cost_usd], "errors": [{"path": str(p), "error": str(e)} for p, e in made.errors],
+    }  # fmt: skip
+
+
+def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
+    if as_json:
+        console.raw(
+            json.dumps({"schema": "ambjudge.plan/1", **plan_dict(made), "cards_to_renew": renewed}, ensure_ascii=False)
+        )
+        return
+    rows = [
+        [name, items, str(sum(why.values())), ", ".join(f"{reason} {n}" for reason, n in why.most_common())]
+        for name, items, why in _lines(made)
+    ]
+    if rows:
+        console.table(["Rubric or question", "Item", "Stale", "Why"], rows, right=[2], flexible=1)
+        console.say()
+    low, high = made.estimate.low, made.estimate.high
+    console.say(
+        f"{made.runs} runs with judge {made.judge.judge}: {made.current} verdicts stand, {made.stale} are stale, {made.calls} calls"
+    )
+    if made.apart:
+        console.say(_apart(made))
+    if made.calls:
+        console.say(
+            f"input tokens {interval(low.input_tokens, high.input_tokens, '{:,}')}, output tokens {interval(low.output_tokens, high.output_tokens, '{:,}')}, cost {interval(low.cost_usd, high.cost_usd, '${:.4f}')}"
+        )
+    if renewed:
+        console.say(f"{renewed} scorecards are by another version of the rubric, or missing")
+
+
+def _show_update(made: RejudgePlan, done: Update) -> None:
+    from .render import spent
+
+    e = done.execution
+    calls, *rest = spent(e.usage)
+    console.say(
+        f"{e.scored} verdicts made in {calls} ({', '.join(rest)})"
+        + (
+            f", {sum(e.unscored.values())} unscored: " + ", ".join(f"{k} {n}" for k, n in e.unscored.most_common())
+            if e.unscored
+            else ""
+        )
+    )
+    console.say(f"{len(done.runs)} scorecards renewed")
+    show_changes(done.runs)
+
+
+def show_changes(runs: Sequence[Updated]) -> None:
+    """Mean split, flips by criterion, and agents that changed places."""
+    from ..judge.rejudge.change import mean_split, rank_changes
+
+    changes = [r.change for r in runs if r.change is not None]
+    moved = [c for c in changes if c.flips or (c.agentic is not None and c.agentic.change)]
+    if changes:
+        rows = [
+            _split_row(name, split)
+            for name, split in (
+                ("Agentic", mean_split(c.agentic for c in changes)),
+                ("Overall", mean_split(c.overall for c in changes)),
+            )
+            if split is not None
+        ]
+        console.say()
+        console.say(f"Mean change over {len(changes)} runs that had a scorecard, split by what caused it")
+        console.table(
+            ["Score", "Before", "After", "Change", "Text", "Weights", "Judge", "Data"], rows, right=range(1, 8)
+        )
+    flips: dict[str, list[tuple[float | None, float | None]]] = {}
+    for change in moved:
+        for flip in change.flips:
+            flips.setdefault(flip.criterion, []).append((flip.before, flip.after))
+    if flips:
+        console.say()
+        rows = []
+        for criterion, pairs in sorted(flips.items()):
+            up = sum(a is not None and b is not None and b > a for a, b in pairs)
+            down = sum(a is not None and b is not None and b < a for a, b in pairs)
+            rows.append([criterion, str(len(pairs)), str(up), str(down), str(len(pairs) - up - down)])
+        console.table(["Criterion", "Flips", "Up", "Down", "Other"], rows, right=range(1, 5))
+    known = [r for r in runs if r.before is not None]
+    moves = rank_changes([r.before for r in known if r.before is not None], [r.after for r in known])
+    ranks = [r for r in moves if r.before != r.after]
+    if ranks:
+        console.say()
+        console.table(
+            ["Agent", "Place before", "Place after"],
+            [[r.name, str(r.before), str(r.after)] for r in ranks],
+            right=[1, 2],
+        )
+
+
+def _split_row(name: str, split: Split) -> list[str]:
+    digits = 4 if name == "Agentic" else 2
+    parts = (split.change, split.text, split.weights, split.judge, split.data)
+    return [name, f"{split.before:.{digits}f}", f"{split.after:.{digits}f}", *(f"{p:+.{digits}f}" for p in parts)]
+
+
+def _as_dict(made: RejudgePlan, done: Update) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    e = done.execution
+    return {
+        "schema": "ambjudge.rejudge/1", "plan": plan_dict(made), "calls": e.usage.calls, "cost_usd": e.usage.cost_usd, "scored": e.scored,
+        "unscored": dict(e.unscored), "interrupted": e.summary.interrupted, "scorecards": len(done.runs),
+        "changes": [asdict(r.change) for r in done.runs if r.change is not None],
+    }  # fmt: skip

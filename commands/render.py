@@ -45,6 +45,11 @@ def spent(usage: Usage | JudgeInfo, form: str = "${:.2f}", tokens: bool = False)
     return [*parts, "cost unknown" if usage.cost_usd is None else form.format(usage.cost_usd)]
 
 
+def bill(usage: Usage | JudgeInfo) -> str:
+    """What judging used in the end, to a hundredth of a cent."""
+    return ", ".join(spent(usage, "${:.4f}"))
+
+
 def _short(tokens: int) -> str:
     """950, 12.3k, 1.2M."""
     if tokens < 1_000:

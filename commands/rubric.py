@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import console
+from .options import json_option, tier_option
+
 if TYPE_CHECKING:
     from ..judge.rejudge.update import Updated
     from ..rubrics.model import Rubric
@@ -19,18 +22,17 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@json_option()
 def list_(as_json: bool) -> int:
     """The built-in rubrics."""
-    from ..console import raw, table
     from ..rubrics.load import builtin_ids, load_rubric
 
     rubrics = [load_rubric(name) for name in builtin_ids()]
     if as_json:
-        raw(json.dumps([{"id": r.id, "version": r.version, "track": r.track, "title": r.title, "criteria": len(r.criteria()),
+        console.raw(json.dumps([{"id": r.id, "version": r.version, "track": r.track, "title": r.title, "criteria": len(r.criteria()),
                          "derived": r.derived, "sha256": r.sha256} for r in rubrics], ensure_ascii=False))  # fmt: skip
         return 0
-    table(["Id", "Version", "Track", "Criteria", "Source", "Title"],
+    console.table(["Id", "Version", "Track", "Criteria", "Source", "Title"],
           [[r.id, r.version, r.track or "any", str(len(r.criteria())), "derived" if r.derived else "published", r.title] for r in rubrics],
           right=[3], flexible=5)  # fmt: skip
     return 0
@@ -38,27 +40,24 @@ def list_(as_json: bool) -> int:
 
 @command.command("show")
 @click.argument("rubric", metavar="ID|FILE")
-@click.option(
-    "--tier", type=click.Choice(["lite", "standard", "pro"]), help="Say what this tier credits and leaves out."
-)
-@click.option("--json", "as_json", is_flag=True, help="The rubric as JSON, every shorthand written out.")
+@tier_option("Say what this tier credits and leaves out.")
+@json_option("The rubric as JSON, every shorthand written out.")
 def show(rubric: str, tier: str | None, as_json: bool) -> int:
     """One rubric in full."""
-    from ..console import raw, say, wrap
     from ..rubrics.load import load_rubric
     from ..trajectories.models import STAGE_NAMES
 
     chosen = load_rubric(rubric)
     if as_json:
-        raw(chosen.model_dump_json())
+        console.raw(chosen.model_dump_json())
         return 0
-    say(f"{chosen.id} {chosen.version}: {chosen.title}")
-    say(wrap(f"source: {chosen.source}"))
-    say(f"sha256 {chosen.sha256}")
+    console.say(f"{chosen.id} {chosen.version}: {chosen.title}")
+    console.say(console.wrap(f"source: {chosen.source}"))
+    console.say(f"sha256 {chosen.sha256}")
     for stage in sorted(chosen.stages):
         part = chosen.stages[stage]
-        say()
-        say(
+        console.say()
+        console.say(
             f"{stage} {STAGE_NAMES[stage]}, weight {part.weight:g}"
             + ("" if part.criteria else ": deterministic checks of the output files")
         )
@@ -74,14 +73,14 @@ def show(rubric: str, tier: str | None, as_json: bool) -> int:
                 notes.append(f"0 without {', '.join(c.requires)}")
             if c.weight != 1:
                 notes.append(f"weight {c.weight:g}")
-            say(f"  {c.id}  {c.title}" + (f"  [{'; '.join(notes)}]" if notes else ""))
-            say(wrap(c.text, "        "))
+            console.say(f"  {c.id}  {c.title}" + (f"  [{'; '.join(notes)}]" if notes else ""))
+            console.say(console.wrap(c.text, "        "))
             if c.conditional:
-                say(wrap(f"applies when: {c.conditional}", "        "))
+                console.say(console.wrap(f"applies when: {c.conditional}", "        "))
             if not c.binary:
                 for level in c.scale:
-                    say(wrap(f"{level.text}", "             ", f"        {level.value:<4g} "))
-            say(wrap(f"evidence: {', '.join(c.evidence)} · source: {c.source}", "        "))
+                    console.say(console.wrap(f"{level.text}", "             ", f"        {level.value:<4g} "))
+            console.say(console.wrap(f"evidence: {', '.join(c.evidence)} · source: {c.source}", "        "))
     return 0
 
 
@@ -89,7 +88,6 @@ def show(rubric: str, tier: str | None, as_json: bool) -> int:
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 def validate(files: tuple[str, ...]) -> int:
     """Check rubric files; every problem with its line. Exit 1 when there is one, 2 when a file cannot be read."""
-    from ..console import note, say
     from ..errors import InputError
     from ..rubrics.load import validate_file
     from ..trajectories.reading import read_bytes
@@ -100,17 +98,17 @@ def validate(files: tuple[str, ...]) -> int:
             read_bytes(Path(name))
         except InputError as error:
             unreadable += 1
-            note(f"ambjudge: error: {error}")
+            console.error(error)
             continue
         problems = validate_file(name)
         bad += bool(problems)
         for problem in problems:
-            say(
+            console.say(
                 f"{name}:{problem.line}:{problem.column}: {problem.message}"
                 + (f" ({problem.hint})" if problem.hint else "")
             )
         if not problems:
-            say(f"{name}: valid")
+            console.say(f"{name}: valid")
     return 2 if unreadable else 1 if bad else 0
 
 
@@ -124,14 +122,13 @@ def validate(files: tuple[str, ...]) -> int:
     metavar="FILE|URL",
     help="Also say which stored verdicts go stale, and what changed where runs have scorecards by both.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@json_option()
 def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
     """What changed between two rubrics, and which criteria would have to be judged again.
 
     With --store: how many stored verdicts that concerns, and, where a rejudge was done, each score change split into
     text, weights, judge and data.
     """
-    from ..console import raw, say
     from ..rubrics.diff import diff_rubrics, render_diff
     from ..rubrics.load import load_rubric
 
@@ -144,14 +141,14 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
         data = result.model_dump(mode="json")
         if store:
             data |= {"stale_verdicts": stale, "changes": [asdict(r.change) for r in runs if r.change is not None]}
-        raw(json.dumps(data, ensure_ascii=False))
+        console.raw(json.dumps(data, ensure_ascii=False))
         return 0
-    say(render_diff(result))
+    console.say(render_diff(result))
     if store:
-        from .rejudging import show_changes
+        from .rejudge import show_changes
 
-        say()
-        say(
+        console.say()
+        console.say(
             "Scorecards that rest on a verdict about the old text: "
             + (", ".join(f"{name} {n}" for name, n in stale.items()) or "none")
         )
@@ -182,7 +179,5 @@ def schema() -> int:
     """The JSON Schema of rubric files."""
     from importlib.resources import files
 
-    from ..console import say
-
-    say((files("ambjudge.rubrics") / "rubric.schema.json").read_text("utf-8").rstrip())
+    console.say((files("ambjudge.rubrics") / "rubric.schema.json").read_text("utf-8").rstrip())
     return 0

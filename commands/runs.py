@@ -6,12 +6,24 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from .. import console
 from ..errors import AmbjudgeError, InputError, unexpected
 
 if TYPE_CHECKING:
     from ..trajectories.models import Run
 
 T = TypeVar("T")
+
+
+def found_runs(paths: Sequence[str]) -> tuple[list[Path], bool]:
+    """The conversation files at or below the paths, and whether a path had none, which is said on stderr."""
+    from ..judge.session import Outcome, conversations
+
+    found = list(conversations(paths))
+    for lost in (item for item in found if isinstance(item, Outcome)):
+        console.error(lost.error)
+    runs = [item for item in found if not isinstance(item, Outcome)]
+    return runs, len(runs) < len(found)
 
 
 def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = None) -> Iterator[Run | InputError]:

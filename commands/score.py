@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from .options import JSON, PATHS, batch_options, judge_options, policy_options, question_options, run_options
+from .. import console
+from ..config import load
+from ..errors import InputError
+from .options import (
+    JSON,
+    PATHS,
+    check_wanted,
+    first_there,
+    judge_of,
+    judge_options,
+    open_session_store,
+    policy_options,
+    question_options,
+    run_options,
+    score_options,
+    work_options,
+)
+
+if TYPE_CHECKING:
+    from ..judge.base import Judge, Usage
+    from ..judge.runner import Progress
+    from ..judge.scorecard import ScoreCard
+    from ..judge.session import Outcome, ScoreOptions, Session
+    from ..judge.store import Store
 
 
 @click.command(
@@ -20,16 +46,7 @@ from .options import JSON, PATHS, batch_options, judge_options, policy_options, 
 @click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well.")
 @run_options
 @policy_options
-@click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs judged at the same time.  [default: 8]")
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(min=0),
-    metavar="USD",
-    help="Never spend more; the rest stays unscored.",
-)
-@batch_options
-@click.option("--store", metavar="FILE|none", help="Default: .ambjudge/ambjudge.db at the root.")
-@click.option("--dry-run", is_flag=True, help="Only say what is missing and its cost.")
+@work_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Score runs: a conversation.json, a run folder, or every run below a folder.
@@ -38,9 +55,136 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     files do not.
     """
     if flags["dry_run"]:
-        from .rejudging import run as plan
+        from .rejudge import run as plan
 
         return plan(obj, paths, {**flags, "verify_files": False})
-    from .scoring import run
-
     return run(obj, paths, flags)
+
+
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when something could not be scored; 2 when nothing could be read."""
+    import asyncio
+
+    from ..judge.base import answers
+    from ..judge.session import score_many
+
+    settings = load(obj["config"])
+    judge = judge_of(settings, flags)
+    options = score_options(settings, flags)
+    check_wanted(judge, options.wanted)
+    with ExitStack() as stack:
+        # Nothing is made where nothing is to be read; what is wrong with the paths is told when they are read.
+        there = first_there(paths)
+        store = None
+        if there is not None:
+            store = open_session_store(there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"])
+        if flags["batch"] and store is not None:
+            if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
+                return 1
+            options = replace(options, stored_only=True)
+        read = options.wanted.diagnosis and "diagnosis" in answers(judge)
+        sink = _Sink(obj, flags, stack, read)
+        session = asyncio.run(score_many(paths, judge, options, sink.take, store=store, on_progress=sink.tell))
+        return sink.finish(session)
+
+
+def _through_batch(
+    paths: tuple[str, ...], judge: Judge, options: ScoreOptions, store: Store, wait_s: float, quiet: bool
+) -> int:
+    """Send what the store lacks, collect what is answered; how many batches the provider still works on.
+
+    Runs that cannot be read are named when the rest is scored.
+    """
+    from ..judge.rejudge.staleness import plan
+    from ..judge.session import Outcome, conversations, scope_of
+    from .batch_step import step
+
+    runs = [item for item in conversations(paths) if not isinstance(item, Outcome)]
+    scope = scope_of(options)
+    bar = console.Progress("planned", len(runs), quiet)
+    made = plan(store, runs, judge, scope, on_progress=bar.update)
+    bar.clear()
+    return step(made, store, judge, options.max_cost, wait_s, quiet).still_open
+
+
+class _Sink:
+    """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at once."""
+
+    def __init__(self, obj: dict[str, Any], flags: dict[str, Any], stack: ExitStack, read: bool) -> None:
+        """`read`: the judge is asked which codes apply, so that one it did not read is something that failed."""
+        self.read = read
+        self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
+        self.file: IO[str] | None = None
+        if flags["out"]:
+            out = Path(flags["out"])
+            try:
+                out.parent.mkdir(parents=True, exist_ok=True)
+                self.file = stack.enter_context(out.open("w", encoding="utf-8", errors="backslashreplace"))
+            except OSError as error:
+                raise InputError(f"{out}: cannot be written: {error.strerror}", "choose another --out") from None
+        self.progress = console.Progress("scored", None, self.quiet)
+        stack.callback(self.progress.clear)
+        self.only: ScoreCard | None = None
+        self.rows: list[tuple[list[str], list[str | None]]] = []
+        self.done = self.failed = self.partial = self.unread = 0
+
+    def take(self, outcome: Outcome) -> None:
+        if outcome.card is None:
+            self.failed += 1
+            self.progress.clear()
+            console.error(outcome.error)
+            return
+        card = outcome.card
+        self.done += 1
+        self.partial += any(card.stages[s].score is None for s in card.stages)
+        self.unread += self.read and "not_read" in card.codes_read.values()
+        if self.file is not None:
+            self.file.write(card.to_json() + "\n")
+        if self.as_json:
+            console.raw(card.to_json())
+        else:
+            from .render import row
+
+            self.only = card if self.done == 1 else None
+            self.rows.append(row(card))
+
+    def tell(self, progress: Progress, usage: Usage) -> None:
+        """A status line: runs, failures, money."""
+        bits = [f"{self.failed} failed"] if self.failed else []
+        if usage.calls:
+            from .render import spent
+
+            bits += spent(usage)
+        self.progress.update(progress.done, " · ".join(bits))
+
+    def finish(self, session: Session) -> int:
+        self.progress.clear()
+        if not self.as_json and self.only is not None and not self.failed:
+            from .render import scorecard
+
+            scorecard(self.only, self.verbose)
+        elif not self.as_json and self.rows:
+            from .render import rows
+
+            rows(self.rows)
+        if self.done + self.failed > 1:
+            bits = [f"{self.done} scored"]
+            if self.partial:
+                bits.append(f"{self.partial} of them with unscored stages")
+            if self.unread:
+                bits.append(f"{self.unread} with codes that the judge did not read")
+            if self.failed:
+                bits.append(f"{self.failed} could not be read")
+            console.note(", ".join(bits), self.quiet)
+        if session.apart:
+            console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
+        if session.usage.calls:
+            from .render import bill
+
+            console.note(bill(session.usage), self.quiet)
+        if session.summary.interrupted:
+            console.interrupted("judged", self.quiet)
+            return 130
+        if not self.done:
+            return 2
+        return 1 if self.failed or self.partial or self.unread else 0

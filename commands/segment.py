@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .. import console
 from .options import JSON, PATHS, STAGES_FROM, known_options, reading_options
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: 
     if (settings.get("stages", flags["stages"]) or "rules") != "rules":
         return _read(obj, paths, settings, flags, printed)
 
-    from ..console import note
     from ..errors import AmbjudgeError
     from .runs import each_result, each_run
 
@@ -48,7 +48,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: 
     for item in each_result(each_run(paths), lambda run: segment(run, explain=why)):
         if isinstance(item, AmbjudgeError):
             failed += 1
-            note(f"ambjudge: error: {item}")
+            console.error(item)
         else:
             printed.add(*item)
     return 0 if not failed else 1 if printed.done else 2
@@ -61,8 +61,8 @@ def _read(obj: dict[str, Any], paths: tuple[str, ...], settings: Any, flags: dic
     from ..judge.engine import read_stages
     from ..judge.questions.items import Wanted
     from ..trajectories.segment import segment
-    from .readings import Read, read_runs
-    from .scoring import check_wanted, judge_of, score_options
+    from .judge_readings import Read, read_runs
+    from .options import check_wanted, judge_of, score_options
 
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     check_wanted(judge, options.wanted)
@@ -86,7 +86,6 @@ class _Printed:
         self, run: Run, rules: Segmentation, found: Segmentation | None = None, stages_from: StagesFrom = "rules"
     ) -> None:
         """`found`: the stages in the end, where they are not by `rules` alone, which the signals speak for."""
-        from ..console import raw
         from ..trajectories.summary import segments_json
 
         stages = found or rules
@@ -96,23 +95,22 @@ class _Printed:
                 signs = segments_json(run, rules, why=True)
                 data |= {"confidence": signs["confidence"], "signals": signs["signals"]}
                 data |= {"rules": signs["turn_stages"]} if stages_from != "rules" else {}
-            raw(json.dumps(data, ensure_ascii=False))
+            console.raw(json.dumps(data, ensure_ascii=False))
         else:
             _show(run, rules, stages, stages_from, self.why, first=self.done == 0)
         self.done += 1
 
 
 def _show(run: Run, rules: Segmentation, stages: Segmentation, stages_from: str, why: bool, first: bool) -> None:
-    from ..console import say, table
     from ..sanitize import sanitize_line
     from ..trajectories.models import STAGE_NAMES, STAGES
     from ..trajectories.summary import stage_costs
     from .render import STAGES_BY, turns
 
     if not first:
-        say()
+        console.say()
     by = "" if stages_from == "rules" else f" · {STAGES_BY[stages_from]}"
-    say(f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended: {run.status.ended}{by}")
+    console.say(f"{run.id}  {run.task or 'unknown task'} · {len(run.turns)} turns · ended: {run.status.ended}{by}")
     costs = stage_costs(run, stages)
     rows = []
     for stage in STAGES:
@@ -128,16 +126,16 @@ def _show(run: Run, rules: Segmentation, stages: Segmentation, stages_from: str,
                 seconds,
             ]
         )
-    table(["Stage", "Turns", "n", "Calls", "Failed", "Seconds"], rows, right=range(2, 6), flexible=1)
+    console.table(["Stage", "Turns", "n", "Calls", "Failed", "Seconds"], rows, right=range(2, 6), flexible=1)
     if why:
-        say()
+        console.say()
         for turn, stage, guess in zip(run.turns, stages.turn_stages, rules.turn_stages, strict=True):
             sure = f"{rules.confidence[turn.index - 1]:.2f}" if rules.confidence else ""
             ours = sure if stages_from == "rules" else f"(rules {guess} {sure})"
             said = sanitize_line(turn.text.strip()[:90]) or sanitize_line(turn.code.strip()[:90])
-            say(f"turn {turn.index:<4} {stage} {ours}  {said}")
+            console.say(f"turn {turn.index:<4} {stage} {ours}  {said}")
             for signal in rules.signals[turn.index - 1] if rules.signals else ():
-                say(
+                console.say(
                     f"          {signal.stage} {signal.weight:+.1f} {signal.name}"
                     + (f": {sanitize_line(signal.quote)[:80]}" if signal.quote else "")
                 )

@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from .options import STAGES_FROM, judge_options, run_options
+from .. import console
+from .options import DRY_RUN, MAX_COST, SOURCES, STAGES_FROM, STORE, json_option, judge_of, judge_options, run_options
 
 
 @click.command(
     "selftest",
     epilog="\b\nExamples:\n  ambjudge selftest\n  ambjudge selftest --judge openai/my-model --api-base http://localhost:8000/v1\n  ambjudge selftest runs/ --labels labels/ --judge openai/my-model --split dev",
 )
-@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH...]")
+@SOURCES
 @judge_options
 @run_options
 @click.option("--labels", metavar="DIR|STORE", help="Human labels of the runs: measure the judge against them.")
@@ -31,13 +32,13 @@ from .options import STAGES_FROM, judge_options, run_options
     help="With --labels: share of runs that are test.  [default: 0.5]",
 )
 @STAGES_FROM
-@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="With --labels: never spend more.")
-@click.option("--store", metavar="FILE|none", help="With --labels: where verdicts are kept.")
-@click.option("--dry-run", is_flag=True, help="Only say how many calls it takes.")
+@MAX_COST
+@STORE
+@DRY_RUN
 @click.option(
     "--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 4; with --labels 8]"
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@json_option()
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """How robust is a judge, and with --labels: how right?
@@ -52,7 +53,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     from ..errors import ConfigError
 
     if flags["labels"] is not None:
-        from .measuring import run
+        from .selftest_labels import run
 
         return run(obj, paths, flags)
     for name in ("annotator", "split", "test_share", "stages", "max_cost", "store"):
@@ -67,14 +68,12 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     import asyncio
 
     from ..config import load
-    from ..console import note, raw, say
     from ..errors import AmbjudgeError
     from ..judge.base import answers
     from ..judge.trust.selftest import calls, cases, selftest
     from ..rubrics.load import load_rubric
     from ..trajectories.segment import segment
     from .runs import each_run
-    from .scoring import judge_of
 
     settings = load(obj["config"])
     runs = []
@@ -88,9 +87,9 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     needed, of_codes = calls(prepared), calls([case for case in prepared if case.base.question == "diagnosis"])
     told = f"{needed - of_codes} stage calls" + (f", {of_codes} about error codes" if of_codes else "")
     if flags["dry_run"]:
-        raw(json.dumps({"calls": needed})) if flags["as_json"] else say(told)
+        console.raw(json.dumps({"calls": needed})) if flags["as_json"] else console.say(told)
         return 0
-    note(told, obj["quiet"])
+    console.note(told, obj["quiet"])
     many = flags["concurrency"] or settings.get("concurrency") or 4
     report = asyncio.run(selftest(judge, runs or None, rubric=chosen, concurrency=many))
     if flags["as_json"]:
@@ -98,7 +97,7 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
         def rows(found: Any) -> list[dict[str, Any]]:
             return [{**row.__dict__, "rate": row.rate, "interval": row.interval} for row in found]
 
-        raw(json.dumps({"schema": "ambjudge.selftest/1", "judge": report.judge, "rows": rows(report.rows),
+        console.raw(json.dumps({"schema": "ambjudge.selftest/1", "judge": report.judge, "rows": rows(report.rows),
                         "heuristic": rows(report.baseline), "usage": report.usage.__dict__}, ensure_ascii=False))  # fmt: skip
     else:
         _show(report)
@@ -106,7 +105,6 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
 
 
 def _show(report: Any) -> None:
-    from ..console import say, table
 
     beside = {row.name: row for row in report.baseline}
     lines, styles = [], []
@@ -120,8 +118,8 @@ def _show(report: Any) -> None:
             row.name, row.expectation, f"{row.broken} of {row.pairs}", codes, rate, span, str(row.unscored or ""), null
         ])  # fmt: skip
         styles.append([None, "dim", None, None, "good" if not row.broken else "bad", "dim", "warn", "dim"])
-    say(f"judge {report.judge}: share of verdicts that do not follow a change with a known effect")
-    table(
+    console.say(f"judge {report.judge}: share of verdicts that do not follow a change with a known effect")
+    console.table(
         ["Change", "Verdict must be", "Broken", "Of them codes", "Rate", "95 % interval", "Unscored", "Heuristic"],
         lines,
         right=range(2, 8),
@@ -129,4 +127,4 @@ def _show(report: Any) -> None:
     )
     cost = report.usage.cost_usd
     if report.usage.calls:
-        say(f"{report.usage.calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}")
+        console.say(f"{report.usage.calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}")

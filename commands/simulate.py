@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import click
+
+from .. import console
+from ..errors import ConfigError, InputError
+from .options import json_option
 
 POSITIVE = click.IntRange(min=1)
 
@@ -30,13 +36,91 @@ POSITIVE = click.IntRange(min=1)
 @click.option(
     "--replicates", type=click.IntRange(2, 10_000), default=40, help="With --check.  [40; targets are for 200]"
 )
-@click.option("--json", "as_json", is_flag=True, help="With --check: one JSON object on stdout.")
+@json_option("With --check: one JSON object on stdout.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, **flags: Any) -> int:
     """Write a cohort whose true effects are known, or check the estimators on many of them.
 
     Without --out the scorecards go to stdout. --check exits with 1 when a number misses its target by more than chance.
     """
-    from .simulating import simulate
+    return run(obj, flags)
 
-    return simulate(obj, flags)
+
+SIZES = ("n_agents", "n_tasks", "n_tracks", "n_rep")
+
+
+def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
+    """The exit code: 0; 1 when --check finds a number off its target by more than chance."""
+    switches = {name: flags[name] for name in SIZES if flags[name] is not None} | _switches(flags["switches"])
+    if flags["check"]:
+        return _check(obj, flags, switches)
+    from ..analysis.simulated_cards import simulated_scorecards
+    from ..analysis.simulation import simulate
+
+    sim = simulate(flags["preset"], seed=flags["seed"], **switches)
+    cards = simulated_scorecards(sim)
+    if not flags["out"]:
+        for card in cards:
+            console.raw(card.to_json())
+        return 0
+    path = Path(flags["out"])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as stream:
+            for card in cards:
+                stream.write(card.to_json() + "\n")
+        truth = _truth(sim, flags)
+        beside = path.with_name(path.name + ".truth.json")
+        beside.write_text(json.dumps(truth, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", "choose another --out", path) from error
+    console.note(f"wrote {sim.n} scorecards to {path} and the true effects to {beside}", obj["quiet"])
+    return 0
+
+
+def _switches(texts: tuple[str, ...]) -> dict[str, float | int]:
+    """NAME=NUMBER pairs. Raises ConfigError for anything else."""
+    out: dict[str, float | int] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            out[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else float(value)
+        except ValueError:
+            raise ConfigError(f"--set {text}: not NAME=NUMBER", "e.g. --set halo=1.5") from None
+    return out
+
+
+def _truth(sim: Any, flags: dict[str, Any]) -> dict[str, Any]:
+    from ..analysis.simulation import sample_truth
+
+    return {"preset": flags["preset"], "seed": flags["seed"], "runs": sim.n, "effects": sample_truth(sim)}
+
+
+def _check(obj: dict[str, Any], flags: dict[str, Any], switches: dict[str, Any]) -> int:
+    from ..analysis.display import number
+    from ..analysis.monte_carlo import PART_NAMES, selfcheck
+    from ..analysis.results import rows
+    from ..analysis.simulation import settings_of
+
+    unknown = [part for part in flags["parts"] if part not in PART_NAMES]
+    if unknown:
+        raise ConfigError(f"unknown part {unknown[0]!r}", f"choose from {', '.join(PART_NAMES)}")
+    console.note(f"simulating {flags['replicates']} cohorts for each part…", obj["quiet"])
+    table = selfcheck(
+        flags["replicates"], parts=flags["parts"] or PART_NAMES, seed=flags["seed"],
+        settings=settings_of(flags["preset"], **switches),
+    )  # fmt: skip
+    good = bool(table["within_error"].all())
+    if flags["as_json"]:
+        console.raw(json.dumps({"schema": "ambjudge.selfcheck/1", "ok": good, "rows": rows(table)}, allow_nan=False))
+        return 0 if good else 1
+    lines, styles = [], []
+    for row in table.iter_rows(named=True):
+        low, high = row["target_lo"], row["target_hi"]
+        target = f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+        verdict = "met" if row["passed"] else "within chance" if row["within_error"] else "MISSED"
+        value = f"{row['value']:.1e}" if 0 < abs(row["value"]) < 1e-4 else f"{row['value']:.3f}"
+        lines.append([row["part"], row["quantity"], value, number(row["mc_error"]), target, verdict])
+        styles.append([None, None, "bold", "dim", None, {"met": "good", "MISSED": "bad"}.get(verdict, "warn")])
+    console.table(["Part", "Quantity", "Value", "± MC", "Target", "Verdict"], lines, right=(2, 3), styles=styles)
+    return 0 if good else 1

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from .. import console
 from ..errors import AmbjudgeError
+from .options import json_option
 
 
 @click.command(
@@ -16,14 +18,13 @@ from ..errors import AmbjudgeError
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @click.option("--rubric", metavar="FILE", help="The rubric that was used, where it is not a built-in one.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON line a scorecard.")
+@json_option("One JSON line a scorecard.")
 @click.pass_obj
 def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_json: bool) -> int:
     """Recompute every number of scorecards (JSON or JSON Lines) from their criteria and checks, without any model.
 
     Exit 1 when a number differs, a card is broken, or one of several files cannot be read.
     """
-    from ..console import note, raw, say
     from ..errors import InputError
     from ..judge.verify import parse_card, rubric_of, verify
 
@@ -31,7 +32,7 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
     for where, data in _cards(files):
         if isinstance(data, Unreadable):
             unread += 1
-            note(f"ambjudge: error: {data}")
+            console.error(data)
             continue
         try:
             if isinstance(data, InputError):
@@ -43,14 +44,16 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
             name, lines = where, [error.message + (f" ({error.hint})" if error.hint else "")]
         good, bad = (good + 1, bad) if not lines else (good, bad + 1)
         if as_json:
-            raw(json.dumps({"where": where, "run": name, "ok": not lines, "differences": lines}, ensure_ascii=False))
+            console.raw(
+                json.dumps({"where": where, "run": name, "ok": not lines, "differences": lines}, ensure_ascii=False)
+            )
         elif lines:
-            say(f"{name}  ({where})")
+            console.say(f"{name}  ({where})")
             for line in lines:
-                say(f"  {line}")
+                console.say(f"  {line}")
     if not good + bad:
         return 2
-    note(f"{good} of {good + bad} scorecards add up", obj["quiet"])
+    console.note(f"{good} of {good + bad} scorecards add up", obj["quiet"])
     return 1 if bad or unread else 0
 
 

@@ -48,8 +48,7 @@ class LabelBook:
 
     def plan(self, cards: list[ScoreCard], budget: int) -> list[tuple[str, str]]:
         """(run id, why) in the order in which to label: rare codes first, labelled runs left out."""
-        from ..analysis.frames import frame
-        from ..analysis.planning import label_plan
+        from ..analysis import frame, label_plan
 
         if not cards:
             return []

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ..dose import completed
+from . import style
 from .drawn import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
-from .style import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    blank,
-    interval,
-    label,
-    labels,
-    panel,
-    plain,
-    point,
-    ranks,
-    rows_axis,
-    signed,
-    span,
-    spoken,
-    styled,
-)
+from .style import BLUE, GREEN, INK, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,19 +23,19 @@ MOST_PAIRED = 16
 def leaderboard(tables: Tables, runs: pl.DataFrame) -> Drawn:
     """Agents by mean Overall, with intervals for new and for the same tasks and the ranks that stay possible."""
     pairs = both_populations(with_value(tidy_rows(tables, "leaderboard", scope="overall")), "agent")[:MOST_AGENTS]
-    with styled():
-        figure = blank(1.1 + 0.34 * len(pairs))
+    with style.styled():
+        figure = style.blank(1.1 + 0.34 * len(pairs))
         ax, side = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
         for at, (new, same) in enumerate(pairs):
             _dot(ax, at, new, same)
-        rows_axis(ax, labels([new["agent"] for new, _ in pairs]))
+        style.rows_axis(ax, style.labels([new["agent"] for new, _ in pairs]))
         _within_scale(ax)
         ax.grid(axis="x")
         ax.set_xlabel("mean Overall (0–100)")
-        panel(side, [
-            (0.13, "right", "mean", [plain(new["value"]) for new, _ in pairs]),
-            (0.19, "left", "95 %", [span(new["lo"], new["hi"]) for new, _ in pairs]),
-            (0.78, "right", "ranks", [ranks(new["rank_lo"], new["rank_hi"]) for new, _ in pairs]),
+        style.panel(side, [
+            (0.13, "right", "mean", [style.plain(new["value"]) for new, _ in pairs]),
+            (0.19, "left", "95 %", [style.span(new["lo"], new["hi"]) for new, _ in pairs]),
+            (0.78, "right", "ranks", [style.ranks(new["rank_lo"], new["rank_hi"]) for new, _ in pairs]),
             (1.0, "right", "runs", [str(new["runs"]) for new, _ in pairs]),
         ])  # fmt: skip
     best = pairs[0][0]
@@ -61,15 +43,15 @@ def leaderboard(tables: Tables, runs: pl.DataFrame) -> Drawn:
         figure,
         "Mean of runs by track, then of tracks. Pale bar: 95 % interval for other tasks of the same kind; thin line: for "
         "these tasks again. Ranks: those that new tasks leave possible, jointly for all agents at 95 %.",
-        f"Leaderboard of {len(pairs)} agents; {label(best['agent'])} leads with {plain(best['value'])}.",
+        f"Leaderboard of {len(pairs)} agents; {style.label(best['agent'])} leads with {style.plain(best['value'])}.",
     )
 
 
 def _dot(ax: Axes, at: int, new: Row, same: Row | None, colour: str = BLUE) -> None:
-    interval(ax, at, new["lo"], new["hi"], colour, thick=True)
+    style.interval(ax, at, new["lo"], new["hi"], colour, thick=True)
     if same is not None:
-        interval(ax, at, same["lo"], same["hi"], colour, thick=False)
-    point(ax, new["value"], at, colour)
+        style.interval(ax, at, same["lo"], same["hi"], colour, thick=False)
+    style.point(ax, new["value"], at, colour)
 
 
 def _within_scale(ax: Axes) -> None:
@@ -85,25 +67,21 @@ def leaderboard_tracks(tables: Tables, runs: pl.DataFrame) -> Drawn:
     if len(tracks) < 2:
         raise Nothing("one track only: its leaderboard is the overall one")
     order = list(dict.fromkeys(row["agent"] for row in tidy_rows(tables, "leaderboard", scope="overall")))[:MOST_AGENTS]
-    columns = min(3, len(tracks))
-    lines = math.ceil(len(tracks) / columns)
-    with styled():
-        figure = blank(lines * (0.75 + 0.24 * len(order)) + 0.3)
-        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
-        for at, ax in enumerate(grid.flat):
-            if at >= len(tracks):
-                ax.remove()
-                continue
+    with style.styled():
+        figure, grid, columns = style.small_multiples(
+            len(tracks), 3, lambda lines: lines * (0.75 + 0.24 * len(order)) + 0.3
+        )
+        for at, ax in enumerate(grid):
             there = [row for row in rows if row["name"] == tracks[at]]
             for new, same in both_populations(there, "agent"):
                 if new["agent"] in order:
                     _dot(ax, order.index(new["agent"]), new, same)
-            rows_axis(ax, labels(order, 20))
+            style.rows_axis(ax, style.labels(order, 20))
             ax.grid(axis="x")
             tasks = max(row["tasks"] or 0 for row in there)
-            ax.set_title(f"{spoken(tracks[at])} ({tasks} task{'s' if tasks != 1 else ''})")
+            ax.set_title(f"{style.spoken(tracks[at])} ({tasks} task{'s' if tasks != 1 else ''})")
             ax.tick_params(labelbottom=at >= len(tracks) - columns)
-        _within_scale(grid.flat[0])
+        _within_scale(grid[0])
         figure.supxlabel("mean Overall (0–100)", fontsize=9)
     return Drawn(
         figure,
@@ -122,10 +100,8 @@ def pairwise(tables: Tables, runs: pl.DataFrame) -> Drawn:
     place = {agent: at for at, agent in enumerate(order)}
     biggest = max(abs(row["value"]) for row in rows) or 1.0
     n = len(order)
-    with styled():
-        from matplotlib.patches import Rectangle
-
-        figure = blank(0.9 + 0.5 * n)
+    with style.styled():
+        figure = style.blank(0.9 + 0.5 * n)
         ax = figure.subplots()
         for row in rows:
             at, other = place[row["agent"]], place[row["other"]]
@@ -133,31 +109,18 @@ def pairwise(tables: Tables, runs: pl.DataFrame) -> Drawn:
             if at > other:
                 at, other, value = other, at, -value
             for y, x, v in ((at, other, value), (other, at, -value)):
-                colour = BLUE if v > 0 else ORANGE
                 clear = row["p_holm"] is not None and row["p_holm"] < 0.05
-                ax.add_patch(
-                    Rectangle(
-                        (x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, alpha=0.05 + 0.37 * abs(v) / biggest,
-                        linewidth=0,
-                    )
-                )  # fmt: skip
-                text = signed(v) + ("*" if clear else "")
-                ax.text(
-                    x,
-                    y - (0.0 if half is None else 0.12),
-                    text,
-                    ha="center",
-                    va="center",
-                    fontsize=8.5,
-                    fontweight="bold" if clear else None,
-                )
+                style.field(ax, x, y, BLUE if v > 0 else ORANGE, 0.05 + 0.37 * abs(v) / biggest)
+                text = style.signed(v) + ("*" if clear else "")
+                bold = "bold" if clear else None
+                up = 0.0 if half is None else 0.12
+                ax.text(x, y - up, text, ha="center", va="center", fontsize=8.5, fontweight=bold)
                 if half is not None:
                     ax.text(x, y + 0.22, f"±{half:.1f}", ha="center", va="center", fontsize=7)
-        rows_axis(ax, labels(order))
+        style.rows_axis(ax, style.labels(order))
         ax.set_xlim(-0.5, n - 0.5)
-        ax.set_xticks(range(n), labels(order, 12), rotation=30 if n > 6 else 0, ha="right" if n > 6 else "center")
-        ax.spines["bottom"].set_visible(False)
-        ax.tick_params(axis="x", length=0)
+        ax.set_xticks(range(n), style.labels(order, 12), rotation=30 if n > 6 else 0, ha="right" if n > 6 else "center")
+        style.bare_columns(ax)
     clear_pairs = sum(1 for row in rows if row["p_holm"] is not None and row["p_holm"] < 0.05)
     return Drawn(
         figure,
@@ -170,22 +133,22 @@ def pairwise(tables: Tables, runs: pl.DataFrame) -> Drawn:
 def recovery(tables: Tables, runs: pl.DataFrame) -> Drawn:
     """How often runs with two or more codes still hand in something scorable."""
     rows = with_value(row for row in tidy_rows(tables, "recovery") if row["population"] != "same")[: MOST_AGENTS + 1]
-    with styled():
-        figure = blank(1.0 + 0.32 * len(rows))
+    with style.styled():
+        figure = style.blank(1.0 + 0.32 * len(rows))
         ax, side = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
         for at, row in enumerate(rows):
             everyone = row["agent"] == "(all)"
             ax.barh(at, row["value"], height=0.62, color=INK if everyone else GREEN, alpha=0.45, linewidth=0)
-            interval(ax, at, row["lo"], row["hi"], INK if everyone else GREEN, thick=False)
-        rows_axis(ax, ["all agents" if row["agent"] == "(all)" else label(row["agent"]) for row in rows])
+            style.interval(ax, at, row["lo"], row["hi"], INK if everyone else GREEN, thick=False)
+        style.rows_axis(ax, ["all agents" if row["agent"] == "(all)" else style.label(row["agent"]) for row in rows])
         ax.set_xlim(0, 1)
         ax.grid(axis="x")
         ax.set_xlabel("share of runs with two or more codes that reach a scored submission")
-        panel(side, [
+        style.panel(side, [
             (0.13, "right", "share", [f"{row['value']:.2f}" for row in rows]),
-            (0.19, "left", "95 %", [span(row["lo"], row["hi"], 2) for row in rows]),
+            (0.19, "left", "95 %", [style.span(row["lo"], row["hi"], 2) for row in rows]),
             (0.64, "right", "runs", [str(row["runs"]) for row in rows]),
-            (1.0, "right", "codes a run", [plain(row["codes_per_run"], 2) for row in rows]),
+            (1.0, "right", "codes a run", [style.plain(row["codes_per_run"], 2) for row in rows]),
         ])  # fmt: skip
     return Drawn(
         figure,

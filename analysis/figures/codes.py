@@ -12,27 +12,9 @@ import polars as pl
 from ..codes_read import CODES
 from ..design import design
 from ..dose import GROUPS
+from . import style
 from .drawn import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
-from .style import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    PINK,
-    SKY,
-    YELLOW,
-    blank,
-    interval,
-    label,
-    panel,
-    plain,
-    point,
-    points_cloud,
-    rows_axis,
-    signed,
-    span,
-    styled,
-)  # fmt: skip
+from .style import BLUE, GREEN, INK, ORANGE, PINK, SKY, YELLOW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +33,7 @@ SEED = 20260601
 
 
 def _named(code: str) -> str:
-    return f"{code} {CODE_NAMES[code]}" if code in CODE_NAMES else label(code)
+    return f"{code} {CODE_NAMES[code]}" if code in CODE_NAMES else style.label(code)
 
 
 def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
@@ -60,8 +42,8 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
     rows = [row for row in rows if row["code"] in CODES and row.get("agent") in (None, "(all)")]
     measures = [("rate per run", "runs that fired it, %"), ("share of fired codes", "share of fired codes, %")]
     with_value(rows)
-    with styled():
-        figure = blank(2.4)
+    with style.styled():
+        figure = style.blank(2.4)
         axes = figure.subplots(1, 2, sharey=True)
         for ax, (measure, title) in zip(axes, measures, strict=True):
             shares = measure != "rate per run"
@@ -74,7 +56,7 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
                     ax.barh(at, 100 * new["value"], height=0.62, color=ORANGE, alpha=0.4, linewidth=0)
                     lo, hi = (new["lo"], new["hi"]) if new["lo"] is not None else (None, None)
                     if lo is not None and hi is not None:
-                        interval(ax, at, 100 * max(0.0, lo), 100 * hi, ORANGE, thick=False)
+                        style.interval(ax, at, 100 * max(0.0, lo), 100 * hi, ORANGE, thick=False)
                     end = 100 * (hi if hi is not None else new["value"])
                     ax.annotate(
                         f"{100 * new['value']:.1f}{'' if shares else _read(new)}", (end, at), xytext=(5, 0), textcoords="offset points", va="center",
@@ -85,8 +67,8 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
             ax.grid(axis="x")
             ax.margins(x=0.3 if partly and not shares else 0.12)
             ax.set_xlim(left=0)
-        rows_axis(axes[0], [_named(code) for code in CODES])
-        rows_axis(axes[1], [_named(code) for code in CODES])
+        style.rows_axis(axes[0], [_named(code) for code in CODES])
+        style.rows_axis(axes[1], [_named(code) for code in CODES])
         axes[1].tick_params(labelleft=False)
     return Drawn(
         figure,
@@ -132,23 +114,23 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
     rows = [new for new, _ in pairs]
     with_value(rows)
     parts = tidy_rows(tables, "effect_parts")
-    with styled():
-        figure = blank(1.35 + 0.42 * len(pairs))
+    with style.styled():
+        figure = style.blank(1.35 + 0.42 * len(pairs))
         ax, bars, side = figure.subplots(1, 3, width_ratios=(1.25, 1, 1.0 if _partly(rows) else 0.85), sharey=True)
         for at, (new, same) in enumerate(pairs):
             if new["value"] is None:
-                reason = "\n".join(wrap(label(new["reason"] or "not estimated", 76), 40)[:2])
+                reason = "\n".join(wrap(style.label(new["reason"] or "not estimated", 76), 40)[:2])
                 ax.text(-0.3, at, reason, va="center", ha="right", fontsize=7.5, style="italic", in_layout=False)
                 continue
             hollow = new["status"] != "ok"
-            interval(ax, at, new["lo"], new["hi"], BLUE, thick=True)
+            style.interval(ax, at, new["lo"], new["hi"], BLUE, thick=True)
             if same is not None:
-                interval(ax, at, same["lo"], same["hi"], BLUE, thick=False)
-            point(ax, new["value"], at, BLUE, hollow=hollow)
+                style.interval(ax, at, same["lo"], same["hi"], BLUE, thick=False)
+            style.point(ax, new["value"], at, BLUE, hollow=hollow)
         for axis in (ax, bars):
             axis.axvline(0, color=INK, linewidth=0.8)
             axis.grid(axis="x")
-        rows_axis(ax, [_named(new["code"]) for new, _ in pairs])
+        style.rows_axis(ax, [_named(new["code"]) for new, _ in pairs])
         ax.set_title("effect on Overall, points")
         ends = [new[end] for new, _ in pairs for end in ("lo", "value", "hi") if new[end] is not None]
         ax.set_xlim(min(-10.0, *ends) * 1.04, max(1.0, *ends) * 1.04)
@@ -159,9 +141,9 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
         bars.set_title("the same effect, split")
         if bars.patches:
             figure.legend(loc="outside lower center", ncols=3, handlelength=1, columnspacing=1.5)
-        panel(side, [
-            (0.2, "right", "effect", [signed(new["value"]) for new, _ in pairs]),
-            (0.25, "left", "95 %", [span(new["lo"], new["hi"]) for new, _ in pairs]),
+        style.panel(side, [
+            (0.2, "right", "effect", [style.signed(new["value"]) for new, _ in pairs]),
+            (0.25, "left", "95 %", [style.span(new["lo"], new["hi"]) for new, _ in pairs]),
             (1.0, "right", "fired / read" if _partly(rows) else "fired", [_fired(new, _partly(rows)) for new in rows]),
         ])  # fmt: skip
     return Drawn(
@@ -170,7 +152,7 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
         "association within agent, task and tier, not a cause. The Task part is the only external evidence; for E5 the "
         "checked part holds by definition." + _partly(rows),
         "Effects of fired codes: "
-        + ", ".join(f"{new['code']} {signed(new['value'])}" for new, _ in pairs if new["value"] is not None),
+        + ", ".join(f"{new['code']} {style.signed(new['value'])}" for new, _ in pairs if new["value"] is not None),
     )
 
 
@@ -197,16 +179,8 @@ def _split(ax: Axes, effects: list[Row], parts: list[Row]) -> None:
                 own[other] for other, _, _ in PARTS[: [p[0] for p in PARTS].index(name)] if own.get(other) is not None
             ]
             start = sum(v for v in before if (v < 0) == (value < 0))
-            ax.barh(
-                at,
-                value,
-                left=start,
-                height=0.55,
-                color=colour,
-                alpha=0.75,
-                linewidth=0,
-                label=title if first else None,
-            )
+            title_once = title if first else None
+            ax.barh(at, value, left=start, height=0.55, color=colour, alpha=0.75, linewidth=0, label=title_once)
             first = False
 
 
@@ -218,19 +192,19 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
     d = design(runs)
     rng = np.random.default_rng(SEED)
     jitter = rng.uniform(-0.3, 0.3, d.n)
-    with styled():
-        figure = blank(3.3)
+    with style.styled():
+        figure = style.blank(3.3)
         ax, drops = figure.subplots(1, 2, width_ratios=(1.2, 1))
         y, x = d.y, np.minimum(d.codes.sum(1), 3)
         for at, row in enumerate(means):
             if row["value"] is None:
                 continue
             here = x == at
-            points_cloud(ax, at + jitter[here], y[here], SKY, n=d.n, size=6 if d.n > 200 else 18, alpha=0.3)
-            interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
-            point(ax, at, row["value"], BLUE, size=7)
+            style.points_cloud(ax, at + jitter[here], y[here], SKY, n=d.n, size=6 if d.n > 200 else 18, alpha=0.3)
+            style.interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
+            style.point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(
-                plain(row["value"]), (at + 0.33, row["value"]), va="center", fontweight="bold", annotation_clip=False,
+                style.plain(row["value"]), (at + 0.33, row["value"]), va="center", fontweight="bold", annotation_clip=False,
             )  # fmt: skip
         known = [(at, row["value"]) for at, row in enumerate(means) if row["value"] is not None]
         ax.plot([a for a, _ in known], [v for _, v in known], color=BLUE, linewidth=1, zorder=2)
@@ -249,7 +223,7 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
         "Left: runs (spread sideways) and means. Right: change against runs without codes, raw and among repeats of the same "
         "agent, task and tier; 95 % intervals for new tasks. The within-cell change is free of ‘harder cells fire more codes’."
         + counted(d),
-        f"Overall by number of fired codes; one code against none: {signed(one['value'] if one else None)} %.",
+        f"Overall by number of fired codes; one code against none: {style.signed(one['value'] if one else None)} %.",
     )
 
 
@@ -269,16 +243,16 @@ def _drops(ax: Axes, rows: list[Row]) -> None:
             found = [row for row in rows if row["kind"] == f"{kind}_{suffix}" and row["group"] == group]
             if not found or found[0]["value"] is None:
                 continue
-            interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)
-            point(ax, found[0]["value"], at + offset, colour, size=4.5)
+            style.interval(ax, at + offset, found[0]["lo"], found[0]["hi"], colour, thick=False)
+            style.point(ax, found[0]["value"], at + offset, colour, size=4.5)
     drawn = bool(ax.lines)
     for at, (group, kind, _) in enumerate(names):
         if drawn and kind == "single" and group not in str(rows[0].get("codes") or group):
             ax.text(0.02, at, "not read", transform=ax.get_yaxis_transform(), va="center", fontsize=8, style="italic")
-    rows_axis(ax, [name for _, _, name in names])
+    style.rows_axis(ax, [name for _, _, name in names])
     if not ax.lines:
         reason = next((row["reason"] for row in rows if row["kind"] == "drop_raw" and row["reason"]), "not defined")
-        words = "\n".join(wrap(label(reason, 90), 32))
+        words = "\n".join(wrap(style.label(reason, 90), 32))
         ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=8, style="italic")
         ax.set_xticks([])
         ax.set_title("change against no code, %")
@@ -300,26 +274,19 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
     if not rows:
         raise Nothing("no code has an informative effect")
     rows = sorted(rows, key=lambda row: -row["robustness_value"])
-    columns = min(4, len(rows))
-    lines = -(-len(rows) // columns)
-    with styled():
-        figure = blank(1.0 + 2.1 * lines)
-        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    with style.styled():
+        figure, grid, _ = style.small_multiples(len(rows), 4, lambda lines: 1.0 + 2.1 * lines)
         limit = 1.0 if rows[0]["robustness_value"] > 0.75 else 0.8
         x = np.geomspace(1e-4, min(limit, 0.999), 300)
-        for at, ax in enumerate(grid.flat):
-            if at >= len(rows):
-                ax.remove()
-                continue
-            row = rows[at]
+        for row, ax in zip(rows, grid, strict=True):
             rv = min(row["robustness_value"], 0.999)
             # From bias / estimate = sqrt(R2_score * R2_code / (1 - R2_code)) / f, with f2 = RV2 / (1 - RV).
             for share, _, colour, width in LEFT:
                 needed = ((1 - share) * rv) ** 2 / (1 - rv) * (1 - x) / x
                 ax.plot(x, np.where(needed <= 1.2 * limit, needed, np.nan), color=colour, linewidth=width)
-            point(ax, rv, rv, ORANGE, size=5)
+            style.point(ax, rv, rv, ORANGE, size=5)
             ax.annotate(f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5)
-            ax.set_title(f"{row['code']}: {signed(row['value'])} points")
+            ax.set_title(f"{row['code']}: {style.signed(row['value'])} points")
             ax.set_xlim(0, limit)
             ax.set_ylim(0, limit)
             ax.set_aspect("equal")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from . import style
 from .boards import MOST_AGENTS
 from .drawn import Drawn, Nothing, Row, Tables, tidy_rows, with_value
-from .style import BLUE, GREEN, INK, ORANGE, blank, interval, label, panel, plain, point, rows_axis, styled
+from .style import BLUE, GREEN, INK, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +25,8 @@ def agreement(tables: Tables, runs: pl.DataFrame) -> Drawn:
     with_value(rows)
     items = list(dict.fromkeys((row["kind"], row["item"]) for row in rows))[:MOST_ITEMS]
     found = {(row["item"], row["coefficient"]): row for row in rows}
-    with styled():
-        figure = blank(1.0 + 0.27 * len(items))
+    with style.styled():
+        figure = style.blank(1.0 + 0.27 * len(items))
         *axes, side = figure.subplots(1, len(COEFFICIENTS) + 1, sharey=True, width_ratios=(1, 1, 1, 0.75))
         for ax, (name, title) in zip(axes, COEFFICIENTS, strict=True):
             for at, (kind, item) in enumerate(items):
@@ -37,16 +38,16 @@ def agreement(tables: Tables, runs: pl.DataFrame) -> Drawn:
                     unread = not any(r["n"] for r in rows if r["item"] == item)
                     ax.text(0.02, at, "not read" if unread else "undefined", fontsize=7.5, va="center", style="italic")
                     continue
-                interval(ax, at, row["lo"], row["hi"], colour, thick=False)
-                point(ax, row["value"], at, colour, size=5, hollow=bool(row["warnings"]))
+                style.interval(ax, at, row["lo"], row["hi"], colour, thick=False)
+                style.point(ax, row["value"], at, colour, size=5, hollow=bool(row["warnings"]))
             ax.set_title(title)
             ax.grid(axis="x")
             ax.set_xlim(min(0.0, ax.get_xlim()[0]), 1.03)
-            rows_axis(ax, [label(item, 14) for _, item in items])
+            style.rows_axis(ax, [style.label(item, 14) for _, item in items])
             if name != COEFFICIENTS[0][0]:
                 ax.tick_params(labelleft=False)
         counts = [str(max((r["n"] for r in rows if r["item"] == item), default=0)) for _, item in items]
-        panel(side, [
+        style.panel(side, [
             (0.68, "right", "human / judge", [_prevalence(found, item) for _, item in items]),
             (1.0, "right", "n", counts),
         ])  # fmt: skip
@@ -60,7 +61,9 @@ def agreement(tables: Tables, runs: pl.DataFrame) -> Drawn:
 
 def _prevalence(found: dict[tuple[str, str], Row], item: str) -> str:
     row = found.get((item, "agreement"))
-    return "" if row is None else f"{plain(row['prevalence_human'], 2)} / {plain(row['prevalence_judge'], 2)}"
+    return (
+        "" if row is None else f"{style.plain(row['prevalence_human'], 2)} / {style.plain(row['prevalence_judge'], 2)}"
+    )
 
 
 def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
@@ -75,8 +78,8 @@ def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
     if not agents:
         with_value([row for row in rows if row["kind"] == "corrected"])
         raise Nothing("no agent has both a judged and a corrected mean")
-    with styled():
-        figure = blank(3.6)
+    with style.styled():
+        figure = style.blank(3.6)
         ax = figure.subplots()
         ends = []
         for agent in agents:
@@ -85,17 +88,16 @@ def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
             assert b is not None
             colour = GREEN if b["value"] >= a["value"] else ORANGE
             ax.plot([0, 1], [a["value"], b["value"]], color=colour, linewidth=1.4, alpha=0.8, zorder=3)
-            point(ax, 0, a["value"], INK, size=5)
-            interval(ax, 1, b["lo"], b["hi"], colour, thick=False, vertical=True)
-            point(ax, 1, b["value"], colour, size=5)
+            style.point(ax, 0, a["value"], INK, size=5)
+            style.interval(ax, 1, b["lo"], b["hi"], colour, thick=False, vertical=True)
+            style.point(ax, 1, b["value"], colour, size=5)
             ends.append((agent, a["value"], b["value"]))
-        _spread(ax, [(f"{label(agent, 22)}  {plain(a)}", a) for agent, a, _ in ends], -0.04, "right")
-        _spread(ax, [(f"{plain(b)}  {label(agent, 22)}", b) for agent, _, b in ends], 1.07, "left")
+        _spread(ax, [(f"{style.label(agent, 22)}  {style.plain(a)}", a) for agent, a, _ in ends], -0.04, "right")
+        _spread(ax, [(f"{style.plain(b)}  {style.label(agent, 22)}", b) for agent, _, b in ends], 1.07, "left")
         ax.set_xlim(-0.75, 1.8)
         ax.set_xticks([0, 1], ["as judged", "corrected by labels"])
-        ax.spines["bottom"].set_visible(False)
+        style.bare_columns(ax)
         ax.spines["left"].set_visible(False)
-        ax.tick_params(axis="x", length=0)
         ax.set_yticks([])
     return Drawn(
         figure,

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ...trajectories.models import STAGES
 from ..design import prepared
+from . import style
 from .boards import MOST_AGENTS
 from .drawn import Drawn, Nothing, Tables, tidy_rows
-from .style import (
-    BLUE,
-    INK,
-    MARKERS,
-    ORANGE,
-    SERIES,
-    SKY,
-    blank,
-    labels,
-    plain,
-    points_cloud,
-    rows_axis,
-    signed,
-    spoken,
-    styled,
-)  # fmt: skip
+from .style import BLUE, INK, MARKERS, ORANGE, SERIES, SKY
 
 STAGE_TITLES = {"S1": "S1 Plan", "S2": "S2 Setup", "S3": "S3 Validate", "S4": "S4 Inference", "S5": "S5 Submit"}
 COSTS = (("cost_usd", "cost of the run, US$ (log)"), ("total_tokens", "tokens of the run (log)"), ("turns", "turns of the run (log)"))  # fmt: skip
@@ -59,30 +46,23 @@ def stage_profile(tables: Tables, runs: pl.DataFrame) -> Drawn:
     )
     agents = order["agent"].to_list()[:MOST_AGENTS]
     biggest = max(0.05, float(cells["gap"].abs().max() or 0))  # type: ignore[arg-type]
-    with styled():
-        from matplotlib.patches import Rectangle
-
-        figure = blank(0.75 + 0.5 * len(agents))
+    with style.styled():
+        figure = style.blank(0.75 + 0.5 * len(agents))
         ax = figure.subplots()
         for row in cells.iter_rows(named=True):
             if row["agent"] not in agents:
                 continue
             y, x = agents.index(row["agent"]), STAGES.index(row["stage"])
-            ax.add_patch(
-                Rectangle(
-                    (x - 0.485, y - 0.46), 0.97, 0.92, facecolor=BLUE if row["gap"] > 0 else ORANGE, linewidth=0,
-                    alpha=0.04 + 0.38 * min(1.0, abs(row["gap"]) / biggest),
-                )
-            )  # fmt: skip
-            text = f"{row['score']:.2f}   {signed(row['gap'], 2)}"
+            colour = BLUE if row["gap"] > 0 else ORANGE
+            style.field(ax, x, y, colour, 0.04 + 0.38 * min(1.0, abs(row["gap"]) / biggest))
+            text = f"{row['score']:.2f}   {style.signed(row['gap'], 2)}"
             ax.text(x, y - 0.12, text, ha="center", va="center", fontsize=9)
             ax.text(x, y + 0.25, f"n = {row['n']}", ha="center", va="center", fontsize=7)
-        rows_axis(ax, labels(agents))
+        style.rows_axis(ax, style.labels(agents))
         ax.set_xlim(-0.5, 4.5)
         ax.set_xticks(range(5), [STAGE_TITLES[stage] for stage in STAGES])
         ax.xaxis.tick_top()
-        ax.spines["bottom"].set_visible(False)
-        ax.tick_params(axis="x", length=0)
+        style.bare_columns(ax)
     return Drawn(
         figure,
         "Mean stage score (0–1) over the runs that have one, and its distance from the mean of agents on the same tracks: "
@@ -108,15 +88,9 @@ def cost_score(tables: Tables, runs: pl.DataFrame) -> Drawn:
     agents = sorted(data["agent"].unique().to_list())
     coloured = len(agents) <= len(MARKERS)
     correlation = {(r["track"], r["kind"]): r for r in tidy_rows(tables, "cost", cost=cost)}
-    columns = min(3, len(tracks))
-    lines = math.ceil(len(tracks) / columns)
-    with styled():
-        figure = blank(lines * 2.25 + 0.75)
-        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
-        for at, ax in enumerate(grid.flat):
-            if at >= len(tracks):
-                ax.remove()
-                continue
+    with style.styled():
+        figure, grid, columns = style.small_multiples(len(tracks), 3, lambda lines: lines * 2.25 + 0.75)
+        for at, ax in enumerate(grid):
             part = data.filter(pl.col("track") == tracks[at])
             ax.set_xscale("log")
             for k, agent in enumerate(agents):
@@ -124,18 +98,19 @@ def cost_score(tables: Tables, runs: pl.DataFrame) -> Drawn:
                 if own.is_empty():
                     continue
                 colour = SERIES[k % len(SERIES)] if coloured else SKY
-                points_cloud(ax, own[cost], own["overall"], colour, n=data.height, size=5, alpha=0.28)
-                centre = math.exp(float(np.log(own[cost].to_numpy()).mean())), own["overall"].mean()
+                style.points_cloud(ax, own[cost], own["overall"], colour, n=data.height, size=5, alpha=0.28)
+                centre: tuple[Any, Any] = math.exp(np.log(own[cost].to_numpy()).mean()), own["overall"].mean()
+                marker = MARKERS[k % len(MARKERS)] if coloured else "o"
                 ax.plot(
-                    *([v] for v in centre), MARKERS[k % len(MARKERS)] if coloured else "o", color=colour, markersize=6.5,
-                    markeredgecolor=INK, markeredgewidth=0.7, zorder=4,
+                    [centre[0]], [centre[1]], marker, color=colour, markersize=6.5, markeredgecolor=INK,
+                    markeredgewidth=0.7, zorder=4,
                 )  # fmt: skip
             notes = [
-                f"{title} {plain(found['value'], 2)}"
+                f"{title} {style.plain(found['value'], 2)}"
                 for kind, title in (("runs_log_cost", "r runs"), ("within_cell", "within cell"))
                 if (found := correlation.get((tracks[at], kind))) and found["value"] is not None
             ]
-            ax.set_title(spoken(tracks[at]) + (f"\n{', '.join(notes)}" if notes else ""), linespacing=1.4)
+            ax.set_title(style.spoken(tracks[at]) + (f"\n{', '.join(notes)}" if notes else ""), linespacing=1.4)
             ax.grid()
             ax.tick_params(labelbottom=at >= len(tracks) - columns, which="both")
             ax.minorticks_off()
@@ -147,7 +122,7 @@ def cost_score(tables: Tables, runs: pl.DataFrame) -> Drawn:
 
             handles = [
                 Line2D([], [], marker=MARKERS[k], color=SERIES[k % len(SERIES)], linestyle="", markersize=6, label=name)
-                for k, name in enumerate(labels(agents, 18))
+                for k, name in enumerate(style.labels(agents, 18))
             ]
             figure.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)), handletextpad=0.2)
     return Drawn(

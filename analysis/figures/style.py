@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -25,15 +25,13 @@ INK = "#6e7681"
 """Text, axes and grid: 4.6:1 against white, 4.1:1 against a near-black page."""
 BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = "#0173b2", "#d55e00", "#029e73", "#cc78bc", "#56a5d9", "#c79100"
 """After the colour-blind-safe palettes of Okabe and Ito, mid-tones only. Pairs that must be told apart: blue, orange."""
-ROLES = {
-    "ink": INK,
-    "blue": BLUE,
-    "orange": ORANGE,
-    "green": GREEN,
-    "pink": PINK,
-    "sky": SKY,
-    "yellow": YELLOW,
-}
+ROLES = dict(
+    zip(
+        ("ink", "blue", "orange", "green", "pink", "sky", "yellow"),
+        (INK, BLUE, ORANGE, GREEN, PINK, SKY, YELLOW),
+        strict=True,
+    )
+)
 SERIES = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 WIDTH = 8.4
@@ -92,6 +90,30 @@ def blank(height: float, width: float = WIDTH) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def small_multiples(n: int, most: int, height: Callable[[int], float]) -> tuple[Figure, list[Axes], int]:
+    """`n` axes in lines of at most `most`, all of one scale; the figure's height in inches by the number of lines; columns."""
+    columns = min(most, n)
+    lines = -(-n // columns)
+    figure = blank(height(lines))
+    grid = list(figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
+    for ax in grid[n:]:
+        ax.remove()
+    return figure, grid[:n], columns
+
+
+def field(ax: Axes, x: float, y: float, colour: str, alpha: float) -> None:
+    """The coloured ground of one field of a matrix."""
+    from matplotlib.patches import Rectangle
+
+    ax.add_patch(Rectangle((x - 0.485, y - 0.46), 0.97, 0.92, facecolor=colour, alpha=alpha, linewidth=0))
+
+
+def bare_columns(ax: Axes) -> None:
+    """Names along the x axis, nothing else on it."""
+    ax.spines["bottom"].set_visible(False)
+    ax.tick_params(axis="x", length=0)
 
 
 def label(text: object, columns: int = 26) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-Z = 1.959964
+LEVEL = 0.95
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 DRAWS, SEED = 1000, 20260601
 BINS = 10
 
@@ -40,12 +42,15 @@ class Figure:
 # Shares --------------------------------------------------------------------------------------------------------------
 
 
-def wilson(count: float, total: float) -> tuple[float, float]:
-    """Wilson score interval (Wilson 1927) of a proportion of `total` > 0 cases."""
-    share = count / total
-    centre = (share + Z * Z / (2 * total)) / (1 + Z * Z / total)
-    half = Z / (1 + Z * Z / total) * math.sqrt(share * (1 - share) / total + Z * Z / (4 * total * total))
-    return max(0.0, centre - half), min(1.0, centre + half)
+def wilson(count: float, total: float, level: float = LEVEL) -> tuple[float, float] | None:
+    """Wilson score interval (Wilson 1927) of a proportion of `total` cases; None without any."""
+    if total <= 0:
+        return None
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    centre = (count + z * z / 2) / (total + z * z)
+    half = z / (total + z * z) * math.sqrt(count * (total - count) / total + z * z / 4)
+    # At the ends of the scale the bound is the end itself, which rounding may miss.
+    return 0.0 if count <= 0 else centre - half, 1.0 if count >= total else centre + half
 
 
 def share(count: int, total: int) -> Figure:
@@ -138,18 +143,32 @@ def over_runs(
     value = float(statistic(rows.sum(0)))
     if not math.isfinite(value):
         return Figure(None, None, n, "bootstrap")
-    low = high = value
-    if len(rows) > 1:
-        weights = np.random.default_rng(seed).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=draws)
-        drawn = statistic(weights @ rows)
-        drawn = drawn[np.isfinite(drawn)]
-        if len(drawn) >= 0.9 * draws:
-            low, high = (float(bound) for bound in np.quantile(drawn, (0.025, 0.975)))
+    bounds = percentiles(statistic(resampled(rows, draws, seed))) if len(rows) > 1 else None
+    low, high = bounds or (value, value)
     if low < high:
         return Figure(value, (low, high), n, "bootstrap")
     if statistic is ratio and len(rows) > 1 and value in (0.0, 1.0):
         return share(round(value * n), n)
     return Figure(value, None, n, "bootstrap")
+
+
+def resampled(rows: Floats, draws: int = DRAWS, seed: int = SEED) -> Floats:
+    """Sums (draws x k) of as many rows (n x k) as there are, drawn with replacement."""
+    import numpy as np
+
+    weights = np.random.default_rng(seed).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=draws)
+    return np.asarray(weights @ rows)
+
+
+def percentiles(sample: Floats) -> tuple[float, float] | None:
+    """The central 95 % of resampled values; None where more than a tenth of them is undefined."""
+    import numpy as np
+
+    known = sample[np.isfinite(sample)]
+    if len(known) < 0.9 * len(sample):
+        return None
+    low, high = np.quantile(known, (0.025, 0.975))
+    return float(low), float(high)
 
 
 # Calibration ---------------------------------------------------------------------------------------------------------

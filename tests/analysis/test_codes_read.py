@@ -26,12 +26,13 @@ from ambjudge.analysis.design import design, designs
 from ambjudge.analysis.display import display
 from ambjudge.analysis.figures import draw
 from ambjudge.analysis.findings import findings
-from ambjudge.analysis.labels import Labels, read_labels
+from ambjudge.analysis.label_tables import Labels, read_labels
+from ambjudge.analysis.simulated_cards import simulated_scorecards
 from ambjudge.judge.scorecard import FiredCode, ScoreCard
 from polars.testing import assert_frame_equal
 
 SIM = simulate(seed=4, n_tasks=8, n_rep=6, n_agents=4)
-CARDS = list(SIM.cards())
+CARDS = list(simulated_scorecards(SIM))
 N = len(CARDS)
 
 

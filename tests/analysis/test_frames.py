@@ -13,6 +13,7 @@ import pytest
 from ambjudge import analysis
 from ambjudge.analysis import cohort, frame, read_frame, simulate, validate_scores, write_frame
 from ambjudge.analysis.frames import FREE, RUN_SCHEMA, conform
+from ambjudge.analysis.simulated_cards import simulated_scorecards
 from ambjudge.errors import InputError
 from ambjudge.judge.scorecard import FiredCode, ScoreCard
 from polars.testing import assert_frame_equal
@@ -27,7 +28,9 @@ def sim():
 
 @pytest.fixture(scope="module")
 def written(sim, tmp_path_factory):
-    return sim.write(tmp_path_factory.mktemp("cohort"))
+    path = tmp_path_factory.mktemp("cohort") / "scorecards.jsonl"
+    path.write_text("".join(card.to_json() + "\n" for card in simulated_scorecards(sim)), encoding="utf-8")
+    return path
 
 
 def test_importing_the_package_is_light():
@@ -53,7 +56,7 @@ def test_the_simulated_frame_is_what_reading_its_cards_gives(sim, written):
 
 
 def test_cards_objects_dicts_and_files_agree(sim, written, tmp_path):
-    cards = list(sim.cards())[:20]
+    cards = list(simulated_scorecards(sim))[:20]
     as_dicts = frame([card.to_dict() for card in cards])
     listed = tmp_path / "cards.json"
     listed.write_text(json.dumps([card.to_dict() for card in cards]))
@@ -88,7 +91,7 @@ def test_texts_survive_csv_as_they_are(sim, tmp_path, text):
 
 
 def test_criteria_and_codes_stand_beside_the_runs(sim):
-    whole = cohort(sim.cards())
+    whole = cohort(simulated_scorecards(sim))
     assert whole.criteria.height == sim.n * 12
     assert set(whole.criteria["status"].cast(pl.String).unique()) == {"scored", "credited"}
     assert whole.codes.filter(pl.col("independence") == "from_score").height == int(sim.tags[1].sum())
@@ -108,18 +111,18 @@ def test_columns_say_what_a_code_was_read_from(sim, by, independence, columns):
     code = FiredCode(
         code="E3", taxonomy="paper", stage="S5", turns=(1,), why="x", by=by, confidence=0.8, independence=independence
     )
-    row = frame([next(iter(sim.cards())).model_copy(update={"codes": (code,)})]).row(0, named=True)
+    row = frame([next(iter(simulated_scorecards(sim))).model_copy(update={"codes": (code,)})]).row(0, named=True)
     assert [name for name in row if name.startswith("E3_") and row[name] is True] == columns
 
 
 def test_credited_items_leave_the_free_mean_in_every_tier(sim):
-    runs = cohort(sim.cards()).runs
+    runs = cohort(simulated_scorecards(sim)).runs
     expected = sim.judged[0][:, :3].mean(1)
     assert abs(runs["S1_free"].to_numpy() - expected).max() < 1e-9
 
 
 def test_bad_lines_are_named_and_the_rest_is_read(sim, tmp_path):
-    cards = [card.to_json() for card in list(sim.cards())[:3]]
+    cards = [card.to_json() for card in list(simulated_scorecards(sim))[:3]]
     path = tmp_path / "cards.jsonl"
     path.write_text("\n".join([cards[0], "{broken", '{"schema": "other/1"}', "[]", "null", "\x00", cards[1]]) + "\n")
     whole = cohort(path)

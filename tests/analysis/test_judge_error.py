@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis import cohort, corrected_code_effects, corrected_leaderboard, judged_mean, selfcheck, simulate
-from ambjudge.analysis.frames import CODES
+from ambjudge.analysis.codes_read import CODES
 from ambjudge.analysis.judge_error import human_scores
-from ambjudge.analysis.labels import read_labels
+from ambjudge.analysis.label_tables import read_labels
+from ambjudge.analysis.simulated_cards import simulated_scorecards
 from ambjudge.errors import ConfigError
 
 
@@ -119,7 +120,7 @@ def test_corrected_leaderboard_takes_the_bias_out():
 
 def test_human_scores_from_label_files():
     sim = simulate(n_tasks=5, n_rep=1, seed=1)
-    whole = cohort(sim.cards())
+    whole = cohort(simulated_scorecards(sim))
     run = whole.runs.row(0, named=True)
     label = {"run": run["run_id"], "annotator": "gold", "criteria": {"S1a": 1, "S1b": 1, "S2a": 0, "S2b": 1, "S3": 1.0}}
     found = human_scores(whole, read_labels([label]), "gold")

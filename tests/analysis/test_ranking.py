@@ -16,7 +16,7 @@ from ambjudge.analysis import (
     variance_components,
     wide,
 )
-from ambjudge.analysis.planning import Components, order_probability
+from ambjudge.analysis.sample_sizes import Components, order_probability
 from scipy import stats
 
 

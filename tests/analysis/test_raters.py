@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ambjudge.analysis import agreement, cohort, read_labels, simulate
-from ambjudge.analysis.labels import Labels
+from ambjudge.analysis.label_tables import Labels
 from ambjudge.analysis.raters import (
     agreement_of,
     cohen_kappa,
@@ -17,6 +17,7 @@ from ambjudge.analysis.raters import (
     linear_weights,
     rater_agreement,
 )
+from ambjudge.analysis.simulated_cards import simulated_scorecards
 from ambjudge.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,7 +129,7 @@ def test_judge_against_labels_on_recorded_runs():
 def test_agreement_recovers_the_judge_of_the_simulator():
     sim = simulate("judge", seed=2)
     frame = sim.frame()
-    whole = cohort(sim.cards())
+    whole = cohort(simulated_scorecards(sim))
     labels = Labels(
         criteria=read_labels([]).criteria,
         codes=frame.select("run_id", *(frame[f"E{i}_human"].alias(f"E{i}") for i in range(1, 6))).with_columns(annotator=frame["judge"]).select("run_id", "annotator", "E1", "E2", "E3", "E4", "E5"),
@@ -141,7 +142,7 @@ def test_agreement_recovers_the_judge_of_the_simulator():
 
 def test_two_judges_against_each_other():
     sim = simulate("judge", seed=2, n_tasks=6, n_rep=4)
-    cards = list(sim.cards())
+    cards = list(simulated_scorecards(sim))
     other = [card.model_copy(update={"judge": card.judge.model_copy(update={"name": "second"})}) for card in cards]
     whole = cohort([*cards, *other[:100]])
     found = rater_agreement(judge_labels(whole, "simulated"), judge_labels(whole, "second"), draws=20)

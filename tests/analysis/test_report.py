@@ -14,14 +14,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from ambjudge.analysis import simulate
-from ambjudge.analysis.display import display, interval, number, paired, probability
+from ambjudge.analysis import simulate, wide
+from ambjudge.analysis.codes_read import CODES
+from ambjudge.analysis.display import display, interval, number, probability
 from ambjudge.analysis.figures import draw_all
 from ambjudge.analysis.findings import findings
-from ambjudge.analysis.frames import CODES
-from ambjudge.analysis.outline import SECTIONS
-from ambjudge.analysis.report import METHOD_HEADINGS, MOST_ROWS, render, write_report
-from ambjudge.analysis.results import PRESENTED, Analysis, analyse, to_json
+from ambjudge.analysis.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
+from ambjudge.analysis.report_outline import SECTIONS
+from ambjudge.analysis.report_tables import TABLES
+from ambjudge.analysis.results import Analysis, analyse, to_json
 from ambjudge.errors import InputError
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
@@ -150,7 +151,7 @@ def test_every_number_says_what_it_is(html: str, found) -> None:
 
 def test_all_tables_have_a_place(runs) -> None:
     named = {item.name for section in SECTIONS for item in section.items if item.kind == "table"}
-    assert named == set(PRESENTED)
+    assert named == set(TABLES)
 
 
 def test_a_table_nobody_placed_is_shown_at_the_end(runs) -> None:
@@ -280,7 +281,7 @@ def test_intervals(lo, hi, expected) -> None:
 @pytest.mark.parametrize(("name", "subjects"), [("code_effects", len(CODES)), ("pairwise", 3)])
 def test_both_populations_stand_on_one_row_even_when_p_differs(name: str, subjects: int, found) -> None:
     table = found.tables[name].with_columns(p_holm=pl.int_range(pl.len()) / 100)
-    assert paired(table).height == subjects
+    assert wide(table).height == subjects
     shown = display(table, name)
     assert {"interval", "same_interval", "p_holm"} <= set(shown.columns)
 

@@ -19,8 +19,9 @@ from .. import __version__
 from ..sanitize import sanitize
 from .display import NONE, Display, display, methods
 from .findings import findings
-from .outline import SECTIONS, Item, Section
-from .results import PRESENTED, Analysis, write_tables
+from .report_outline import SECTIONS, Item, Section
+from .report_tables import TABLES
+from .results import Analysis, write_tables
 
 if TYPE_CHECKING:
     from .figures import Figure
@@ -165,7 +166,7 @@ def _table(item: Item, table: pl.DataFrame) -> str:
     for column, value in item.where.items():
         if column in table.columns:
             table = table.filter(pl.col(column) == value)
-    about = PRESENTED.get(item.name)
+    about = TABLES.get(item.name)
     title = item.title or (about.title if about else item.name)
     note = f'<p class="note">{esc(about.note)} <a href="#m-{esc(item.name)}">Methods</a></p>' if about else ""
     if table.is_empty():
@@ -217,7 +218,7 @@ def _methods(tables: Mapping[str, pl.DataFrame]) -> str:
     blocks = []
     for name, table in tables.items():
         rows = methods(table)
-        about = PRESENTED.get(name)
+        about = TABLES.get(name)
         title = about.title if about else name
         if not rows:
             blocks.append(

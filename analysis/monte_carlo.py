@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .codes_read import CODES
 from .design import design
 from .effects import marginal_effects
 from .estimate import Floats, t_quantile
-from .frames import CODES
 from .jackknife import codes_of, cr3, demean
 from .judge_error import additive_design, predict_then_debias, weighted_fit
 from .ranking import agent_score, grid, variance_new
@@ -65,16 +65,8 @@ def _additive(replicates: int, seed: int, base: Settings) -> list[Gate]:
         gates.append(Gate("additive", f"bias of {code}, points", float(bias[k]), -0.5, 0.5, float(error[k])))
         gates.append(Gate("additive", f"coverage of {code}", float(cover[k]), 0.90, 0.98))
     gates.append(Gate("additive", "false rejections of E2", float(1 - cover[1]), 0.0, 0.09))
-    gates.append(
-        Gate(
-            "additive",
-            "|bias| of E3 in naive OLS (must fail)",
-            float(abs(np.mean(naive, 0)[2] - target[2])),
-            3.0,
-            np.inf,
-        )
-    )
-    return gates
+    off = float(abs(np.mean(naive, 0)[2] - target[2]))
+    return [*gates, Gate("additive", "|bias| of E3 in naive OLS (must fail)", off, 3.0, np.inf)]
 
 
 def _structural(replicates: int, seed: int, base: Settings) -> list[Gate]:
@@ -124,16 +116,8 @@ def _labels(replicates: int, seed: int, base: Settings, m: int = 300) -> list[Ga
         Gate("labels", f"coverage of {code}, PTD, m={m}", float(covered[CODES.index(code)]), 0.90, 1.0)
         for code in SHOWN
     ]
-    gates.append(
-        Gate(
-            "labels",
-            "|bias| of E3, judge tags as they are (must fail)",
-            float(abs(np.mean(naive, 0)[2] - target[2])),
-            3.0,
-            np.inf,
-        )
-    )
-    return gates
+    off = float(abs(np.mean(naive, 0)[2] - target[2]))
+    return [*gates, Gate("labels", "|bias| of E3, judge tags as they are (must fail)", off, 3.0, np.inf)]
 
 
 def _leaderboard(replicates: int, seed: int, base: Settings) -> list[Gate]:
@@ -159,21 +143,11 @@ def _leaderboard(replicates: int, seed: int, base: Settings) -> list[Gate]:
     scores = [agent_score(whole, a, everything) for a in range(s.n_agents)]
     target = np.array([score.value if score else np.nan for score in scores])
     gap = np.array([abs(value - target[a]) for a, value in values])
+    by_task = float((gap <= t_quantile(0.975, df) * np.array(ses)).mean())
+    as_iid = float((gap <= 1.96 * np.array(iid)).mean())
     return [
-        Gate(
-            "leaderboard",
-            "coverage of the task interval",
-            float((gap <= t_quantile(0.975, df) * np.array(ses)).mean()),
-            0.91,
-            0.98,
-        ),
-        Gate(
-            "leaderboard",
-            "coverage of the iid interval (must fail)",
-            float((gap <= 1.96 * np.array(iid)).mean()),
-            0.0,
-            0.80,
-        ),
+        Gate("leaderboard", "coverage of the task interval", by_task, 0.91, 0.98),
+        Gate("leaderboard", "coverage of the iid interval (must fail)", as_iid, 0.0, 0.80),
     ]
 
 

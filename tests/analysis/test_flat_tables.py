@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from ambjudge import load_run, score
-from ambjudge.analysis.export import (
+from ambjudge.analysis.flat_tables import (
     CODES,
     CRITERIA,
     LABELS,

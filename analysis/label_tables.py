@@ -12,8 +12,8 @@ import polars as pl
 
 from ..errors import InputError
 from ..judge.trust.human_labels import LABEL_FIELDS, parse_labels
-from .frames import CODES
-from .sources import is_store
+from .card_sources import is_store
+from .codes_read import CODES
 
 CRITERIA: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, "criterion": pl.String, "value": pl.Float64}
 FIRED: dict[str, Any] = {"run_id": pl.String, "annotator": pl.String, **dict.fromkeys(CODES, pl.Boolean)}
@@ -35,6 +35,12 @@ class Labels:
     def annotators(self) -> list[str]:
         names = pl.concat([self.criteria["annotator"], self.codes["annotator"]]).unique().sort()
         return [str(name) for name in names.to_list()]
+
+    @property
+    def usual(self) -> str:
+        """The annotator who counts where none is named: `gold`, else the first by name."""
+        names = self.annotators
+        return "gold" if "gold" in names or not names else names[0]
 
 
 def read_labels(source: str | Path | Iterable[str | Path | Mapping[str, Any]]) -> Labels:

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from .. import console
 from ..config import load
-from ..console import Progress, note, raw, say, table
 from ..errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.store.reuse import StoredJudge
     from ..judge.trust.against_labels import Selection, against_labels, labels_by_run, planned
     from ..judge.trust.splits import SPLITS
-    from .render import spent
-    from .scoring import check_wanted, judge_of, open_session_store, score_options
+    from .options import check_wanted, judge_of, open_session_store, score_options
+    from .render import bill
 
     if not paths:
         raise ConfigError("--labels says nothing about the built-in runs", "name the labelled runs: selftest RUNS --labels DIR")  # fmt: skip
@@ -53,12 +53,12 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         if flags["dry_run"]:
             count, calls, most = planned(asked, runs, chosen)
             if flags["as_json"]:
-                raw(json.dumps({"runs": count, "calls": calls, "most": asdict(most)}))
+                console.raw(json.dumps({"runs": count, "calls": calls, "most": asdict(most)}))
             else:
-                bill = "cost unknown" if most.cost_usd is None else f"at most ${most.cost_usd:.4f}"
-                say(f"{count} labelled runs, {calls} calls, {bill}")
+                cost = "cost unknown" if most.cost_usd is None else f"at most ${most.cost_usd:.4f}"
+                console.say(f"{count} labelled runs, {calls} calls, {cost}")
             return runs.exit_code(count)
-        bar = Progress("measured", None, quiet)
+        bar = console.Progress("measured", None, quiet)
         stack.callback(bar.clear)
         report = asyncio.run(
             against_labels(
@@ -67,11 +67,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         )
         bar.clear()
     if flags["as_json"]:
-        raw(json.dumps(_as_dict(report), ensure_ascii=False))
+        console.raw(json.dumps(_as_dict(report), ensure_ascii=False))
     else:
         _show(report)
         if report.all_runs.usage.calls:
-            note(", ".join(spent(report.all_runs.usage, "${:.4f}")), quiet)
+            console.note(bill(report.all_runs.usage), quiet)
     return runs.exit_code(report.all_runs.runs)
 
 
@@ -87,7 +87,7 @@ class _Runs:
         for item in each_run(self.paths):
             if isinstance(item, InputError):
                 self.lost += 1
-                note(f"ambjudge: error: {item}")
+                console.error(item)
             else:
                 self.read += 1
                 yield item
@@ -96,7 +96,7 @@ class _Runs:
         if not self.read:
             return 2
         if not measured:
-            note("ambjudge: none of these runs has a label of this split (labels name runs by their id)")
+            console.note("ambjudge: none of these runs has a label of this split (labels name runs by their id)")
         return 1 if self.lost or not measured else 0
 
 
@@ -131,22 +131,22 @@ def _count(figure: Figure) -> int:
 def _show(report: LabelReport) -> None:
     columns = report.columns
     heads = [f"{split}, {found.runs} runs" for split, found in columns.items()]
-    say(f"judge {report.judge} against human labels; 95 % intervals, n is what a figure was counted on")
+    console.say(f"judge {report.judge} against human labels; 95 % intervals, n is what a figure was counted on")
     _table("Figure", heads, [(name, [pick(c) for c in columns.values()]) for name, pick in _FIGURES])
     ids = sorted({id for c in columns.values() if c.criteria for id in c.criteria.by_criterion})
     if ids:
-        say()
+        console.say()
         _table(
             "Criterion, share equal",
             heads,
             [(id, [_criterion(c, id, "equal") for c in columns.values()]) for id in ids],
         )
-        say()
+        console.say()
         _table("Criterion, kappa", heads, [(id, [_criterion(c, id, "kappa") for c in columns.values()]) for id in ids])
     for by, title in (("reading", "reading alone"), ("facts", "facts and findings"), ("both", "both")):
         found = [c.codes[by] if c.codes and by in c.codes else None for c in columns.values()]  # type: ignore[index]
         if any(found):
-            say()
+            console.say()
             rows = [
                 (f"{code} {name}", [getattr(f.by_code[code], part) if f else None for f in found])
                 for code in next(f for f in found if f).by_code
@@ -158,9 +158,9 @@ def _show(report: LabelReport) -> None:
             _bins(f"Confidence in a code, {split}", figures.reading.calibration)
         if figures.criteria is not None and figures.criteria.calibration is not None:
             _bins(f"Probability of a value, {split}", figures.criteria.calibration)
-    say()
+    console.say()
     for split, figures in columns.items():
-        say(f"{split}: {', '.join(_left_over(figures))}")
+        console.say(f"{split}: {', '.join(_left_over(figures))}")
 
 
 def _table(title: str, heads: list[str], rows: list[tuple[str, list[Figure | None]]]) -> None:
@@ -171,7 +171,7 @@ def _table(title: str, heads: list[str], rows: list[tuple[str, list[Figure | Non
         if known:
             methods = sorted({figure.method for figure in known if figure.interval})
             lines.append([name, *map(_cell, found), ", ".join(methods)])
-    table([title, *heads, "Interval"], lines, styles=[[None] * (1 + len(heads)) + ["dim"]] * len(lines))
+    console.table([title, *heads, "Interval"], lines, styles=[[None] * (1 + len(heads)) + ["dim"]] * len(lines))
 
 
 def _cell(figure: Figure | None) -> str:
@@ -185,10 +185,10 @@ def _cell(figure: Figure | None) -> str:
 def _bins(title: str, found: Calibration) -> None:
     if not found.n:
         return
-    say()
+    console.say()
     lines = [[f"{b.low:.1f}–{b.high:.1f}", f"{b.stated:.2f}", _cell(b.right)] for b in found.bins]
-    table([title, "Stated", "Right (wilson)"], lines)
-    say(f"expected calibration error {found.ece:.3f}")
+    console.table([title, "Stated", "Right (wilson)"], lines)
+    console.say(f"expected calibration error {found.ece:.3f}")
 
 
 def _left_over(found: Figures) -> list[str]:

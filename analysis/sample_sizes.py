@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from .design import code_columns, design, prepared
-from .estimate import t_quantile
+from .estimate import detectable
 from .jackknife import group_sums
 
 SEED = 20260601
@@ -79,21 +79,15 @@ def power(
             mde, reason = None, components.reason
             if components.repeat is not None and components.agent_task is not None and t > 1:
                 se = math.sqrt(2 * components.agent_task / t + 2 * components.repeat / (t * v * n))
-                mde = (t_quantile(0.975, t - 1) + t_quantile(0.8, t - 1)) * se
+                mde = detectable(se, t - 1)
                 reason = None
             elif reason is None:
                 reason = "needs two tasks"
-            rows.append(
-                {"tasks": t, "repeats": n, "tiers": v, "runs_per_agent": t * v * n, "mde80": mde, "reason": reason}
-            )
+            sizes = {"tasks": t, "repeats": n, "tiers": v, "runs_per_agent": t * v * n}
+            rows.append({**sizes, "mde80": mde, "reason": reason})
     schema: dict[str, Any] = {
-        "tasks": pl.Int64,
-        "repeats": pl.Int64,
-        "tiers": pl.Int64,
-        "runs_per_agent": pl.Int64,
-        "mde80": pl.Float64,
-        "reason": pl.String,
-    }
+        **dict.fromkeys(("tasks", "repeats", "tiers", "runs_per_agent"), pl.Int64), "mde80": pl.Float64, "reason": pl.String,
+    }  # fmt: skip
     return pl.DataFrame(rows, schema=schema)
 
 

@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from ambjudge.analysis.clusters import KINDS, MOST_PATTERNS, SCHEMA, FailureTexts, failure_clusters, pattern
-from ambjudge.analysis.sources import each_card
+from ambjudge.analysis.card_sources import each_card
+from ambjudge.analysis.failure_texts import KINDS, MOST_PATTERNS, SCHEMA, FailureTexts, failure_clusters, pattern
 from ambjudge.judge.scorecard import FiredCode, ScoreCard
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from ambjudge.analysis.answers import answer_rows, read_answers, schema_of, with_answers
-from ambjudge.analysis.export import batches
+from ambjudge.analysis.answer_tables import answer_rows, read_answers, schema_of, with_answers
+from ambjudge.analysis.flat_tables import batches
 from ambjudge.analysis.spreadsheets import to_csv
 from ambjudge.errors import InputError
 from ambjudge.judge.ad_hoc import RunAnswer

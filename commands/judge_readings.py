@@ -56,8 +56,8 @@ def read_runs(
     What the store has is not asked again. Says on stderr what could not be read, what failed, and what it cost.
     """
     from ..judge.base import Usage
-    from .render import spent
-    from .scoring import first_there, open_session_store
+    from .options import first_there, open_session_store
+    from .render import bill, spent
 
     quiet = obj["quiet"]
     progress = console.Progress("read", None, quiet)
@@ -70,7 +70,7 @@ def read_runs(
         progress.clear()
         if isinstance(item, AmbjudgeError):
             lost += 1
-            console.note(f"ambjudge: error: {item}")
+            console.error(item)
             return
         done += 1
         usage = sum((reply.usage for reply in item.replies.values()), usage)
@@ -92,12 +92,12 @@ def read_runs(
             reader, right = StoredJudge(reader, store), shares_right(store, judge.name)
         interrupted = asyncio.run(_each(paths, reader, options, put, tell))
     if usage.calls:
-        console.note(", ".join(spent(usage, "${:.4f}")), quiet)
+        console.note(bill(usage), quiet)
     if failed:
         why = ", ".join(f"{reason} {count}" for reason, count in failed.most_common())
         console.note(f"{sum(failed.values())} answers are missing: {why}", quiet)
     if interrupted:
-        console.note("interrupted: what was read is kept; the same command goes on from there", quiet)
+        console.interrupted("read", quiet)
         return 130
     return 2 if lost and not done else 1 if lost or failed else 0
 

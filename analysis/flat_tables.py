@@ -2,7 +2,7 @@
 text (CSV: `spreadsheets`).
 
 Pure: what comes in are scorecards, stored verdicts and label objects, what goes out are rows, frames and text. The table
-of runs is the analysis frame itself (`frames.cohort`). A column keeps its type and unit in all formats; what is not known
+of runs is the analysis frame itself (`cohorts.cohort`). A column keeps its type and unit in all formats; what is not known
 is null (JSON Lines, Parquet) or an empty cell (CSV), never 0.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from .frames import CODES as PAPER_CODES
-from .frames import FREE, RUN_SCHEMA
+from .codes_read import CODES as PAPER_CODES
+from .frames import FRAME_SCHEMA
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard
@@ -29,7 +29,6 @@ BATCH = 1_000
 _TEXT, _REAL, _WHOLE, _TURNS = pl.String, pl.Float64, pl.Int64, pl.List(pl.Int64)
 _EVIDENCE: dict[str, Any] = {"quotes": _WHOLE, "quotes_verified": _WHOLE, "evidence_turns": _TURNS}
 
-RUNS: dict[str, Any] = {**RUN_SCHEMA, **dict.fromkeys(FREE, _REAL)}
 CRITERIA: dict[str, Any] = {
     "run_id": _TEXT, "path": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": _TEXT, "criterion": _TEXT, "value": _REAL,
     "status": _TEXT, "reason": _TEXT, "detail": _TEXT, "rationale": _TEXT, **_EVIDENCE,
@@ -60,7 +59,7 @@ LABELS: dict[str, Any] = {
 apply, resting on `turns`; code: `item` fired (1) or not (0), seen at `turns`, `text` says why; notes: `text`."""
 
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "runs": RUNS, "criteria": CRITERIA, "codes": CODES, "verdicts": VERDICTS, "labels": LABELS,
+    "runs": FRAME_SCHEMA, "criteria": CRITERIA, "codes": CODES, "verdicts": VERDICTS, "labels": LABELS,
 }  # fmt: skip
 
 Row = tuple[Any, ...]

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ..errors import AmbjudgeError, InputError, unexpected
 from ..judge.scorecard import ScoreCard
 from ..trajectories.layout import CONVERSATION_NAMES
-from .frames import FREE, RUN_SCHEMA, conform, read_frame
+from .frames import FRAME_SCHEMA, conform, read_frame
 
 if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
@@ -34,7 +34,7 @@ class Scoring:
 def read_cards(source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
     """The cards of a source; its ready-made frames are added to `frames`, what cannot be read to `problems`."""
     if isinstance(source, pl.DataFrame):
-        frames.append(_exact(conform(source)))
+        frames.append(conform(source).select(*FRAME_SCHEMA))
     elif isinstance(source, ScoreCard):
         yield source
     elif isinstance(source, Mapping):
@@ -61,16 +61,12 @@ def is_store(source: str | Path) -> bool:
     return "://" in str(source) or Path(source).suffix == ".db"
 
 
-def _exact(table: pl.DataFrame) -> pl.DataFrame:
-    return table.select(*RUN_SCHEMA, *FREE)
-
-
 def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
     if not path.exists():
         raise InputError("no such file or folder", "give scorecards, a frame or a folder of runs", path)
     if path.is_file():
         if path.suffix in _FRAME_SUFFIXES:
-            frames.append(_exact(read_frame(path)))
+            frames.append(read_frame(path).select(*FRAME_SCHEMA))
         elif path.name in CONVERSATION_NAMES:
             yield from _scored(path, problems, scoring)
         else:
