@@ -64,7 +64,7 @@ class Terminal:
         self.output += got
         return got
 
-    def wait_for(self, text: bytes, seconds: float = 20, since: int = 0) -> None:
+    def wait_for(self, text: bytes, seconds: float = 90, since: int = 0) -> None:
         """Read until the text was written (after byte `since`); AssertionError when that takes too long."""
         end = time.monotonic() + seconds
         while text not in self.output[since:]:
