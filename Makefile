@@ -41,7 +41,7 @@ unit: $(VENV)/.test
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 bench: $(VENV)/.test bench-statistics  ## benchmarks; figures go to docs/measurements.md
-	for name in startup segmentation heuristic codes contribution unquestioned constructed evidence local_judge batch store report tui; do \
+	for name in startup segmentation rules codes contribution unquestioned constructed evidence local_judge batch store report tui; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-statistics: $(VENV)/.test  ## estimators against planted truth, and their speed

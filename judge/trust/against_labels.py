@@ -18,7 +18,7 @@ from ...trajectories.models import Run
 from ...trajectories.reading import decode, parse_json, read_bytes
 from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage
 from ..engine import Prepared, ask_all, prepare, read_stages
-from ..heuristic import HeuristicJudge
+from ..rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
 from ..scorecard import CriterionResult, FiredCode
@@ -150,7 +150,7 @@ async def _criteria(
     requests: Sequence[Request], replies: Mapping[QuestionName, Reply], labels: Labels
 ) -> tuple[JudgedItem, ...]:
     found = []
-    null = HeuristicJudge()
+    null = RulesJudge()
     for request in (request for request in requests if request.question in CRITERIA):
         rules = {result.id: result.value for result in (await null.judge(request)).results}
         said = {result.id: result for result in replies[request.question].results}

@@ -96,11 +96,11 @@ async def selftest(
 
     `runs` default to the two built-in ones. `rubric` defaults to each run's own.
     """
-    from ..heuristic import HeuristicJudge
+    from ..rules import RulesJudge
 
     rows, usage = await _run(judge, list(cases(runs, rubric, answers(judge))), concurrency)
     baseline: tuple[Row, ...] = ()
-    null = HeuristicJudge()
+    null = RulesJudge()
     if judge.name != null.name:
         baseline, _ = await _run(null, list(cases(runs, rubric, answers(null))), concurrency)
     return Report(judge.name, rows, baseline, usage)
