@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import InputError
+from ..judge.base import JUDGED
 from ..judge.scorecard import JudgeInfo, ScoreCard
 from ..trajectories.models import STAGES
 from .codes_read import CODE_SOURCES, READ_SCHEMA, with_readings
@@ -31,6 +32,9 @@ WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
 BATCH = 4096
 
+PRESUMED = ("presumed", "S1_presumed", "S2_presumed", "S3_presumed")
+"""Shares of the criteria with a value, in all and by stage, that nobody read: their value is presumed. Null without any."""
+
 _TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
 RUN_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT, "path": _TEXT, "sha256": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT, "track": _TEXT,
@@ -38,7 +42,7 @@ RUN_SCHEMA: dict[str, Any] = {
     "missing_policy": _TEXT, "breach_policy": _TEXT,
     **dict.fromkeys(STAGES, _REAL), **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
     "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
-    "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL,
+    "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL, **dict.fromkeys(PRESUMED, _REAL),
     **READ_SCHEMA, "primary_failure": _TEXT,
     "completion": _REAL, "format_valid": _FLAG, "has_valid_results": _FLAG,
     "turns": _WHOLE, "calls": _WHOLE, "failed_calls": _WHOLE, "wall_time_s": _REAL, "input_tokens": _WHOLE,
@@ -129,7 +133,7 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         run.id, run.path, run.sha256, run.agent, run.model, run.task, run.track, run.tier, run.repeat, card.judge.name,
         card.rubric.id, card.rubric.version, card.policy.missing, card.policy.breach,
         *per_stage("score"), *per_stage("method"), *per_stage("failure"),
-        card.agentic, *card.agentic_bounds, card.task, card.task_from, card.overall, *card.overall_bounds,
+        card.agentic, *card.agentic_bounds, card.task, card.task_from, card.overall, *card.overall_bounds, *_presumed(card),
         *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
         *(card.codes_read.get(c) for c in CODES), None, None, len({(code.stage, code.code) for code in paper}),
         card.primary_failure,
@@ -142,6 +146,14 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def _presumed(card: ScoreCard) -> list[float | None]:
+    """PRESUMED of a scorecard."""
+    judged = [card.stages.get(stage) for stage in JUDGED]
+    counts = [(0, 0) if s is None else (s.presumed, sum(r.value is not None for r in s.criteria)) for s in judged]
+    every = sum(part for part, _ in counts), sum(whole for _, whole in counts)
+    return [part / whole if whole else None for part, whole in (every, *counts)]
+
+
 def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
     """Calls, tokens and dollars of the judge. Cards of versions that did not count caches leave these unknown, not 0."""
     told = not judge.input_tokens or bool({"cached_tokens", "cache_write_tokens"} & judge.model_fields_set)
@@ -150,14 +162,14 @@ def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
 
 
 def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
-    """Adds FREE; `card` numbers the rows. A criterion that is credited in any run of its rubric leaves every run's mean."""
+    """Adds FREE; `card` numbers the rows, `counted` is what a criterion counts in the score. A criterion that is credited in any run of its rubric leaves every run's mean."""
     credited = criteria.filter(pl.col("status").cast(pl.String) == "credited").select("rubric", "criterion").unique()
     means = (
         criteria.join(credited, on=["rubric", "criterion"], how="anti")
-        .filter(pl.col("value").is_not_null())
+        .filter(pl.col("counted").is_not_null())
         .group_by("card", "stage")
-        .agg(pl.col("value").mean())
-        .pivot("stage", index="card", values="value")
+        .agg(pl.col("counted").mean())
+        .pivot("stage", index="card", values="counted")
         .rename({stage: f"{stage}_free" for stage in ("S1", "S2", "S3")}, strict=False)
     )
     means = means.select("card", *(name for name in FREE if name in means.columns))
@@ -184,15 +196,15 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
 
     frames: list[pl.DataFrame] = []
     rows = _Builder(RUN_SCHEMA)
-    parts = _Builder({**CRITERIA_SCHEMA, "card": _WHOLE}), _Builder({**CODES_SCHEMA, "card": _WHOLE})
+    parts = _Builder({**CRITERIA_SCHEMA, "card": _WHOLE, "counted": _REAL}), _Builder({**CODES_SCHEMA, "card": _WHOLE})
     problems: list[str] = []
     for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
         run, judge = card.run.id, card.judge.name
         rows.add(_run_row(card))
         for stage, result in card.stages.items():
             for item in result.criteria:
-                value = item.value, item.status, item.reason
-                parts[0].add((run, judge, card.rubric.id, stage, item.id, *value, number))
+                value = item.judged, item.status, item.reason
+                parts[0].add((run, judge, card.rubric.id, stage, item.id, *value, number, item.value))
         for code in card.codes:
             what = code.taxonomy, code.code, code.stage, code.by
             parts[1].add((run, judge, *what, code.independence, code.confidence, number))
@@ -210,7 +222,7 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         log.warning("%d scorecards share their run's id with another run; told apart by their folders", changed)
         runs = runs.with_columns(ids)
         tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
-    return Cohort(runs, tables[0].drop("card"), tables[1].drop("card"), tuple(problems))
+    return Cohort(runs, tables[0].drop("card", "counted"), tables[1].drop("card"), tuple(problems))
 
 
 def frame(source: Any) -> pl.DataFrame:

@@ -42,9 +42,9 @@ class Table:
 TABLES: dict[str, Table] = {
     "cohort": Table("The cohort", "What was read, and what was left out of the analysis."),
     "checks": Table("Checks of the scores", "Whether scores add up, policies are one, and nothing was read twice."),
-    "leaderboard": Table("Leaderboard", "Mean over runs of a track, then over tracks. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %."),
+    "leaderboard": Table("Leaderboard", "Mean over runs of a track, then over tracks. ~ rests on criteria that nobody read; “presumed” is their share. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %."),
     "pairwise": Table("Differences between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8."),
-    "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0."),
+    "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0. ~ rests on criteria that nobody read; “presumed” is their share."),
     "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks."),
     "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged."),
     "codes_read": Table("What was read for codes", "A code is present, absent, cannot tell (a reader could not), or not read (nobody looked). Without a judge that reads runs, E1 and E3 are not read: facts can show them, never exclude them. “Read” counts runs in which a reading, or for E2, E4 and E5 the facts, decided. “Fired unread”: shown by facts in a run that nobody read; rates leave these out."),
@@ -177,6 +177,11 @@ def _summary(whole: Cohort) -> pl.DataFrame:
         ", ".join(f"{row['code']} {row['read']}" for row in reading_counts(runs).to_dicts()) if runs.height else "none"
     )
     rows.append((f"runs read for codes, of {runs.height}", read))
+    if (shares := runs["presumed"].drop_nulls()).len() and (mean := shares.mean()):
+        some = (
+            f"{100 * float(mean):.1f} % of those with a value, in {int((shares > 0).sum())} runs: nobody read them (~)"  # type: ignore[arg-type]
+        )
+        rows.append(("criteria presumed", some))
     rows.append(("disqualified", str(int(runs["disqualified"].fill_null(False).sum()))))
     rows += [("left out", note) for note in notes]
     rows += [("not readable", problem) for problem in whole.problems[:50]]

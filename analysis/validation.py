@@ -70,6 +70,10 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     for name, other in (("renormalize", "zero"), ("zero", "renormalize")):
         swapped = (policy == name) & partial & (own > 2e-4) & (off[other] <= 2e-4)
         add(f"missing policy {name}", swapped, f"says {name}, but agentic was computed by {other}")
+    guessed = (table["presumed"] > 0).fill_null(False).to_numpy()
+    add(
+        "presumed criteria", guessed, "S1-S3, agentic and overall rest in part on criteria that nobody read (~)", "note"
+    )
     add("unscored stages", partial, "some stages are unscored: their weight goes by the missing policy", "note")
     other_part = (
         np.abs(overall_parts(table)[:, PARTS.index("other")]) > TOLERANCE if table.height else np.zeros(0, dtype=bool)

@@ -26,7 +26,7 @@ def command(obj: dict[str, Any], /, path: str, **flags: Any) -> int:
     """Read, search, compare and label runs in the terminal.
 
     PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the store or from a file;
-    runs without one are scored by the heuristic judge while you read.
+    runs without one are scored by the rules judge while you read.
     """
     from .browsing import run
 

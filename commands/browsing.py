@@ -68,7 +68,7 @@ def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -
         unused = dict.fromkeys(("api_base", "temperature", "samples", "timeout", "price"))
         return judge_of(settings, {**unused, **flags, "judges": (name,)})
 
-    named = settings.get("judge") or ("heuristic",)
+    named = settings.get("judge") or ("rules",)
     return App(
         collection, score=not flags.get("no_score"), query=flags.get("query") or "", theme=theme,
         annotator=flags.get("annotator") or _user(), labels=Path(labels) if labels else None, judge=judge, judge_name=named[0],

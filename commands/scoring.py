@@ -80,9 +80,10 @@ def open_session_store(
 ) -> Store | None:
     """The store in force, or None for `--store none`.
 
-    Where nothing can be written the heuristic judge goes on without one, with a note, as its verdicts cost nothing; a
+    Where nothing can be written the rules judge goes on without one, with a note, as its verdicts cost nothing; a
     model's verdicts must not be lost, so there it is the StoreError that it is.
     """
+    from ..judge.rules import RULES
     from ..judge.session import default_store
     from ..judge.store import open_store
 
@@ -95,7 +96,7 @@ def open_session_store(
     try:
         return stack.enter_context(open_store(where))
     except StoreError as error:
-        if named or required or judge.name != "heuristic":
+        if named or required or judge.name != RULES:
             raise
         console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
         return None
@@ -190,7 +191,7 @@ class _Sink:
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None
         self.rows: list[tuple[list[str], list[str | None]]] = []
-        self.done = self.failed = self.partial = self.unread = 0
+        self.done = self.failed = self.partial = self.unread = self.presumed = 0
 
     def take(self, outcome: Outcome) -> None:
         if outcome.card is None:
@@ -202,6 +203,7 @@ class _Sink:
         self.done += 1
         self.partial += any(card.stages[s].score is None for s in card.stages)
         self.unread += self.read and "not_read" in card.codes_read.values()
+        self.presumed += card.presumed
         if self.file is not None:
             self.file.write(card.to_json() + "\n")
         if self.as_json:
@@ -240,6 +242,9 @@ class _Sink:
             if self.failed:
                 bits.append(f"{self.failed} could not be read")
             console.note(", ".join(bits), self.quiet)
+        if self.presumed:
+            many = "1 criterion is" if self.presumed == 1 else f"{self.presumed} criteria are"
+            console.note(f"~ {many} presumed, as nobody read them; --judge MODEL has them read", self.quiet)
         if session.apart:
             console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
         if session.usage.calls:

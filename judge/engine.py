@@ -22,9 +22,9 @@ from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
 from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
 from .checks import OutputCheck, check_outputs
-from .rules import RulesJudge
 from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
+from .rules import RulesJudge
 from .run_facts import run_facts
 from .scorecard import (
     CardResources,

@@ -7,18 +7,13 @@ that an edited criterion stays unscored; benchmarks/rules.py writes it from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion
 from .scorecard import CriterionResult
-
-if TYPE_CHECKING:
-    from .scorecard import ScoreCard
 
 TABLE = Path(__file__).with_name("presumed.yaml")
 MIN_RUNS = 5
@@ -59,13 +54,3 @@ def presume(result: CriterionResult, criterion: Criterion) -> CriterionResult:
         return result
     why = f"nobody read it: {found.value:g} on {found.share:.0%} of {found.n} labelled runs that rules do not decide"
     return CriterionResult(id=result.id, value=found.value, status="presumed", detail=why)
-
-
-def presumed_count(card: ScoreCard) -> int:
-    """How many criteria of a scorecard are presumed."""
-    return sum(result.status == "presumed" for result in criteria_of(card))
-
-
-def criteria_of(card: ScoreCard) -> Iterable[CriterionResult]:
-    """All criteria of a scorecard."""
-    return (result for stage in card.stages.values() for result in stage.criteria)

@@ -71,6 +71,11 @@ class CriterionResult(Part):
     """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the stages of all turns,
     the answer to an ad-hoc question."""
 
+    @property
+    def judged(self) -> float | None:
+        """The value, unless it is presumed: what may be compared, exported or built on."""
+        return None if self.status == "presumed" else self.value
+
 
 class StageChecks(Part):
     """Facts behind S4 and S5. `source`: opened output files, else the report, else the trace."""
@@ -105,6 +110,11 @@ class StageResult(Part):
     cap_reason: str = ""
     criteria: tuple[CriterionResult, ...] = ()
     checks: StageChecks | None = None
+
+    @property
+    def presumed(self) -> int:
+        """How many of the criteria that the score rests on are presumed."""
+        return 0 if self.method == "policy" else sum(result.status == "presumed" for result in self.criteria)
 
 
 class FiredCode(Part):
@@ -269,6 +279,11 @@ class ScoreCard(Part):
     warnings: tuple[str, ...] = ()
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @property
+    def presumed(self) -> int:
+        """How many of the criteria that the scores rest on are presumed."""
+        return sum(stage.presumed for stage in self.stages.values())
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .panels import Line, Part, Target, evidence_target, line, sign
+from .panels import Line, Part, Target, about, evidence_target, line, sign
 from .rows import unknown_codes
 from .table import decimals
 
@@ -30,8 +30,8 @@ def difference_lines(
         line(("right  ", "dim"), f"{right.run.id} · {right.judge.name} · {right.rubric.id} {right.rubric.version}", indent=7),
         line(""),
         line(
-            "Overall ", decimals(left.overall, 1), " → ", decimals(right.overall, 1), change(left.overall, right.overall, 1),
-            "   Agentic ", decimals(left.agentic), " → ", decimals(right.agentic), change(left.agentic, right.agentic),
+            "Overall ", about(left.overall, left.presumed, 1), " → ", about(right.overall, right.presumed, 1), change(left.overall, right.overall, 1),
+            "   Agentic ", about(left.agentic, left.presumed), " → ", about(right.agentic, right.presumed), change(left.agentic, right.agentic),
             "   Task ", decimals(left.task), " → ", decimals(right.task), change(left.task, right.task),
         ),
     ]  # fmt: skip
@@ -41,9 +41,9 @@ def difference_lines(
         lines.append(
             line(
                 (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()),
-                decimals(a.score),
+                about(a.score, a.presumed),
                 " → ",
-                decimals(b.score),
+                about(b.score, b.presumed),
                 change(a.score, b.score),
             )
         )

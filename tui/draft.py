@@ -184,8 +184,8 @@ class Agreement:
 
 
 def agree(labels: Labels, card: ScoreCard) -> Agreement:
-    """Compare labels with a scorecard of the same run. Criteria that either leaves out or unscored do not count."""
-    judged = {c.id: c.value for stage in card.stages.values() for c in stage.criteria}
+    """Compare labels with a scorecard of the same run. Criteria that either leaves out, unscored or presumed do not count."""
+    judged = {c.id: c.judged for stage in card.stages.values() for c in stage.criteria}
     both = [
         (id, value, judged[id])
         for id, value in sorted(labels.criteria.items())

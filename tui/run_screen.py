@@ -22,10 +22,9 @@ from .layout import Layout, blocks_of
 from .minimap import Minimap
 from .paint import safe_line
 from .pane import Pane
-from .panels import Line, Target, code_target, file_lines, json_lines, line, plan_lines, scorecard_lines
+from .panels import Line, Target, about, code_target, file_lines, json_lines, line, plan_lines, scorecard_lines
 from .rows import RunRow
 from .source import Collection, Opened
-from .table import decimals
 from .tabs import TabLine
 from .transcript import TranscriptView
 
@@ -174,7 +173,7 @@ class RunScreen(Screen[None]):
             bits += [part for part in (run.task, run.tier, run.agent or run.model) if part]
             bits.append(f"{len(run.turns)} turns · {run.status.ended}")
         if card is not None and not self.blind:
-            bits.append(f"Overall {decimals(card.overall, 1)}")
+            bits.append(f"Overall {about(card.overall, card.presumed, 1)}")
         self.query_one("#title", Static).update(safe_line(" · ".join(bits)))
         notes = list(self.opened.notes) + list(run.warnings if run else ())
         field = self.query_one("#notes", Static)
@@ -444,6 +443,7 @@ class RunScreen(Screen[None]):
 _LEGEND = (
     "★ turn that the selected item rests on · ▸ line with the quoted words · ✗ failed",
     "✓ met  ✗ not met  ½ ◐ partly  + credited by the tier  – does not apply  ? unscored",
+    "~ presumed: nobody read it, the commonest value of labelled runs stands in its place",
     "≠ a quote that does not stand in the turn it is cited from · ?E3 a reading without proof, which did not fire",
     "Characters in reverse colours stand for control, invisible or direction-changing characters of the transcript.",
     "Click a stage, an evidence line, a fold marker or the minimap to go there.",

@@ -24,6 +24,9 @@ def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
     lines = [line((f"{len(scored):,} scored of {len(rows):,} shown runs", "head"))]
     if not scored:
         return lines
+    if guessed := sum(row.presumed > 0 for row in scored):
+        text = f"~ scores of {guessed:,} runs rest on presumed criteria, which nobody read"
+        lines.append(line((text, "unknown")))
     return [
         *lines,
         line(""),

@@ -8,7 +8,7 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.api.judge.judge import ApiJudge
 from ambjudge.judge.api.judge.transport import Retry
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.questions.asked.items import Wanted
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
@@ -126,13 +126,13 @@ async def test_a_reader_that_cries_wolf_and_one_that_does_not(judge_server) -> N
 async def test_who_edits_prompts_looks_at_dev_only(judge_server) -> None:
     runs = [load_run(path) for path in sorted((RECORDED / "runs").iterdir())[:6]]
     labels = labels_by_run(GOLD)
-    dev = await against_labels(HeuristicJudge(), runs, Selection(labels, splits=("dev",)))
-    both = await against_labels(HeuristicJudge(), runs, Selection(labels))
+    dev = await against_labels(RulesJudge(), runs, Selection(labels, splits=("dev",)))
+    both = await against_labels(RulesJudge(), runs, Selection(labels))
     assert dev.columns["dev"] == both.columns["dev"] == dev.all_runs
     assert set(dev.columns) == {"dev"}
     assert both.columns["dev"].runs + both.columns["test"].runs == both.all_runs.runs == 6
     assert both.all_runs.codes.keys() == {"facts"}, "the rules read no codes"
-    again = await against_labels(HeuristicJudge(), runs[::-1], Selection(labels))
+    again = await against_labels(RulesJudge(), runs[::-1], Selection(labels))
     assert again == both
 
 

@@ -11,7 +11,7 @@ from ambjudge.judge.api.judge.judge import ApiJudge
 from ambjudge.judge.api.judge.transport import Retry
 from ambjudge.judge.base import Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.panel import Ballot, Panel, combine, pairwise_agreement
 from ambjudge.judge.questions.asked.items import Answer, Wanted, ask_item
 from ambjudge.judge.scorecard import CriterionResult
@@ -89,7 +89,7 @@ def test_usage_and_disagreement_are_reported() -> None:
 
 async def test_a_panel_over_http_with_the_heuristic_judge(judge_server) -> None:
     members = [ApiJudge(name, judge_server.url, retry=Retry(1)) for name in ("good", "lowest")]
-    panel = Panel([*members, HeuristicJudge()])
+    panel = Panel([*members, RulesJudge()])
     reply = await panel.judge(REQUEST)
     (result,) = reply.results
     assert [v.judge for v in result.votes] == ["good", "lowest", "heuristic"]
@@ -157,7 +157,7 @@ def panel_of(server, *behaviours: str) -> Panel:
 
 
 async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) -> None:
-    panel = Panel([HeuristicJudge(), *panel_of(judge_server, "codes:E3").judges])
+    panel = Panel([RulesJudge(), *panel_of(judge_server, "codes:E3").judges])
     assert answers(panel) == frozenset({"S1", "S2", "S3", "diagnosis", "stages", "ask"})
     card = await score_run(RUN, panel)
     assert judge_server.count == 4
@@ -213,7 +213,7 @@ def test_identity_covers_members_and_rule() -> None:
     assert dict(Panel([a, b]).parameters) != dict(Panel([a, b], rule="mean").parameters)
     assert Panel([a, b]).parameters["1.b.temperature"] == 1.0
     assert Panel([a]).evidence_sha256(REQUEST) != a.evidence_sha256(REQUEST)
-    assert Panel([HeuristicJudge()]).prompt_sha256 is None
+    assert Panel([RulesJudge()]).prompt_sha256 is None
 
 
 @pytest.mark.parametrize("options", [{"judges": []}, {"judges": [1], "rule": "max"}, {"judges": [1], "samples": 0}])

@@ -20,7 +20,7 @@ from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.api.judge.judge import ApiJudge
 from ambjudge.judge.api.judge.prices import Price
 from ambjudge.judge.api.judge.transport import Retry
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
 from ambjudge.judge.questions.asked import items
@@ -527,7 +527,7 @@ async def test_nobody_listens(store: Store, runs: list[Path]) -> None:
 
 async def test_judges_without_batches(store: Store) -> None:
     with pytest.raises(ConfigError, match="provider batches"):
-        await submit(store, HeuristicJudge(), [], OPTIONS)
+        await submit(store, RulesJudge(), [], OPTIONS)
     with pytest.raises(ConfigError, match="OpenAI-compatible"):
         await submit(store, ApiJudge("anthropic/claude-sonnet-4-5"), [], OPTIONS)
     with pytest.raises(ConfigError, match="no open batch"):
