@@ -22,9 +22,9 @@ from collections import Counter
 from pathlib import Path
 
 from ambjudge.judge.ad_hoc import ask
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Retry
-from ambjudge.judge.questions.asked.items import ask_item
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.questions.items import ask_item
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.layout import find_conversations
 

@@ -23,9 +23,9 @@ from collections import Counter
 from pathlib import Path
 
 from ambjudge.judge.base import CRITERIA
-from ambjudge.judge.questions.asked.items import diagnosis_items
-from ambjudge.judge.rejudge.staleness.execute import execute
-from ambjudge.judge.rejudge.staleness.staleness import plan
+from ambjudge.judge.questions.items import diagnosis_items
+from ambjudge.judge.rejudge.execute import execute
+from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.runner import run_batch
 from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
@@ -77,14 +77,14 @@ def throughput(args: argparse.Namespace, folder: Path) -> None:
 
 
 def through_litellm(args: argparse.Namespace, folder: Path) -> None:
-    from ambjudge.judge.api.judge.judge import ApiJudge
+    from ambjudge.judge.api.judge import ApiJudge
 
     server = load("loopback_server").JudgeServer(script=[f"slow:{args.latency}"]).start()
     http.make_runs(folder / "more", -(-args.calls // QUESTIONS))
     judge = ApiJudge("openai/good", server.url, evidence_budget=8_000)
     with open_store(folder / "api.db") as store:
         planned = plan(store, find_conversations(folder / "more"), judge)
-        from ambjudge.judge.api.judge.transport import litellm
+        from ambjudge.judge.api.transport import litellm
 
         litellm()
         began = time.perf_counter()
@@ -99,9 +99,9 @@ FAILURES = ("429:1", "429", "500", "503", "slow:6", "length", "malformed", "pros
 
 def with_faults(args: argparse.Namespace, folder: Path) -> None:
     """Every scored criterion must have the value that the server stands for, which differs by run and criterion."""
-    from ambjudge.judge.api.judge.judge import ApiJudge, Breaker
-    from ambjudge.judge.api.judge.prices import Price
-    from ambjudge.judge.api.judge.transport import litellm
+    from ambjudge.judge.api.judge import ApiJudge, Breaker
+    from ambjudge.judge.api.prices import Price
+    from ambjudge.judge.api.transport import litellm
 
     loopback, chance, cap = load("loopback_server"), random.Random(11), 50.0
     good = f"slow:{args.latency}"

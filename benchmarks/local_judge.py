@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from ambjudge.judge.local.judge.judge import Scorer, _questions
+from ambjudge.judge.local.judge import Scorer, _questions
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.record import make_record

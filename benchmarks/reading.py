@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Completion
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Completion
 from ambjudge.judge.base import Around, QuestionName, Reply, Request
 from ambjudge.judge.engine import Prepared, prepare
-from ambjudge.judge.questions.asked.items import Wanted
-from ambjudge.judge.questions.asked.replies import unscored
+from ambjudge.judge.questions.items import Wanted
+from ambjudge.judge.questions.replies import unscored
 from ambjudge.judge.trust.against_labels import compare
 from ambjudge.judge.trust.comparison import Compared, figures
 from ambjudge.judge.trust.human_labels import LABEL_FIELDS, Labels, parse_labels

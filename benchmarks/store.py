@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from ambjudge.judge.base import CRITERIA, Reply, Request, Usage
-from ambjudge.judge.rejudge.staleness.staleness import plan, requests
+from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.store import open_store

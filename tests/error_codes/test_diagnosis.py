@@ -9,8 +9,8 @@ import pytest
 from ambjudge.error_codes.diagnosis import FACTS_DECIDE, Reading, merge
 from ambjudge.error_codes.fired import Fired
 from ambjudge.error_codes.taxonomy import taxonomy
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.human_labels import import_labels, parse_labels

@@ -110,8 +110,8 @@ def make_runs(folder: Path, count: int) -> None:
 
 
 def work(store: str, runs: str, url: str, concurrency: int) -> None:
-    from ambjudge.judge.rejudge.staleness.execute import execute
-    from ambjudge.judge.rejudge.staleness.staleness import plan
+    from ambjudge.judge.rejudge.execute import execute
+    from ambjudge.judge.rejudge.staleness import plan
     from ambjudge.judge.store import open_store
     from ambjudge.trajectories.layout import find_conversations
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.questions.items import Wanted
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.questions.asked.items import Wanted
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge

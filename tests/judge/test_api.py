@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge import prompts
-from ambjudge.judge.api.judge.judge import ApiJudge, Breaker, citation_validity
-from ambjudge.judge.api.judge.prices import Price
-from ambjudge.judge.api.judge.transport import Retry, redact, retry_after
+from ambjudge.judge.api.judge import ApiJudge, Breaker, citation_validity
+from ambjudge.judge.api.prices import Price
+from ambjudge.judge.api.transport import Retry, redact, retry_after
 from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request
 from ambjudge.judge.engine import ask_all, prepare, score_run
-from ambjudge.judge.questions.asked.items import Answer, Wanted, ask_item, diagnosis_items, stage_items
+from ambjudge.judge.questions.items import Answer, Wanted, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.record.facts import Fact

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 from ambjudge.error_codes import taxonomy
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.prices import Price
-from ambjudge.judge.api.judge.transport import Retry
-from ambjudge.judge.questions.asked import items
-from ambjudge.judge.questions.asked.items import Wanted, ask_item
-from ambjudge.judge.rejudge.staleness.execute import Execution, execute
-from ambjudge.judge.rejudge.staleness.staleness import RejudgePlan, plan
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.prices import Price
+from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.questions import items
+from ambjudge.judge.questions.items import Wanted, ask_item
+from ambjudge.judge.rejudge.execute import Execution, execute
+from ambjudge.judge.rejudge.staleness import RejudgePlan, plan
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many
 from ambjudge.judge.store import Store, open_store

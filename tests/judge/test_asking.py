@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError
 from ambjudge.judge.ad_hoc import Answered, RunAnswer, ask, ask_scope, stored_answers
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.prices import Price
-from ambjudge.judge.api.judge.transport import Retry
-from ambjudge.judge.rules import RulesJudge
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.prices import Price
+from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.panel import Panel
 from ambjudge.judge.provider_batch import BatchOptions, collect, submit
-from ambjudge.judge.questions.asked.items import Answer, ask_item
-from ambjudge.judge.rejudge.staleness.staleness import plan, requests
+from ambjudge.judge.questions.items import Answer, ask_item
+from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.store import Store, open_store
 from ambjudge.trajectories.layout import find_conversations
 

@@ -9,12 +9,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.api.judge.judge import ApiJudge, Breaker
-from ambjudge.judge.api.judge.prices import Price
-from ambjudge.judge.api.judge.transport import Retry
-from ambjudge.judge.questions.asked.items import PLAN_ITEM
-from ambjudge.judge.rejudge.staleness.execute import execute
-from ambjudge.judge.rejudge.staleness.staleness import plan
+from ambjudge.judge.api.judge import ApiJudge, Breaker
+from ambjudge.judge.api.prices import Price
+from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.questions.items import PLAN_ITEM
+from ambjudge.judge.rejudge.execute import execute
+from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.layout import find_conversations
 from ambjudge.trajectories.load import load_run

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from ambjudge.commands.render import spent
-from ambjudge.judge.api.judge.transport import (
+from ambjudge.judge.api.transport import (
     Completion,
     Retry,
     complete,

@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.api.judge.judge import ApiJudge
+from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.engine import ask_all, assemble, prepare
-from ambjudge.judge.questions.asked.items import Wanted
+from ambjudge.judge.questions.items import Wanted
 from ambjudge.trajectories.load import load_run
 
 DATA = Path(__file__).parents[1] / "data"

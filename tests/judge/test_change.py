@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ambjudge.judge.base import Reply
 from ambjudge.judge.engine import assemble, prepare
-from ambjudge.judge.rejudge.staleness.change import causes_of, mean_split, rank_changes, split_change
+from ambjudge.judge.rejudge.change import causes_of, mean_split, rank_changes, split_change
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run

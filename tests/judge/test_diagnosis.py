@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from ambjudge.error_codes.taxonomy import taxonomy
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.engine import score, score_run
-from ambjudge.judge.questions.asked.items import Wanted, ask_item
+from ambjudge.judge.questions.items import Wanted, ask_item
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.trajectories.load import load_run
 

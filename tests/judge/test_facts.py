@@ -174,7 +174,7 @@ def nifti(shape=(4, 4, 4), affine=1.0, data=b"") -> bytes:
     for row in range(3):
         struct.pack_into("<4f", head, 280 + 16 * row, *([affine] * 4))
     head[344:348] = b"n+1\0"
-    return gzip.compress(bytes(head) + data)
+    return gzip.compress(bytes(head) + data, mtime=0)
 
 
 @pytest.mark.parametrize(

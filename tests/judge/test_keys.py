@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from ambjudge.judge.base import Request
-from ambjudge.judge.questions.asked.keys import (
+from ambjudge.judge.questions.keys import (
     KeyMaker,
     _modules,
     canonical_json,

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import JudgeError
 from ambjudge.judge.base import QuestionName, Reply, Request
-from ambjudge.judge.local.judge.judge import NOT_APPLICABLE, LocalJudge, Scorer, _questions
-from ambjudge.judge.local.judge.rationale import QUOTE_TOKENS, Rationale, RationaleWriter, grammar, parse, quotable
-from ambjudge.judge.questions.asked.items import Answer, ask_item, diagnosis_items, stage_items
+from ambjudge.judge.local.judge import NOT_APPLICABLE, LocalJudge, Scorer, _questions
+from ambjudge.judge.local.rationale import QUOTE_TOKENS, Rationale, RationaleWriter, grammar, parse, quotable
+from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Criterion, Level
 from ambjudge.trajectories.load import load_run

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.base import Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
-from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.panel import Ballot, Panel, combine, pairwise_agreement
-from ambjudge.judge.questions.asked.items import Answer, Wanted, ask_item
+from ambjudge.judge.questions.items import Answer, Wanted, ask_item
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.api.judge.pictures import SIDE, output_pictures, plan_picture
+from ambjudge.judge.api.pictures import SIDE, output_pictures, plan_picture
 from ambjudge.trajectories.load import load_run
 from PIL import Image
 

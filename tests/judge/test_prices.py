@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError
-from ambjudge.judge.api.judge.prices import Price, builtin_prices, effective_api_base, load_prices, price_of
+from ambjudge.judge.api.prices import Price, builtin_prices, effective_api_base, load_prices, price_of
 from ambjudge.judge.select import parse_price
 
 

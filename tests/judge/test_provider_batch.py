@@ -17,15 +17,15 @@ import pytest
 import yaml
 from ambjudge.error_codes import taxonomy
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.prices import Price
-from ambjudge.judge.api.judge.transport import Retry
-from ambjudge.judge.rules import RulesJudge
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.prices import Price
+from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
-from ambjudge.judge.questions.asked import items
-from ambjudge.judge.questions.asked.items import Answer, Wanted, ask_item
-from ambjudge.judge.rejudge.staleness.staleness import plan, requests
+from ambjudge.judge.questions import items
+from ambjudge.judge.questions.items import Answer, Wanted, ask_item
+from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
@@ -408,7 +408,7 @@ async def test_a_batch_of_another_living_process_is_left_alone(server, store: St
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         from ambjudge.judge.provider_batch.ledger import owner
-        from ambjudge.judge.questions.asked.keys import identity
+        from ambjudge.judge.questions.keys import identity
 
         other = f"{owner().partition(':')[0]}:{sleeper.pid}"
         batch = OpenBatch("b" * 32, identity(judge), server.url, len(mine), len(mine), None, other, "")

@@ -16,11 +16,11 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
+from ambjudge.judge.questions.asked import Questions
+from ambjudge.judge.questions.items import Wanted
+from ambjudge.judge.questions.keys import identity
+from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.questions.asked.asked import Questions
-from ambjudge.judge.questions.asked.items import Wanted
-from ambjudge.judge.questions.asked.keys import identity
-from ambjudge.judge.rejudge.staleness.staleness import plan, requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.session import ScoreOptions, score_many

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError
 from ambjudge.judge.base import QuestionName
-from ambjudge.judge.questions.asked.forms import MAX_TEXT, NOT_APPLICABLE
-from ambjudge.judge.questions.asked.items import Answer, ask_item, diagnosis_items, stage_items
-from ambjudge.judge.questions.asked.replies import parse_reply, reply_schema, to_results
+from ambjudge.judge.questions.forms import MAX_TEXT, NOT_APPLICABLE
+from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
+from ambjudge.judge.questions.replies import parse_reply, reply_schema, to_results
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run

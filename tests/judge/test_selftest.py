@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.errors import JudgeError
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.trust.made_up_runs import careless, diligent
 from ambjudge.judge.trust.selftest import Report, Row, calls, cases, selftest

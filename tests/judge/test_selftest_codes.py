@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from ambjudge.judge.api.judge.judge import ApiJudge
-from ambjudge.judge.api.judge.transport import Retry
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.base import CRITERIA, Reply, Request
+from ambjudge.judge.questions.items import PLAN_ITEM
+from ambjudge.judge.questions.replies import parse_reply
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.questions.asked.items import PLAN_ITEM
-from ambjudge.judge.questions.asked.replies import parse_reply
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.trust.made_up_runs import careless
 from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Row, cases, selftest

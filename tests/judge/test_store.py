@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Reply, Usage
-from ambjudge.judge.questions.asked.keys import VerdictKey
+from ambjudge.judge.questions.keys import VerdictKey
 from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
 from ambjudge.judge.store import is_final, open_store
 from ambjudge.rubrics.load import load_rubric

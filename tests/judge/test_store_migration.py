@@ -16,9 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Reply, Usage
 from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
-from ambjudge.judge.store import open_store
-from ambjudge.judge.store import opening as store_engine
-from ambjudge.judge.store import schema as store_schema
+from ambjudge.judge.store import open_store, opening, schema
 from ambjudge.judge.store.opening import locate
 from ambjudge.trajectories.load import load_run
 from test_store import RECORDED, RUBRIC, key, postgres_url, scored, target  # noqa: F401  (fixtures among them)
@@ -111,7 +109,7 @@ def version_1(address: str) -> None:
             # Rows were given their numbers by hand: the sequences go on behind them, as they would have.
             for table, column in (("runs", "ref"), ("verdicts", "seq"), ("attempts", "seq")):
                 connection.exec_driver_sql(f"select setval(pg_get_serial_sequence('{table}', '{column}'), 1)")
-            connection.exec_driver_sql(store_schema._PG_FUNCTION)
+            connection.exec_driver_sql(schema._PG_FUNCTION)
         for table in ("rubrics", "calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events"):
             if postgres:
                 connection.exec_driver_sql(
@@ -237,13 +235,13 @@ def test_threads_that_open_it_at_once_do_not_collide(old):
 
 _KILLED = """
 import os, signal, sys
-from ambjudge.judge import store_schema
+from ambjudge.judge.store import schema
 from ambjudge.judge.store import open_store
-whole = store_schema.upgrade
+whole = schema.upgrade
 def upgrade(connection, found):
     whole(connection, found)
     os.kill(os.getpid(), signal.SIGKILL)
-store_schema.upgrade = upgrade
+schema.upgrade = upgrade
 open_store(sys.argv[1])
 """
 
@@ -282,7 +280,7 @@ def test_a_writer_that_is_in_the_middle_is_waited_for(old):
 def test_where_it_cannot_be_written_the_error_says_why_it_would_be(tmp_path, monkeypatch):
     path = tmp_path / "s.db"
     version_1(str(path))
-    monkeypatch.setattr(store_engine, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(opening, "BUSY_TIMEOUT_S", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("begin immediate")
     with pytest.raises(StoreError, match=r"held by another process.*older ambjudge \(schema 1\).*schema 2") as caught:
