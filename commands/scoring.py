@@ -233,6 +233,9 @@ class _Sink:
             from .render import rows
 
             rows(self.rows)
+        if self.presumed and not self.as_json:
+            many = "1 criterion is" if self.presumed == 1 else f"{self.presumed} criteria are"
+            console.say(f"~  {many} presumed, as nobody read them: --judge MODEL has them read")
         if self.done + self.failed > 1:
             bits = [f"{self.done} scored"]
             if self.partial:
@@ -242,9 +245,6 @@ class _Sink:
             if self.failed:
                 bits.append(f"{self.failed} could not be read")
             console.note(", ".join(bits), self.quiet)
-        if self.presumed:
-            many = "1 criterion is" if self.presumed == 1 else f"{self.presumed} criteria are"
-            console.note(f"~ {many} presumed, as nobody read them; --judge MODEL has them read", self.quiet)
         if session.apart:
             console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
         if session.usage.calls:

@@ -161,6 +161,8 @@ async def _criteria(
             if label is None:
                 continue
             result = said[item.id]
+            if result.reason == "not_read":  # what the rules leave to a reader is no answer of theirs
+                continue
             sure = tuple(
                 (vote.probability, equal(vote.value, label)) for vote in result.votes if vote.probability is not None
             )

@@ -46,11 +46,11 @@ class JudgedItem:
     value: float | None
     unscored: bool
     rules: float | None
-    presumed: bool
-    """`rules` is presumed."""
     highest: float
     sure: tuple[Sure, ...] = ()
     """Of votes that carry a probability: local judges'."""
+    presumed: bool = False
+    """`rules` is presumed."""
 
 
 @dataclass(frozen=True)

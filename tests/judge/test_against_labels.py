@@ -23,7 +23,7 @@ GOLD = RECORDED / "labels" / "gold"
 
 
 def item(id: str, label: float, value: float | None, rules: float = 1.0) -> JudgedItem:
-    return JudgedItem(id, id[:2], label, value, value is None, rules, 1.0)
+    return JudgedItem(id, id[:2], label, value, value is None, rules, 1.0, presumed=id == "S3")
 
 
 def codes(labelled: str, reading: str, facts: str = "", **more) -> JudgedCodes:
@@ -47,6 +47,7 @@ def test_criteria_beside_labels_rules_and_always_met() -> None:
     assert set(found.by_stage) == {"S1", "S3"}
     assert found.by_criterion["S3"].equal.value == 1 / 2
     assert found.rules.equal.value == 4 / 6
+    assert (found.rules_scored.value, found.rules_scored.n) == (2 / 4, 4), "what is presumed is told apart"
     assert found.over_rules.value == pytest.approx(-1 / 6)
     assert found.always_met.value == 2 / 6
     assert found.over_always_met.value == pytest.approx(1 / 6)

@@ -87,14 +87,16 @@ def test_usage_and_disagreement_are_reported() -> None:
     assert pairwise_agreement(combine(REQUEST, [ballot(1)]).results) is None
 
 
-async def test_a_panel_over_http_with_the_heuristic_judge(judge_server) -> None:
+async def test_rules_vote_where_facts_decide_and_nowhere_else(judge_server) -> None:
     members = [ApiJudge(name, judge_server.url, retry=Retry(1)) for name in ("good", "lowest")]
     panel = Panel([*members, RulesJudge()])
-    reply = await panel.judge(REQUEST)
-    (result,) = reply.results
-    assert [v.judge for v in result.votes] == ["good", "lowest", "heuristic"]
-    assert (panel.name, panel.members) == ("panel", ("good", "lowest", "heuristic"))
+    exists, pipeline = RUBRIC.criteria("S1")[:2]
+    reply = await panel.judge(Request(RUN, segment(RUN), RUBRIC, "S1", (exists, pipeline)))
+    assert [[v.judge for v in r.votes] for r in reply.results] == [["good", "lowest", "rules"], ["good", "lowest"]]
+    assert (panel.name, panel.members) == ("panel", ("good", "lowest", "rules"))
     assert judge_server.count == 2
+    alone = await Panel([RulesJudge(), RulesJudge()]).judge(Request(RUN, segment(RUN), RUBRIC, "S1", (pipeline,)))
+    assert [(r.status, r.reason, r.votes) for r in alone.results] == [("unscored", "not_read", ())]
 
 
 async def test_a_member_that_cannot_work_loses_its_vote(judge_server) -> None:
@@ -161,12 +163,12 @@ async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) 
     assert answers(panel) == frozenset({"S1", "S2", "S3", "diagnosis", "stages", "ask"})
     card = await score_run(RUN, panel)
     assert judge_server.count == 4
-    assert {
-        len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria if r.status == "scored"
-    } == {2}
+    votes = {r.id: len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria}
+    assert (votes["S1a"], votes["S2b"]) == (2, 1)
+    assert card.presumed == 0, "a reader read everything"
     assert [c.code for c in card.codes if c.by == "judge:panel"] == ["E3"]
     assert set(card.codes_read.values()) == {"present", "absent"}
-    assert not any("heuristic" in w for w in card.warnings)
+    assert not any("rules" in w for w in card.warnings)
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ def test_a_tier_credits_without_asking(tmp_path):
     }
 
 
-def test_the_heuristic_judge_on_all_recorded_runs(tmp_path):
+def test_the_rules_judge_on_all_recorded_runs(tmp_path):
     paths = list(find_conversations(RECORDED / "runs"))
     judge = RulesJudge()
     with open_store(tmp_path / "s.db") as store:

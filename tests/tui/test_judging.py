@@ -30,7 +30,7 @@ async def test_judging_shows_its_cost_first_and_keeps_the_verdicts(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         text = text_of(app)
-        assert "2 runs by heuristic" in text
+        assert "2 runs by rules" in text
         assert "cost $0.0000" in text
         await pilot.press("y")
         await until(pilot, lambda: all(row.state == "scored" for row in app.runs_screen.rows), 30)
