@@ -34,7 +34,7 @@ def main() -> None:
 def compare(root: Path, show: bool) -> None:
     """Print how far the scorecards of one set agree with its labels."""
     pairs: Counter[tuple[str, str]] = Counter()
-    equal = judged = tp = fp = fn = same = 0
+    equal = judged = lucky = unread = tp = fp = fn = same = 0
     runs = 0
     for run in iter_runs(root / "runs"):
         if isinstance(run, Exception):
@@ -50,6 +50,10 @@ def compare(root: Path, show: bool) -> None:
         for stage in ("S1", "S2", "S3"):
             for c in card.stages[stage].criteria:
                 if c.status == "credited" or gold["criteria"].get(c.id) is None:
+                    continue
+                if c.judged is None:
+                    unread += 1
+                    lucky += c.value == gold["criteria"][c.id]
                     continue
                 judged += 1
                 equal += c.value == gold["criteria"][c.id]
@@ -81,7 +85,7 @@ def compare(root: Path, show: bool) -> None:
     print(
         f"turn accuracy {sum(pairs[s, s] for s in STAGES) / total:.3f}   macro F1 {sum(f1) / 5:.3f}   ({'  '.join(f'{s} {f:.2f}' for s, f in zip(STAGES, f1, strict=True))})"
     )
-    print(f"criteria equal to the label {equal} of {judged} ({equal / judged:.3f})")
+    print(f"criteria equal to the label {equal} of {judged} ({equal / judged:.3f}); presumed {lucky} of {unread}")
     print(f"S4, S5 and Task equal to the report {same} of {runs}")
     precision, recall = tp / (tp + fp) if tp + fp else 0.0, tp / (tp + fn) if tp + fn else 0.0
     print(

@@ -230,12 +230,11 @@ class _Sink:
 
             scorecard(self.only, self.verbose)
         elif not self.as_json and self.rows:
-            from .render import rows
+            from .render import presumptions, rows
 
             rows(self.rows)
-        if self.presumed and not self.as_json:
-            many = "1 criterion is" if self.presumed == 1 else f"{self.presumed} criteria are"
-            console.say(f"~  {many} presumed, as nobody read them: --judge MODEL has them read")
+            if self.presumed:
+                console.say(presumptions(self.presumed))
         if self.done + self.failed > 1:
             bits = [f"{self.done} scored"]
             if self.partial:

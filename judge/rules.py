@@ -27,7 +27,7 @@ from .scorecard import CriterionResult
 from .scoring import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 
 RULES = "rules"
-"""The judge's name; on the command line `heuristic`, its name until version 0.2, means it too."""
+"""The judge's name; on the command line its earlier one, `heuristic`, means it too."""
 VERSION = "8"
 """Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old rules go stale."""
 MAX_ENVIRONMENT_FAILURES = 5
