@@ -116,7 +116,8 @@ def write(every: Sequence[Row]) -> None:
         if (guess := commonest(group)) is not None:
             value, share, n = guess
             names = ", ".join(sorted({row.rubric for row in group}))
-            lines.append(f"- criterion: {group[0].criterion.id}\n  of: [{names}]\n  sha256: {key}\n  value: {value:g}\n  share: {share:.3f}\n  n: {n}")  # fmt: skip
+            said = f"value: {value:g}, share: {share:.3f}, n: {n}"
+            lines.append(f"- {{criterion: {group[0].criterion.id}, {said}, of: [{names}], sha256: {key}}}")
     TABLE.write_text("\n".join(lines) + "\n", "utf-8")
 
 

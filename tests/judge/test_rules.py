@@ -1,6 +1,7 @@
 """The rules judge: facts decide or nobody does, with quotes that stand; what is presumed is no verdict."""
 
 import json
+import os
 from pathlib import Path
 
 import polars as pl
@@ -17,11 +18,12 @@ from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.judge.verify import parse_card, verify
 from ambjudge.rubrics.load import builtin_ids, criterion_sha256, load_rubric
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.record.quotes import QuoteIndex
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"))
 RUNS = sorted(p.stem for p in (RECORDED / "labels" / "gold").glob("*.json"))
 
 
@@ -121,6 +123,19 @@ async def test_environment_failures_are_counted(tmp_path: Path, failures: int, v
     result = (await judged(run))["S2d"]
     assert result.value == value
     assert "monai" in result.evidence[-1].quote
+
+
+async def test_foreign_runs_are_judged_without_an_error() -> None:
+    if not EXTERNAL.is_dir():
+        pytest.skip(
+            f"NOT RUN: no external runs at {EXTERNAL}; set AMBJUDGE_EXTERNAL_DATA to the folder that holds them"
+        )
+    for folder in sorted(EXTERNAL.iterdir()):
+        for run in list(iter_runs(folder))[::12]:
+            assert not isinstance(run, Exception)
+            for result in (await judged(run)).values():
+                assert result.value is None or result.rationale
+                assert all(e.check == "verified" for e in result.evidence)
 
 
 def executed(folder: Path, steps: list[tuple[str, str, int]]) -> Run:
