@@ -25,7 +25,7 @@ _CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
 
 @dataclass
 class Scoring:
-    """How runs without a scorecard are scored by the heuristic judge (None: defaults), and how many were."""
+    """How runs without a scorecard are scored by the rules judge (None: defaults), and how many were."""
 
     options: ScoreOptions | None = None
     done: int = 0
@@ -137,7 +137,7 @@ def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
 
 
 def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
-    """Runs found at or below a path, scored by the heuristic judge. A run that cannot be read is a problem."""
+    """Runs found at or below a path, scored by the rules judge. A run that cannot be read is a problem."""
     from ..judge.engine import score
     from ..rubrics.load import load_rubric, rubric_for
     from ..trajectories.load import iter_runs

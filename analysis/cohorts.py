@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
+from ..judge.base import JUDGED
 from ..judge.scorecard import JudgeInfo, ScoreCard
 from ..trajectories.models import STAGES
 from .card_sources import Scoring, read_cards
@@ -104,6 +105,7 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         card.rubric.id, card.rubric.version, card.policy.missing, card.policy.breach,
         *per_stage("score"), *per_stage("method"), *per_stage("failure"),
         card.agentic, *card.agentic_bounds, card.task, card.task_from, card.overall, *card.overall_bounds,
+        *_presumed(card),
         *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
         *(card.codes_read.get(c) for c in CODES), None, None, len({(code.stage, code.code) for code in paper}),
         card.primary_failure,
@@ -123,15 +125,23 @@ def _judge_use(judge: JudgeInfo) -> tuple[Any, ...]:
     return judge.calls, judge.input_tokens, *caches, judge.output_tokens, judge.cost_usd
 
 
+def _presumed(card: ScoreCard) -> list[float | None]:
+    """PRESUMED of a scorecard."""
+    judged = [card.stages.get(stage) for stage in JUDGED]
+    counts = [(0, 0) if s is None else (s.presumed, sum(r.value is not None for r in s.criteria)) for s in judged]
+    every = sum(part for part, _ in counts), sum(whole for _, whole in counts)
+    return [part / whole if whole else None for part, whole in (every, *counts)]
+
+
 def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
-    """Adds FREE; `card` numbers the rows. A criterion that is credited in any run of its rubric leaves every run's mean."""
+    """Adds FREE; `card` numbers the rows, `counted` is what a criterion counts in the score. A criterion that is credited in any run of its rubric leaves every run's mean."""
     credited = criteria.filter(pl.col("status").cast(pl.String) == "credited").select("rubric", "criterion").unique()
     means = (
         criteria.join(credited, on=["rubric", "criterion"], how="anti")
-        .filter(pl.col("value").is_not_null())
+        .filter(pl.col("counted").is_not_null())
         .group_by("card", "stage")
-        .agg(pl.col("value").mean())
-        .pivot("stage", index="card", values="value")
+        .agg(pl.col("counted").mean())
+        .pivot("stage", index="card", values="counted")
         .rename({stage: f"{stage}_free" for stage in ("S1", "S2", "S3")}, strict=False)
     )
     means = means.select("card", *(name for name in FREE if name in means.columns))
@@ -155,15 +165,15 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
     """
     frames: list[pl.DataFrame] = []
     rows = _Builder(RUN_SCHEMA)
-    parts = _Builder({**CRITERIA_SCHEMA, "card": _WHOLE}), _Builder({**CODES_SCHEMA, "card": _WHOLE})
+    parts = _Builder({**CRITERIA_SCHEMA, "card": _WHOLE, "counted": _REAL}), _Builder({**CODES_SCHEMA, "card": _WHOLE})
     problems: list[str] = []
     for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
         run, judge = card.run.id, card.judge.name
         rows.add(_run_row(card))
         for stage, result in card.stages.items():
             for item in result.criteria:
-                value = item.value, item.status, item.reason
-                parts[0].add((run, judge, card.rubric.id, stage, item.id, *value, number))
+                value = item.judged, item.status, item.reason
+                parts[0].add((run, judge, card.rubric.id, stage, item.id, *value, number, item.value))
         for code in card.codes:
             what = code.taxonomy, code.code, code.stage, code.by
             parts[1].add((run, judge, *what, code.independence, code.confidence, number))
@@ -181,7 +191,7 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         log.warning("%d scorecards share their run's id with another run; told apart by their folders", changed)
         runs = runs.with_columns(ids)
         tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
-    return Cohort(runs, tables[0].drop("card"), tables[1].drop("card"), tuple(problems))
+    return Cohort(runs, tables[0].drop("card", "counted"), tables[1].drop("card"), tuple(problems))
 
 
 def frame(source: Any) -> pl.DataFrame:

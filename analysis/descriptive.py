@@ -14,6 +14,7 @@ from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
 from .estimate import Bools, Estimate, Floats, Ints, Rows, estimate, finite, t_two_sided, tidy, transformed
+from .frames import PRESUMED
 from .jackknife import both, codes_of, demean, of_sums, ratio
 from .ranking import failed
 
@@ -86,9 +87,21 @@ def column_means(
 
 
 def stage_profile(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
-    """Means over runs of S1-S5, agentic and task (0-1) and overall (0-100); unscored stages are left out, never 0."""
+    """Means over runs of S1-S5, agentic and task (0-1) and overall (0-100); unscored stages are left out, never 0.
+
+    `presumed`: the mean share of criteria behind the number that nobody read (0-1); null for S4, S5 and task.
+    """
     shown = {name: "task" if name == "task_score" else name for name in STAGE_COLUMNS}
-    return column_means(table, shown, by, key="stage", label="mean {name}", prepare=prepare)
+    means = column_means(table, shown, by, key="stage", label="mean {name}", prepare=prepare)
+    used = prepared(table)[0] if prepare else table
+    behind = dict(zip(("overall", "S1", "S2", "S3"), PRESUMED, strict=True)) | {"agentic": "presumed"}
+    shares = [
+        {**group, "stage": stage, "presumed": used.filter(mask)[name].mean()}
+        for group, mask in groups_of(used, by)
+        for stage, name in behind.items()
+    ]
+    schema = {**dict.fromkeys(by, pl.String), "stage": pl.String, "presumed": pl.Float64}
+    return means.join(pl.DataFrame(shares, schema=schema), on=[*by, "stage"], how="left", maintain_order="left")
 
 
 def stage_use(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:

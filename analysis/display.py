@@ -40,7 +40,7 @@ ORDER = {
     "leaderboard": (
         "rank", "name", "agent", *ESTIMATE, "rank_set", "p_first", "runs", "tasks", "agentic", "task_score", "S1", "S2", "S3",
         "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens", "cost_usd", "failed", "value_missing_zero",
-        "notes",
+        "presumed", "notes",
     ),
     "code_effects": ("code", *ESTIMATE, "p", "p_holm", "status", "fired", "read_of"),
     "clusters": ("kind", "label", "runs", "share", "where", "example", "example_runs", "agents", "mentions", "patterns"),
@@ -49,7 +49,9 @@ ORDER = {
 _WORDS = frozenset({"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"})
 """Columns whose values are this program's own words: shown with spaces."""
 _P = frozenset({"p", "p_holm", "p_bh"})
-_SHARES = frozenset({"share", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
+_JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
+"""Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
+_SHARES = frozenset({"share", "presumed", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def display(
     hide: Sequence[str] = (),
     only: Sequence[str] | None = None,
 ) -> Display:
-    """A table of TABLES for people. `hide` leaves columns out, `only` chooses and orders them, `most` limits the rows."""
+    """A table of TABLES for people; ~ marks scores that rest on presumed criteria. `hide` leaves columns out, `only` chooses and orders them, `most` limits the rows."""
     data = wide(table)
     shown = data.height if most is None else min(most, data.height)
     left_out = data.height - shown
@@ -129,6 +131,8 @@ def display(
     for row in rows:
         numbers = tuple(notes.setdefault(text, len(notes) + 1) for text in _remarks(row))
         cells = [_cell(c, row.get(c)) for c in columns]
+        if row.get("presumed"):
+            cells = [_about(cell) if _rests(c, row) else cell for c, cell in zip(columns, cells, strict=True)]
         if numbers and cells:
             at = columns.index("value") if "value" in columns else 0
             cells[at] = Cell(cells[at].text, cells[at].key, numbers)
@@ -140,6 +144,16 @@ def display(
     )
     headings = tuple(HEADINGS.get(c, c.replace("_", " ")) for c in columns)
     return Display(tuple(columns), headings, numeric, tuple(body), tuple(notes), left_out)
+
+
+def _rests(column: str, row: Mapping[str, Any]) -> bool:
+    """Whether a cell holds a score that rests on criteria, some of which are presumed in this row."""
+    judged = str(row.get("estimand")).rsplit(" ", 1)[-1] in _JUDGED
+    return column in _JUDGED or (column == "value" and judged)
+
+
+def _about(cell: Cell) -> Cell:
+    return cell if cell.key is None else Cell(f"~{cell.text}", cell.key, cell.notes)
 
 
 def _placed(have: list[str]) -> list[str]:

@@ -70,7 +70,7 @@ def criterion_rows(card: ScoreCard) -> Iterator[Row]:
     head = card.run.id, card.run.path, card.judge.name, card.rubric.id
     for stage, result in card.stages.items():
         for item in result.criteria:
-            said = item.value, item.status, item.reason, item.detail, item.rationale
+            said = item.judged, item.status, item.reason, item.detail, item.rationale
             yield (*head, stage, item.id, *said, *_evidence(item))
 
 

@@ -15,6 +15,9 @@ from .spreadsheets import from_csv, to_csv
 WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
 
+PRESUMED = ("presumed", "S1_presumed", "S2_presumed", "S3_presumed")
+"""Shares of the criteria with a value, in all and by stage, that nobody read: their value is presumed. Null without any."""
+
 _TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
 RUN_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT, "path": _TEXT, "sha256": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT, "track": _TEXT,
@@ -22,7 +25,7 @@ RUN_SCHEMA: dict[str, Any] = {
     "missing_policy": _TEXT, "breach_policy": _TEXT,
     **dict.fromkeys(STAGES, _REAL), **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
     "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
-    "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL,
+    "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL, **dict.fromkeys(PRESUMED, _REAL),
     **READ_SCHEMA, "primary_failure": _TEXT,
     "completion": _REAL, "format_valid": _FLAG, "has_valid_results": _FLAG,
     "turns": _WHOLE, "calls": _WHOLE, "failed_calls": _WHOLE, "wall_time_s": _REAL, "input_tokens": _WHOLE,

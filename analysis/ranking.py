@@ -24,7 +24,7 @@ LEADERBOARD_KEYS: dict[str, Any] = {
 }  # fmt: skip
 SIDE_COLUMNS = (
     "agentic", "task_score", "S1", "S2", "S3", "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens",
-    "cost_usd", "failed",
+    "cost_usd", "failed", "presumed",
 )  # fmt: skip
 SEED = 20260601
 

@@ -165,6 +165,11 @@ def _summary(whole: Cohort) -> pl.DataFrame:
         ", ".join(f"{row['code']} {row['read']}" for row in reading_counts(runs).to_dicts()) if runs.height else "none"
     )
     rows.append((f"runs read for codes, of {runs.height}", read))
+    if (shares := runs["presumed"].drop_nulls()).len() and (mean := shares.mean()):
+        some = (
+            f"{100 * float(mean):.1f} % of those with a value, in {int((shares > 0).sum())} runs: nobody read them (~)"  # type: ignore[arg-type]
+        )
+        rows.append(("criteria presumed", some))
     rows.append(("disqualified", str(int(runs["disqualified"].fill_null(False).sum()))))
     rows += [("left out", note) for note in notes]
     rows += [("not readable", problem) for problem in whole.problems[:50]]

@@ -62,6 +62,10 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     for name, other in (("renormalize", "zero"), ("zero", "renormalize")):
         swapped = (policy == name) & partial & (own > 2e-4) & (off[other] <= 2e-4)
         add(f"missing policy {name}", swapped, f"says {name}, but agentic was computed by {other}")
+    guessed = (table["presumed"] > 0).fill_null(False).to_numpy()
+    add(
+        "presumed criteria", guessed, "S1-S3, agentic and overall rest in part on criteria that nobody read (~)", "note"
+    )
     add("unscored stages", partial, "some stages are unscored: their weight goes by the missing policy", "note")
     rest = np.nan_to_num(overall_parts(table)[:, PARTS.index("other")])
     add("parts of overall", np.abs(rest) > TOLERANCE, "stages and Task do not explain Overall exactly", "note")

@@ -54,7 +54,7 @@ def compare(labelled: list[LabelledRun], show: bool) -> tuple[bool, int, int]:
     Whether every bound is kept; right and all codes of the set that facts, not likelihoods, show (none of opened sets).
     """
     pairs: Counter[tuple[str, str]] = Counter()
-    equal = judged = tp = fp = fn = same = 0
+    equal = judged = lucky = unread = tp = fp = fn = same = 0
     sure: list[bool] = []
     broken = []
     for one in labelled:
@@ -75,6 +75,10 @@ def compare(labelled: list[LabelledRun], show: bool) -> tuple[bool, int, int]:
         for stage in ("S1", "S2", "S3"):
             for c in card.stages[stage].criteria:
                 if c.status == "credited" or gold["criteria"].get(c.id) is None:
+                    continue
+                if c.judged is None:
+                    unread += 1
+                    lucky += c.value == gold["criteria"][c.id]
                     continue
                 judged += 1
                 equal += c.value == gold["criteria"][c.id]
@@ -110,7 +114,7 @@ def compare(labelled: list[LabelledRun], show: bool) -> tuple[bool, int, int]:
     print(
         f"turn accuracy {accuracy:.3f}   macro F1 {sum(f1) / 5:.3f}   ({'  '.join(f'{s} {f:.2f}' for s, f in zip(STAGES, f1, strict=True))})"
     )
-    print(f"criteria equal to the label {equal} of {judged} ({criteria:.3f})")
+    print(f"criteria equal to the label {equal} of {judged} ({criteria:.3f}); presumed {lucky} of {unread}")
     print(f"S4, S5 and Task equal to the report {same} of {len(labelled)}")
     precision, recall = tp / (tp + fp) if tp + fp else 0.0, tp / (tp + fn) if tp + fn else 0.0
     print(

@@ -1,4 +1,4 @@
-"""What every detector and every judged criterion of the heuristic judge is worth, against labels.
+"""What every detector and every judged criterion of the rules judge is worth, against labels.
 
     python benchmarks/contribution.py [--only detectors|criteria]
 
@@ -66,12 +66,13 @@ class Codes:
 
 
 class Criteria:
-    """Verdicts of the heuristic judge against labels, by criterion."""
+    """Verdicts of the rules judge against labels, by criterion."""
 
     def __init__(self) -> None:
         self.equal: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
         self.judged: Counter[str] = Counter()
+        self.presumed: Counter[str] = Counter()
 
     def add(self, card: ScoreCard, gold: dict[str, float | None]) -> None:
         for stage in card.stages.values():
@@ -82,14 +83,17 @@ class Criteria:
                         self.judged[name] += 1
                         self.equal[name] += c.value == label
                         self.met[name] += label == 1
+                        self.presumed[name] += c.status == "presumed"
 
     def table(self, title: str) -> None:
         if not self.judged:
             return
-        print(f"\n-- {title}: criteria\n{'criterion':9} {'n':>5} {'equal':>6} {'always met':>11}")
+        print(f"\n-- {title}: criteria\n{'criterion':9} {'n':>5} {'equal':>6} {'presumed':>9} {'always met':>11}")
         for name in sorted(self.judged):
             n = self.judged[name]
-            print(f"{name:9} {n:5} {self.equal[name] / n:6.3f} {self.met[name] / n:11.3f}")
+            print(
+                f"{name:9} {n:5} {self.equal[name] / n:6.3f} {self.presumed[name] / n:9.3f} {self.met[name] / n:11.3f}"
+            )
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ambjudge.judge.engine import Prepared, ask_all, assemble, prepare
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.trajectories.load import load_run
 
@@ -25,9 +25,9 @@ GOLDEN = DATA / "golden"
 
 
 def judged(folder: Path) -> tuple[Prepared, ScoreCard]:
-    """A run and its card by the heuristic judge, with the public inputs of the recorded ones."""
+    """A run and its card by the rules judge, with the public inputs of the recorded ones."""
     public = DATA / "recorded" / "public" if folder.is_relative_to(DATA / "recorded") else None
-    ready, judge = prepare(load_run(folder), public=public), HeuristicJudge()
+    ready, judge = prepare(load_run(folder), public=public), RulesJudge()
     return ready, assemble(ready, judge, asyncio.run(ask_all(judge, ready.requests(judge))))
 
 
@@ -43,6 +43,9 @@ def golden(ready: Prepared, card: ScoreCard) -> dict[str, Any]:
         "scores": rounded,
         "stages": " ".join(stage[1] for stage in card.turn_stages),
         "criteria": {c.id: c.value for result in card.stages.values() for c in result.criteria if c.status == "scored"},
+        "presumed": {
+            c.id: c.value for result in card.stages.values() for c in result.criteria if c.status == "presumed"
+        },
         "codes": [f"{c.code} {c.by.partition(':')[2]} {_turns(c.turns)}" for c in card.codes],
         "codes_read": card.codes_read,
         "primary_failure": card.primary_failure,

@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from ambjudge.judge.local.judge import Scorer, _questions
+from ambjudge.judge.local.likelihoods import Scorer, questions
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.record import make_record
@@ -74,7 +74,7 @@ def main() -> None:
     evidence = make_record(run, segment(run), (), budget_chars=args.budget).text
     before, after = scorer._frame()
     prefix = [*before, *scorer._ids(evidence)]
-    asked = [q for c in criteria for q in _questions(c)]
+    asked = [q for c in criteria for q in questions(c)]
     device = scorer.model.device
 
     with torch.inference_mode():

@@ -51,7 +51,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     """Stages, codes, cliff, recovery, tiers, cost, effects of codes: every number with its interval.
 
     PATH: scorecards (.jsonl, .json), frames (.parquet, .csv), folders of these, or a folder of runs, which the
-    heuristic judge scores first (--rubric and what follows it are for that). Default: the current folder. Without --out:
+    rules judge scores first (--rubric and what follows it are for that). Default: the current folder. Without --out:
     a summary.
     """
     return run(obj, paths, flags)

@@ -40,7 +40,7 @@ def command(obj: dict[str, Any], /, path: str, **flags: Any) -> int:
     """Read, search, compare and label runs in the terminal.
 
     PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the store or from a file;
-    runs without one are scored by the heuristic judge while you read.
+    runs without one are scored by the rules judge while you read.
     """
     return run(obj, path, flags)
 
@@ -94,7 +94,7 @@ def browser(collection: Collection, settings: Settings, flags: dict[str, Any]) -
         unused = dict.fromkeys(("api_base", "temperature", "samples", "timeout", "price"))
         return judge_of(settings, {**unused, **flags, "judges": (name,)})
 
-    named = settings.get("judge") or ("heuristic",)
+    named = settings.get("judge") or ("rules",)
     return App(
         collection, score=not flags.get("no_score"), query=flags.get("query") or "", theme=theme,
         annotator=flags.get("annotator") or _user(), labels=Path(labels) if labels else None, judge=judge, judge_name=named[0],

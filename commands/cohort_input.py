@@ -59,7 +59,7 @@ def tell(scoring: Scoring, paths: tuple[str, ...], flags: dict[str, Any], quiet:
     runs = "1 run" if scoring.done == 1 else f"{scoring.done} runs"
     near = default_store(paths[0] if paths else ".")
     hint = f"; for stored scorecards give {near}" if near.is_file() else ""
-    console.note(f"{runs} scored by the heuristic judge{hint}", quiet)
+    console.note(f"{runs} scored by the rules judge{hint}", quiet)
 
 
 def labels_of(flags: dict[str, Any]) -> Labels:

@@ -75,7 +75,7 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
         found.append(Finding("judge local:PATH", True, ", ".join(f"{k} {v}" for k, v in local.items())))
     else:
         found.append(Finding("judge local:PATH", None, "not installed: pip install 'ambjudge[local]'"))
-    found.append(Finding("judge heuristic", True, "always available"))
+    found.append(Finding("judge rules", True, "always available"))
     keys = [provider for provider, name in _KEYS.items() if os.environ.get(name)]
     found.append(
         Finding(

@@ -59,7 +59,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     """Scorecards as they are (jsonl), or one row a run, criterion, fired code, stored verdict or human label.
 
     PATH: a store, a folder with a store, or whatever `analyze` reads. A folder's own scorecards and verdicts are those of
-    the nearest store; without one its runs are scored by the heuristic judge first. Labels: a store, or label files.
+    the nearest store; without one its runs are scored by the rules judge first. Labels: a store, or label files.
     Default: the current folder. What is unknown is null or empty, never 0. In CSV an apostrophe stands before texts that
     a spreadsheet would take for a formula.
     """

@@ -132,9 +132,10 @@ def open_session_store(
 ) -> Store | None:
     """The store in force, or None for `--store none`.
 
-    Where nothing can be written the heuristic judge goes on without one, with a note, as its verdicts cost nothing; a
+    Where nothing can be written the rules judge goes on without one, with a note, as its verdicts cost nothing; a
     model's verdicts must not be lost, so there it is the StoreError that it is.
     """
+    from ..judge.rules import RULES
     from ..judge.session import default_store
     from ..judge.store import open_store
 
@@ -147,7 +148,7 @@ def open_session_store(
     try:
         return stack.enter_context(open_store(where))
     except StoreError as error:
-        if named or required or judge.name != "heuristic":
+        if named or required or judge.name != RULES:
             raise
         console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
         return None

@@ -69,14 +69,20 @@ def turns(numbers: Sequence[int]) -> str:
 
 
 def mark(result: CriterionResult) -> str:
-    """One sign a criterion: met, partly, not met, credited, not applicable, unscored."""
+    """One sign a criterion: met, partly, not met, credited, not applicable, unscored; ~ before it where it is presumed."""
     if result.status == "credited":
         return "+"
     if result.status == "not_applicable":
         return "–"
     if result.value is None:
         return "?"
-    return "✓" if result.value >= 1 else "✗" if result.value <= 0 else f"{result.value:g}"
+    sign = "✓" if result.value >= 1 else "✗" if result.value <= 0 else f"{result.value:g}"
+    return about(sign, result.status == "presumed")
+
+
+def about(text: str, presumed: int) -> str:
+    """A value, marked where it rests on criteria that nobody read."""
+    return f"~{text}" if presumed and text != number(None) else text
 
 
 def stage_detail(name: str, stage: StageResult) -> str:
@@ -133,9 +139,8 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         stage = card.stages[name]
         low, high = stage.bounds
         span = "" if stage.score is not None and low == high else f"{low:.2f}–{high:.2f}"
-        rows.append(
-            [f"{name} {STAGE_NAMES[name]}", number(stage.score), bar(stage.score), span, stage_detail(name, stage)]
-        )
+        value, drawn = about(number(stage.score), stage.presumed), bar(stage.score)
+        rows.append([f"{name} {STAGE_NAMES[name]}", value, drawn, span, stage_detail(name, stage)])
         styles.append([None, style_of(stage.score), style_of(stage.score), "dim", None])
     table(
         ["Stage", "Score", "", "Bounds" if any(r[3] for r in rows) else "", "From"],
@@ -148,11 +153,20 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     task_note = {"gate": " (0 by the completeness gate)", "policy": " (0 by the breach policy)"}.get(
         card.task_from or "", ""
     )
-    say(f"Agentic {number(card.agentic, 4)}   Task {number(card.task, 4)}{task_note}   Overall {number(card.overall)}"
+    agentic, overall = about(number(card.agentic, 4), card.presumed), about(number(card.overall), card.presumed)
+    say(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}"
         + (f"  [{card.overall_bounds[0]:.1f}–{card.overall_bounds[1]:.1f}]" if card.overall_bounds[0] != card.overall_bounds[1] else ""))  # fmt: skip
+    if card.presumed:
+        say(presumptions(card.presumed))
     _lost(card, verbose)
     _codes(card)
     _problems(card)
+
+
+def presumptions(count: int) -> str:
+    """What ~ stands for, and how to be rid of it."""
+    many = "1 criterion is" if count == 1 else f"{count} criteria are"
+    return wrap(f"~  {many} presumed, as nobody read them: --judge MODEL has them read", "   ")
 
 
 def _line(name: str, rest: str) -> None:
@@ -167,7 +181,7 @@ def _line(name: str, rest: str) -> None:
 def _lost(card: ScoreCard, verbose: bool) -> None:
     shown = [
         (name, c) for name in STAGES for c in card.stages[name].criteria
-        if verbose or (c.status in ("scored", "unscored") and (c.value is None or c.value < 1))
+        if verbose or (c.status in ("scored", "presumed", "unscored") and (c.value is None or c.value < 1))
     ]  # fmt: skip
     if not shown:
         return
@@ -177,7 +191,8 @@ def _lost(card: ScoreCard, verbose: bool) -> None:
         value = (
             "unscored"
             if c.status == "unscored"
-            else {"credited": "credited", "not_applicable": "n/a"}.get(c.status) or f"{c.value:g}"
+            else {"credited": "credited", "not_applicable": "n/a"}.get(c.status)
+            or about(f"{c.value:g}", c.status == "presumed")
         )
         reason = f" ({c.reason})" if c.reason else ""
         say(wrap(f"{value}{reason}: {c.rationale or c.detail or 'no reason given'}", "      ", f"  {c.id:<4}"))
@@ -275,8 +290,10 @@ def row(card: ScoreCard) -> tuple[list[str], list[str | None]]:
     scores = [card.stages[s].score for s in STAGES]
     unknown = ["?"] if {"cannot_tell", "not_read"} & set(card.codes_read.values()) else []
     codes = " ".join([*dict.fromkeys(c.code for c in card.codes), *unknown]) or "–"
-    cells = [card.run.id, card.run.task or "–", card.run.tier or "–", *(number(s) for s in scores), number(card.agentic),
-             number(card.task), number(card.overall, 1), codes, card.status.ended]  # fmt: skip
+    shown = (about(number(card.stages[s].score), card.stages[s].presumed) for s in STAGES)
+    agentic, overall = about(number(card.agentic), card.presumed), about(number(card.overall, 1), card.presumed)
+    cells = [card.run.id, card.run.task or "–", card.run.tier or "–", *shown, agentic, number(card.task), overall, codes,
+             card.status.ended]  # fmt: skip
     bad = "bad" if card.status.ended in ("breach", "cut") else None
     return cells, [None, None, None, *(style_of(s) for s in scores), None, None, "bold", None, bad]
 

@@ -126,7 +126,7 @@ class _Sink:
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None
         self.rows: list[tuple[list[str], list[str | None]]] = []
-        self.done = self.failed = self.partial = self.unread = 0
+        self.done = self.failed = self.partial = self.unread = self.presumed = 0
 
     def take(self, outcome: Outcome) -> None:
         if outcome.card is None:
@@ -137,6 +137,7 @@ class _Sink:
         card = outcome.card
         self.done += 1
         self.partial += any(card.stages[s].score is None for s in card.stages)
+        self.presumed += card.presumed
         self.unread += self.read and "not_read" in card.codes_read.values()
         if self.file is not None:
             self.file.write(card.to_json() + "\n")
@@ -164,9 +165,11 @@ class _Sink:
 
             scorecard(self.only, self.verbose)
         elif not self.as_json and self.rows:
-            from .render import rows
+            from .render import presumptions, rows
 
             rows(self.rows)
+            if self.presumed:
+                console.say(presumptions(self.presumed))
         if self.done + self.failed > 1:
             bits = [f"{self.done} scored"]
             if self.partial:

@@ -44,7 +44,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     """How robust is a judge, and with --labels: how right?
 
     Evidence is taken away (verdicts must fall), text asks for full marks and for no codes (they must not rise), form
-    changes (they must stay). The heuristic judge runs beside as the null model. Without PATH two built-in runs are used.
+    changes (they must stay). The rules judge runs beside as the null model. Without PATH two built-in runs are used.
     Exit 1 when a verdict broke an expectation.
 
     With --labels the judge is asked about the labelled runs among PATH: agreement, kappa, F1 of codes, calibration, gain
@@ -120,7 +120,7 @@ def _show(report: Any) -> None:
         styles.append([None, "dim", None, None, "good" if not row.broken else "bad", "dim", "warn", "dim"])
     console.say(f"judge {report.judge}: share of verdicts that do not follow a change with a known effect")
     console.table(
-        ["Change", "Verdict must be", "Broken", "Of them codes", "Rate", "95 % interval", "Unscored", "Heuristic"],
+        ["Change", "Verdict must be", "Broken", "Of them codes", "Rate", "95 % interval", "Unscored", "Rules"],
         lines,
         right=range(2, 8),
         styles=styles,

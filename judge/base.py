@@ -105,7 +105,7 @@ class Judge(Protocol):
 
     @property
     def name(self) -> str:
-        """`heuristic`, a model name, `local:<name>` or `panel`."""
+        """`rules`, a model name, `local:<name>` or `panel`."""
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -22,8 +22,9 @@ from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
 from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
 from .checks import OutputCheck, check_outputs
-from .heuristic import HeuristicJudge
+from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
+from .rules import RulesJudge
 from .run_facts import run_facts
 from .scorecard import (
     CardResources,
@@ -103,13 +104,13 @@ def score(
     public: str | Path | None = None,
     wanted: Wanted | None = None,
 ) -> ScoreCard:
-    """The scorecard of one run, by the heuristic judge unless given one.
+    """The scorecard of one run, by the rules judge unless given one.
 
     `rubric` is a Rubric, a built-in id or a file (default: the track's); `public` a folder with the public inputs;
     `wanted` what a judge that reads is asked (default: criteria and codes, stages by rules).
     Works inside a running event loop too (notebooks). JudgeError when the judge cannot be used at all.
     """
-    work = score_run(run, judge or HeuristicJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted)
+    work = score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -271,7 +272,7 @@ def assemble(
 
 
 def _stage_results(ready: Prepared, stage: Stage, reply: Reply | None) -> tuple[CriterionResult, ...]:
-    """Judged, credited and inapplicable items in the rubric's order, with requirements applied."""
+    """Judged, presumed, credited and inapplicable items in the rubric's order, with requirements applied."""
     if stage not in ready.splits:
         return ()
     split = ready.splits[stage]
@@ -280,7 +281,7 @@ def _stage_results(ready: Prepared, stage: Stage, reply: Reply | None) -> tuple[
     silent = CriterionResult(
         id="", value=None, status="unscored", reason="judge_error", detail="the judge gave no result"
     )
-    results = [found.get(c.id) or silent.model_copy(update={"id": c.id}) for c in criteria]
+    results = [presume(found.get(c.id) or silent.model_copy(update={"id": c.id}), c) for c in criteria]
     return apply_requires(results, criteria)
 
 

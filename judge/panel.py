@@ -1,6 +1,7 @@
 """Several judges, or several samples of one, as one judge; every vote stays in the result.
 
 Rules, for the ballots of one criterion (a ballot is usable when it states a value or `not_applicable`):
+- what a member leaves to a reader (`not_read`: the rules judge, where no fact decides) is no ballot;
 - fewer than half usable: unscored, with the commonest reason of the others;
 - more `not_applicable` than values: not applicable;
 - `majority` (default): the lower median of the values. That is the majority's value whenever there is one; in a tie, as
@@ -143,7 +144,10 @@ def _say(vote: Vote) -> str:
 
 
 def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> CriterionResult:
-    cast = [(ballot, ballot.reply.results[place]) for ballot in ballots]
+    answered = [(ballot, ballot.reply.results[place]) for ballot in ballots]
+    cast = [(ballot, result) for ballot, result in answered if result.reason != "not_read"]
+    if not cast:
+        return answered[0][1]
     votes = tuple(
         vote
         for ballot, result in cast

@@ -1,7 +1,7 @@
 """The scorecard (`ambjudge.scorecard/1`): what judging a run yields, as pydantic models and as JSON.
 
 Stage scores, agentic and task are in [0, 1]; overall in [0, 100]. Unknown is null, never 0. Bounds are the worst and
-best case over what is unscored. Values are kept exact and rounded only when serialised (4 decimals, overall 2).
+best case over what is unscored or presumed. Values are kept exact and rounded only when serialised (4 decimals, overall 2).
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
 Amount = Annotated[float, Field(ge=-1e30, le=1e30)]
 """Seconds and dollars: finite, and far enough from the ends of what a float holds for their squares and sums."""
 
-CriterionStatus = Literal["scored", "credited", "not_applicable", "unscored"]
-UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence"]
+CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "unscored"]
+"""presumed: nobody read it; the commonest value of labelled runs stands in the point score, and bounds go over the scale."""
+UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"]
+"""no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the others are failures."""
 CodeReading = Literal["present", "absent", "cannot_tell", "not_read"]
 """What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run for it."""
 CodeTaxonomy = Literal["paper", "harness"]
@@ -54,20 +56,25 @@ class Vote(Part):
 
 
 class CriterionResult(Part):
-    """The verdict on one criterion. `value` is None unless scored or credited; an unscored one has a reason."""
+    """The verdict on one criterion. `value` is None unless scored, presumed or credited; an unscored one has a reason."""
 
     id: str
     value: Unit | None
     status: CriterionStatus
     reason: UnscoredReason | None = None
     detail: str = ""
-    """More words on an unscored or not applicable criterion; on one about plan.png, whether the picture was looked at."""
+    """More words on an unscored, presumed or not applicable criterion; on one about plan.png, whether the picture was looked at."""
     rationale: str = ""
     evidence: tuple[Evidence, ...] = ()
     votes: tuple[Vote, ...] = ()
     answer: JsonValue = None
     """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the stages of all turns,
     the answer to an ad-hoc question."""
+
+    @property
+    def judged(self) -> float | None:
+        """The value, unless it is presumed: what may be compared, exported or built on."""
+        return None if self.status == "presumed" else self.value
 
 
 class StageChecks(Part):
@@ -103,6 +110,11 @@ class StageResult(Part):
     cap_reason: str = ""
     criteria: tuple[CriterionResult, ...] = ()
     checks: StageChecks | None = None
+
+    @property
+    def presumed(self) -> int:
+        """How many of the criteria that the score rests on are presumed."""
+        return 0 if self.method == "policy" else sum(result.status == "presumed" for result in self.criteria)
 
 
 class FiredCode(Part):
@@ -267,6 +279,11 @@ class ScoreCard(Part):
     warnings: tuple[str, ...] = ()
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @property
+    def presumed(self) -> int:
+        """How many of the criteria that the scores rest on are presumed."""
+        return sum(stage.presumed for stage in self.stages.values())
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""

@@ -128,8 +128,8 @@ def apply_requires(results: Sequence[CriterionResult], criteria: Sequence[Criter
     """The results with every item at 0 whose required item is 0 (paper table 7: "0 without a plan").
 
     Chains are followed. The judged value stays readable in the rationale. Credited and inapplicable items are left as
-    they are. An unscored item becomes a scored 0 too, as no verdict could change it. A requirement that is itself
-    unscored changes no value here; `stage_score` lowers the worst case for it.
+    they are. An unscored or presumed item becomes a scored 0 too, as no verdict could change it. A requirement that is
+    itself unscored or presumed changes no value here; `stage_score` lowers the worst case for it.
     """
     by_id = _by_id(results, criteria)
     needs = {item.id: item.requires for item in criteria}
@@ -143,10 +143,10 @@ def apply_requires(results: Sequence[CriterionResult], criteria: Sequence[Criter
         result = by_id.get(name)
         if result is None:
             return None
-        if result.status in ("scored", "unscored"):
+        if result.status in ("scored", "presumed", "unscored"):
             for other in needs[name]:
                 required = settle(other, (*path, name))
-                if required is not None and required.value == 0 and required.status != "not_applicable":
+                if required is not None and required.value == 0 and required.status in ("scored", "credited"):
                     result = _zeroed(result, other)
                     break
         done[name] = result
@@ -160,9 +160,11 @@ def apply_requires(results: Sequence[CriterionResult], criteria: Sequence[Criter
 def _zeroed(result: CriterionResult, required: str) -> CriterionResult:
     if result.status == "scored" and result.value == 0:
         return result
-    was = f"judged {result.value:g}" if result.value is not None else f"unscored ({result.reason or 'no verdict'})"
+    was = f"unscored ({result.reason or 'no verdict'})"
+    if result.value is not None:
+        was = f"{'presumed' if result.status == 'presumed' else 'judged'} {result.value:g}"
     rationale = f"0 because {required} is 0; {was}" + (f": {result.rationale}" if result.rationale else "")
-    update = {"value": 0.0, "status": "scored", "reason": None, "rationale": rationale}
+    update = {"value": 0.0, "status": "scored", "reason": None, "rationale": rationale, "detail": ""}
     return result.model_copy(update=update)
 
 
@@ -187,10 +189,12 @@ def stage_score(
     Unscored items (also criteria without any result) are left out of the mean (`renormalize`) or count 0 (`zero`).
     The score is None when no item has a verdict: credits alone do not score a stage, else a lite run whose judge failed
     would get a full S1. Only where the tier credits every applicable item is there nothing to judge, and it counts.
-    Bounds: unscored items at 0 and at 1; in the worst case whatever requires an unscored item is 0 too.
+    A presumed item counts in the score as its value, under either policy.
+    Bounds: unscored and presumed items at 0 and at 1; in the worst case whatever requires one of them is 0 too.
     """
     by_id = _by_id(results, criteria)
     values: dict[str, float | None] = {}
+    known: dict[str, float | None] = {}
     fixed: set[str] = set()
     for item in criteria:
         result = by_id.get(item.id)
@@ -202,12 +206,14 @@ def stage_score(
             values[item.id] = unit(result.value, item.id)
             if result.status == "credited":
                 fixed.add(item.id)
+        if item.id in values:
+            known[item.id] = None if result is None or result.status == "presumed" else values[item.id]
     if not values:
         return None, UNKNOWN
     weight = {item.id: item.weight for item in criteria}
-    worst = _worst_case(values, fixed, criteria)
+    worst = _worst_case(known, fixed, criteria)
     low = _mean((weight[name], value) for name, value in worst.items())
-    high = _mean((weight[name], 1.0 if value is None else value) for name, value in values.items())
+    high = _mean((weight[name], 1.0 if value is None else value) for name, value in known.items())
     judged = [name for name, value in values.items() if value is not None and name not in fixed]
     if not judged and len(fixed) < len(values):
         return None, (low, high)

@@ -9,6 +9,7 @@ from functools import partial
 from ..errors import ConfigError, JudgeError
 from .api.prices import Price
 from .base import Judge
+from .rules import RULES, RulesJudge
 
 _DEAREST = 1e6
 """USD per million tokens: a dollar a token."""
@@ -32,12 +33,12 @@ class JudgeOptions:
 
 
 def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -> Judge:
-    """The judge of this name, a panel of several, the heuristic judge (`rules` or `heuristic`) for none.
+    """The judge of this name, a panel of several, the rules judge (`rules`, or `heuristic` as it was called) for none.
 
     JudgeError when a judge cannot be built at all (a missing extra, an empty name).
     """
     options = options or JudgeOptions()
-    judges = [_one(name, options) for name in (names or ("heuristic",))]
+    judges = [_one(name, options) for name in (names or (RULES,))]
     if len(judges) == 1:
         return judges[0]
     from .panel import Panel
@@ -48,10 +49,8 @@ def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -
 def _one(name: str, options: JudgeOptions) -> Judge:
     if not name.strip():
         raise JudgeError("a judge's name is empty", "give rules, a model name, or local:PATH")
-    if name in ("rules", "heuristic"):
-        from .heuristic import HeuristicJudge
-
-        return HeuristicJudge()
+    if name in (RULES, "heuristic"):
+        return RulesJudge()
     if name.startswith("local:"):
         from .local.judge import LocalJudge
 

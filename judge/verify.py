@@ -130,7 +130,9 @@ def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None
                 found.append(Difference(f"{c.id}.value", c.value, f"what status {c.status} asks for"))
             if c.status == "unscored" and c.reason is None:
                 found.append(Difference(f"{c.id}.reason", None, "a reason, as it is unscored"))
-            if c.status == "scored" and len(c.votes) < 2 and c.value not in scales.get(c.id, (c.value,)):
+            if c.status == "presumed" and (c.votes or c.evidence):
+                found.append(Difference(f"{c.id}.evidence", "evidence or votes", "none, as it is presumed"))
+            if c.status in ("scored", "presumed") and len(c.votes) < 2 and c.value not in scales.get(c.id, (c.value,)):
                 found.append(Difference(f"{c.id}.value", c.value, f"one of {scales[c.id]}"))
             found.extend(_turn_range(f"{c.id}.evidence", [e.turn for e in c.evidence], card))
     for code in card.codes:

@@ -59,9 +59,9 @@ class Browser(App[None]):
         annotator: str = "me",
         labels: Path | None = None,
         judge: Callable[[str], Judge] | None = None,
-        judge_name: str = "heuristic",
+        judge_name: str = "rules",
     ) -> None:
-        """`score`: runs without a scorecard are scored by the heuristic judge, one after the other.
+        """`score`: runs without a scorecard are scored by the rules judge, one after the other.
 
         `labels` is the folder for label files (default: `labels` beside the runs); `judge` makes a judge from its name.
         """

@@ -250,7 +250,7 @@ class Collection:
         return Opened(row, run, card, segmentation, tuple(notes))
 
     def score(self, row: RunRow) -> RunRow:
-        """Score a run by the heuristic judge and remember its card; the row that now stands for it."""
+        """Score a run by the rules judge and remember its card; the row that now stands for it."""
         from ..judge.engine import score
         from ..trajectories.load import load_conversation
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .lines import Line, Part, Target, decimals, line, stop
+from .lines import Line, Part, Target, line, stop
 from .run_rows import unknown_codes
-from .scorecard_lines import evidence_target, sign
+from .scorecard_lines import about, evidence_target, sign
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard
     from ..rubrics.model import Rubric
 
 
-def _change(name: Part | str, before: float | None, after: float | None, digits: int = 2) -> list[Part | str]:
-    """A value on both sides, and the difference where both are known and not the same."""
-    parts: list[Part | str] = [name, decimals(before, digits), " → ", decimals(after, digits)]
+def _change(
+    name: Part | str, before: float | None, after: float | None, digits: int = 2, presumed: tuple[int, int] = (0, 0)
+) -> list[Part | str]:
+    """A value on both sides, ~ where it rests on presumed criteria, and the difference where both are known and differ."""
+    parts: list[Part | str] = [name, about(before, presumed[0], digits), " → ", about(after, presumed[1], digits)]
     if before is not None and after is not None and abs(after - before) >= 0.5 * 10**-digits:
         parts.append((f" {after - before:+.{digits}f}", "added" if after > before else "removed"))
     return parts
@@ -30,16 +32,26 @@ def difference_lines(
         line((f"{side:<7}", "dim"), f"{c.run.id} · {c.judge.name} · {c.rubric.id} {c.rubric.version}", indent=7)
         for side, c in (("left", left), ("right", right))
     ]
+    presumed = left.presumed, right.presumed
     totals = (
-        *_change("Overall ", left.overall, right.overall, 1),
-        *_change("   Agentic ", left.agentic, right.agentic),
+        *_change("Overall ", left.overall, right.overall, 1, presumed),
+        *_change("   Agentic ", left.agentic, right.agentic, presumed=presumed),
         *_change("   Task ", left.task, right.task),
     )
     lines += [line(""), line(*totals)]
     titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
     for name in STAGES:
         a, b = left.stages[name], right.stages[name]
-        lines.append(line(*_change((f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), a.score, b.score)))
+        lines.append(
+            line(
+                *_change(
+                    (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()),
+                    a.score,
+                    b.score,
+                    presumed=(a.presumed, b.presumed),
+                )
+            )
+        )
         mine, theirs = {c.id: c for c in a.criteria}, {c.id: c for c in b.criteria}
         for id in dict.fromkeys([*mine, *theirs]):
             lines += _criterion(id, titles.get(id, ""), mine.get(id), theirs.get(id), open_id, everything)

@@ -29,7 +29,7 @@ class Agreement:
 
 def agree(labels: Labels, card: ScoreCard) -> Agreement:
     """Compare labels with a scorecard of the same run. Criteria that either leaves out or unscored do not count."""
-    judged = {c.id: c.value for stage in card.stages.values() for c in stage.criteria}
+    judged = {c.id: c.judged for stage in card.stages.values() for c in stage.criteria}
     both = [
         (id, mine, theirs)
         for id, mine in sorted(labels.criteria.items())

@@ -6,7 +6,7 @@
     unread:E1  unread:any      nobody knows of that code: not read, or the reader could not tell
     text:monai  text:"no space left"    the agent wrote, ran or saw these words (looked up in the runs' files)
     S3<0.5  overall>=60        numbers: S1-S5, stage (the lowest), agentic, taskscore, overall, turns, failed, codes, cost
-    unscored  contradictions   also: scored, waiting, error, marked, disqualified, unverified
+    unscored  contradictions   also: scored, waiting, error, marked, disqualified, unverified, presumed
     -tier:lite  -marked        a minus turns any of them round
     "unscored words"           quotes keep blanks, and make a word of what would be a facet
 
@@ -46,7 +46,7 @@ FLAGS: dict[str, Predicate] = {
     "unscored": lambda r: r.unscored > 0 or r.state != "scored", "scored": lambda r: r.state == "scored",
     "waiting": lambda r: r.state == "waiting", "error": lambda r: r.state == "error",
     "contradictions": lambda r: r.contradictions > 0, "disqualified": lambda r: r.disqualified,
-    "unverified": lambda r: r.unverified > 0,
+    "unverified": lambda r: r.unverified > 0, "presumed": lambda r: r.presumed > 0,
 }  # fmt: skip
 
 

@@ -59,6 +59,8 @@ class RunRow(NamedTuple):
     """Codes that did not fire and of which nobody knows: not read, or the reader could not tell."""
     read: bool = False
     """A judge read the run for codes."""
+    presumed: int = 0
+    """Criteria that nobody read, whose presumed values stand in the scores."""
 
 
 def waiting(number: int, path: Path, id: str) -> RunRow:
@@ -89,6 +91,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
         _number(card["resources"]["cost_usd"]), unknown=unknown, read=read,
+        presumed=sum(c["status"] == "presumed" for c in criteria),
     )  # fmt: skip
 
 

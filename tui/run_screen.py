@@ -16,13 +16,13 @@ from ..trajectories.stages import STAGE_NAMES, Stage
 from .collection import Collection, Opened
 from .dialogs import Reader
 from .external_program import show_in
-from .lines import Line, Target, decimals, line, section
+from .lines import Line, Target, line, section
 from .pane import Pane
 from .reading_screen import ReadingScreen
 from .run_lines import file_lines, json_lines, plan_lines
 from .run_rows import RunRow
 from .safe_text import safe_line
-from .scorecard_lines import code_target, scorecard_lines
+from .scorecard_lines import about, code_target, scorecard_lines
 from .screen_requests import CompareRuns, JudgeRuns, LabelRun, RunScored
 from .transcript_layout import Layout, blocks_of
 
@@ -133,7 +133,7 @@ class RunScreen(ReadingScreen):
             bits += [part for part in (run.task, run.tier, run.agent or run.model) if part]
             bits.append(f"{len(run.turns)} turns · {run.status.ended}")
         if card is not None:
-            bits.append(f"Overall {decimals(card.overall, 1)}")
+            bits.append(f"Overall {about(card.overall, card.presumed, 1)}")
         self.query_one("#title", Static).update(safe_line(" · ".join(bits)))
         self.show_notes([*self.opened.notes, *(run.warnings if run else ())])
 
@@ -345,6 +345,7 @@ class RunScreen(ReadingScreen):
 _LEGEND = (
     "★ turn that the selected item rests on · ▸ line with the quoted words · ✗ failed",
     "✓ met  ✗ not met  ½ ◐ partly  + credited by the tier  – does not apply  ? unscored",
+    "~ presumed: nobody read it, the commonest value of labelled runs stands in its place",
     "≠ a quote that does not stand in the turn it is cited from · ?E3 a reading without proof, which did not fire",
     "Characters in reverse colours stand for control, invisible or direction-changing characters of the transcript.",
     "Click a stage, an evidence line, a fold marker or the minimap to go there.",

@@ -317,6 +317,7 @@ def preview(row: RunRow) -> list[str]:
         bits.append(f"primary failure {row.primary}")
     counts = (
         (row.contradictions, "contradiction", "contradictions"), (row.unscored, "unscored item", "unscored items"),
+        (row.presumed, "criterion presumed (~)", "criteria presumed (~)"),
         (row.unverified, "quote not found in its turn", "quotes not found in their turns"),
         (row.failed_calls or 0, "failed call", "failed calls"),
     )  # fmt: skip

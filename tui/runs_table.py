@@ -82,10 +82,10 @@ def fired(row: RunRow) -> str:
 
 
 def flags(row: RunRow) -> str:
-    """Signs for what deserves a look: ! contradicted, ? unscored, ≠ quotes not found, ✗ unreadable, … not scored yet."""
+    """Signs for what deserves a look: ! contradicted, ? unscored, ≠ quotes not found, ~ presumed, ✗ unreadable, … not scored yet."""
     if row.state != "scored":
         return "✗" if row.state == "error" else "…"
-    signs = ((row.contradictions, "!"), (row.unscored, "?"), (row.unverified, "≠"))
+    signs = ((row.contradictions, "!"), (row.unscored, "?"), (row.unverified, "≠"), (row.presumed, "~"))
     return "".join(sign for count, sign in signs if count)
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def sign(result: CriterionResult) -> Part:
-    """One sign and its style: ✓ met, ✗ not met, ½ and such partly, + credited, – does not apply, ? unscored."""
+    """A sign and its style: ✓ met, ✗ not met, ½ and such partly, + credited, – does not apply, ? unscored; ~ before it:
+    presumed, nobody read it."""
     if result.status == "credited":
         return "+", "good"
     if result.status == "not_applicable":
@@ -21,8 +22,17 @@ def sign(result: CriterionResult) -> Part:
     if result.value is None:
         return "?", "unknown"
     if result.value >= 1:
-        return "✓", "good"
-    return ("✗", "bad") if result.value <= 0 else ("½" if result.value == 0.5 else "◐", "warn")
+        mark, style = "✓", "good"
+    elif result.value <= 0:
+        mark, style = "✗", "bad"
+    else:
+        mark, style = "½" if result.value == 0.5 else "◐", "warn"
+    return (f"~{mark}", "unknown") if result.status == "presumed" else (mark, style)
+
+
+def about(score: float | None, presumed: int, digits: int = 2) -> str:
+    """A score in figures, ~ before it where it rests on criteria that nobody read."""
+    return ("~" if presumed and score is not None else "") + decimals(score, digits)
 
 
 def evidence_target(result: CriterionResult) -> Target:
@@ -69,9 +79,9 @@ def _totals(card: ScoreCard) -> Line:
     spread = card.overall_bounds[1] - card.overall_bounds[0] > 0.005
     bounds = f" [{card.overall_bounds[0]:.1f}–{card.overall_bounds[1]:.1f}]" if spread else ""
     return line(
-        ("Agentic ", "dim"), (decimals(card.agentic), grade(card.agentic)),
+        ("Agentic ", "dim"), (about(card.agentic, card.presumed), grade(card.agentic)),
         ("  Task ", "dim"), (decimals(card.task), grade(card.task)),
-        ("  Overall ", "dim"), (decimals(card.overall, 1), grade(overall)), (bounds, "dim"),
+        ("  Overall ", "dim"), (about(card.overall, card.presumed, 1), grade(overall)), (bounds, "dim"),
     )  # fmt: skip
 
 
@@ -84,7 +94,7 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
     lines = [
         line(
             (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), (bar(stage.score), grade(stage.score)),
-            (f" {decimals(stage.score)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
+            (f" {about(stage.score, stage.presumed)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
             target=Target("stage", name, turns[:1]), indent=3,
         )
     ]  # fmt: skip
@@ -99,7 +109,7 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
         doubt = sum(e.check != "verified" for e in result.evidence)
         lines.append(
             stop(
-                evidence_target(result), (f" {mark} ", style), (f"{result.id} ", "id"), title, (cited, "dim"),
+                evidence_target(result), (f"{mark:>2} ", style), (f"{result.id} ", "id"), title, (cited, "dim"),
                 (" ≠" if doubt else "", "bad"), indent=7,
             )
         )  # fmt: skip
@@ -113,7 +123,7 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
 def _reasons(result: CriterionResult, criterion: Criterion | None) -> list[Line]:
     """Why a criterion has its value, and every piece of evidence as a line that leads to it."""
     lines = []
-    if result.value is not None and result.status == "scored":
+    if result.value is not None and result.status in ("scored", "presumed"):
         level = next((x.text for x in criterion.scale if x.value == result.value), "") if criterion else ""
         lines.append(line((f"     {result.value:g}", "head"), (f" {level}", "dim"), indent=5))
     state = f"{result.status.replace('_', ' ')}{f' ({result.reason})' if result.reason else ''}: "

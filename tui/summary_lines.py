@@ -17,6 +17,9 @@ def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
     """All summaries of the scored ones of these rows."""
     scored = [row for row in rows if row.state == "scored"]
     lines = [line((f"{len(scored):,} scored of {len(rows):,} shown runs", "head"))]
+    if guessed := sum(row.presumed > 0 for row in scored):
+        text = f"~ scores of {guessed:,} runs rest on presumed criteria, which nobody read"
+        lines.append(line((text, "unknown")))
     if scored:
         for part in (_codes, _cliff, _stages, _agents):
             lines += [line(""), *part(scored)]

@@ -11,32 +11,25 @@ raised only when no call can succeed (credentials, unknown model, rejected reque
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import json
 import math
 import os
 import re
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from ...errors import ConfigError, JudgeError
-from ...trajectories.models import STAGE_NAMES, Run
-from ...trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, Record, estimate_tokens, make_record
-from ...trajectories.record.quotes import QuoteIndex
+from ...trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, estimate_tokens
 from .. import prompts
 from ..base import CRITERIA, Estimate, QuestionName, Reply, Request, Usage
 from ..panel import Ballot, combine
 from ..questions.forms import FORMS
-from ..questions.items import AskItem
 from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results, unscored
-from ..scorecard import CriterionResult, UnscoredReason
-from .pictures import PLAN, Picture, output_pictures, plan_picture
+from ..scorecard import UnscoredReason
+from .messages import Messages
+from .outcomes import Stopped, citations, ended_badly, merge, reason_of, with_detail, with_reason
 from .prices import Price, effective_api_base, price_of
 from .transport import (
     CallFailed,
@@ -52,8 +45,6 @@ from .transport import (
 Form = Literal["schema", "json", "prompt"]
 """How the form of a reply is asked for: by JSON Schema, by JSON mode, or by the prompt alone."""
 _WEAKER: dict[Form, Form] = {"schema": "json", "json": "prompt"}
-_REFUSED = ("content_filter", "refusal", "safety")
-_KEPT = 16
 _PICTURE_TOKENS = 1_600
 """Of one picture, at the most that providers count for this size."""
 
@@ -75,20 +66,7 @@ class Breaker:
         self._opened = 0.0 if ok else time.monotonic()
 
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-
-def _kept(cache: OrderedDict[_K, _V], key: _K, make: Callable[[], _V]) -> _V:
-    """What is kept under the key, made when it is not; the oldest of too many goes."""
-    if key not in cache:
-        cache[key] = make()
-        while len(cache) > _KEPT:
-            cache.popitem(last=False)
-    return cache[key]
-
-
-class ApiJudge:
+class ApiJudge(Messages):
     """A `Judge` (see base.py) over litellm.
 
     model: as litellm names it; with `api_base` and no provider in the name, an OpenAI-compatible server is meant.
@@ -132,7 +110,6 @@ class ApiJudge:
         self._api_base = effective_api_base(model, api_base)
         self._target = f"openai/{model}" if api_base is not None and "/" not in model else model
         self._temperature, self._max_tokens, self._timeout, self._seed = temperature, max_tokens, timeout, seed
-        self._budget = evidence_budget
         self._samples = samples
         self._api_key = api_key
         self._retry = retry or Retry()
@@ -141,12 +118,10 @@ class ApiJudge:
         self._form: Form | None = None
         self._dropped: set[str] = set()
         self._reached = False
-        self._breakpoint = takes_cache_control(self._target)
-        self._images = images and takes_images(self._target)
-        self._outputs = outputs and self._images
-        self._records: OrderedDict[tuple[object, ...], Record] = OrderedDict()
-        self._pictures: OrderedDict[tuple[str, Path | None], tuple[Picture, ...]] = OrderedDict()
-        self._indexes: OrderedDict[str, QuoteIndex] = OrderedDict()
+        sees = images and takes_images(self._target)
+        super().__init__(
+            evidence_budget, images=sees, outputs=outputs and sees, breakpoint_=takes_cache_control(self._target)
+        )
 
     @property
     def name(self) -> str:
@@ -182,91 +157,6 @@ class ApiJudge:
     @property
     def questions(self) -> frozenset[QuestionName]:
         return frozenset(FORMS)
-
-    def record(self, request: Request) -> Record:
-        """The record of a request's run, kept for a few runs as keys, estimates and calls all ask for it."""
-        run, stages, facts = request.run, request.segmentation, request.facts
-        key = (run.content_sha256, run.track, run.tier, stages.turn_stages, facts)
-        return _kept(self._records, key, lambda: make_record(run, stages, facts, budget_chars=self._budget))
-
-    def pictures(self, request: Request) -> tuple[Picture, ...]:
-        """plan.png, and one output of each kind when asked for; none for a model that takes no images."""
-        run, public = request.run, request.public
-        if not self._images:
-            return ()
-
-        def draw() -> tuple[Picture, ...]:
-            plan = plan_picture(run)
-            return (*(() if plan is None else (plan,)), *(output_pictures(run, public) if self._outputs else ()))
-
-        return _kept(self._pictures, (run.content_sha256, public), draw)
-
-    def _shown(self, request: Request) -> list[Picture]:
-        """Those that can be sent."""
-        return [picture for picture in self.pictures(request) if picture.png is not None]
-
-    def _looked(self, request: Request) -> str:
-        """Whether plan.png was looked at, and if not, why."""
-        plan = next((picture for picture in self.pictures(request) if picture.title == PLAN), None)
-        if plan is not None and plan.png is not None:
-            return "plan.png was looked at"
-        if plan is not None:
-            why = plan.problem
-        elif request.run.plan.image_path is None:
-            why = "no file of that name came with the run"
-        else:
-            why = "the model is not sent images"
-        return f"plan.png was not looked at: {why}"
-
-    def _quotes(self, run: Run) -> QuoteIndex:
-        return _kept(self._indexes, run.content_sha256, lambda: QuoteIndex(run))
-
-    def evidence_sha256(self, request: Request) -> str:
-        """Of the record, and of the pictures that go with it: the same for every question on a run."""
-        record, shown = self.record(request), self._shown(request)
-        if not shown:
-            return record.sha256
-        return hashlib.sha256("".join([record.sha256, *(picture.sha256 for picture in shown)]).encode()).hexdigest()
-
-    def prefix(self, request: Request) -> str:
-        """The beginning of the user message: the record, the same bytes whatever is asked."""
-        record = self.record(request)
-        return prompts.fill("record", {"nonce": record.nonce, "record": record.text})
-
-    def asked(self, request: Request) -> str:
-        """The end of the user message: the question."""
-        form, items = FORMS[request.question], request.criteria
-        return prompts.fill(form.prompt, {
-            "title": {str(stage): name for stage, name in STAGE_NAMES.items()}.get(request.question, ""),
-            "items": "\n\n".join(form.line(item) for item in items),
-            "ids": ", ".join(item.id for item in items),
-            "first_id": items[0].id,
-            "example": _example(request),
-            "turns": str(len(request.run.turns)),
-        })  # fmt: skip
-
-    def messages(self, request: Request) -> list[dict[str, Any]]:
-        """The messages of the first call: system, then the record with the question behind it.
-
-        Everything up to the question is the same for all questions on a run. A provider that wants to be told so gets a
-        breakpoint there; others find the common beginning by themselves.
-        """
-        system = prompts.fill("system", {"nonce": self.record(request).nonce})
-        prefix, question, shown = self.prefix(request), self.asked(request), self._shown(request)
-        if not shown and not self._breakpoint:
-            content: str | list[dict[str, Any]] = f"{prefix}\n\n{question}"
-        else:
-            blocks: list[dict[str, Any]] = [{"type": "text", "text": prefix}]
-            for picture in shown:
-                url = f"data:image/png;base64,{base64.b64encode(picture.png or b'').decode()}"
-                blocks.append(
-                    {"type": "text", "text": f"The next picture is {picture.title}; like the record, it is data."}
-                )
-                blocks.append({"type": "image_url", "image_url": {"url": url}})
-            if self._breakpoint:
-                blocks[-1]["cache_control"] = {"type": "ephemeral"}
-            content = [*blocks, {"type": "text", "text": question}]
-        return [{"role": "system", "content": system}, {"role": "user", "content": content}]
 
     def estimate(self, request: Request) -> Estimate:
         """What a call would take; no call is made.
@@ -377,9 +267,9 @@ class ApiJudge:
 
     def _reply_to(self, request: Request, answer: Completion | CallFailed) -> Reply:
         if isinstance(answer, CallFailed):
-            return self._conclude(request, None, (_reason(answer), answer.message), Usage(answer.calls), ())
+            return self._conclude(request, None, (reason_of(answer), answer.message), Usage(answer.calls), ())
         usage, raw = self._used(1, answer), (answer.text or answer.refusal or "",)
-        if (end := _ended_badly(answer)) is not None:
+        if (end := ended_badly(answer)) is not None:
             return self._conclude(request, None, end, usage, raw)
         parsed = self._parse(request, answer)
         return self._conclude(request, parsed, ("unparsable", parsed.problem), usage, raw)
@@ -392,17 +282,17 @@ class ApiJudge:
         for _ in range(2):
             try:
                 answer, spent = await self._call(messages, request)
-            except _Stopped as stopped:
+            except Stopped as stopped:
                 usage += stopped.usage
                 lost = (stopped.reason, stopped.message)
                 break
             usage += spent
             raw.append(answer.text or answer.refusal or "")
-            if (end := _ended_badly(answer)) is not None:
+            if (end := ended_badly(answer)) is not None:
                 lost = end
                 break
             parsed = self._parse(request, answer)
-            best = parsed if best is None else _merge(best, parsed)
+            best = parsed if best is None else merge(best, parsed)
             if not best.problems:
                 break
             lost = ("unparsable", best.problem)
@@ -426,11 +316,11 @@ class ApiJudge:
             results = unscored(request.criteria, *lost)
         else:
             results = to_results(best, request.question, request.criteria, record, self._quotes(request.run))
-            results = tuple(_with_reason(r, lost) for r in results)
+            results = tuple(with_reason(r, lost) for r in results)
             looked = self._looked(request)
             on_plan = {c.id for c in request.criteria if request.question in CRITERIA and "plan.png" in c.text}
-            results = tuple(_with_detail(r, looked) if r.id in on_plan else r for r in results)
-            warnings += [f"{self.name}, {request.question}: {text}" for text in (*best.ignored, *_citations(results))]
+            results = tuple(with_detail(r, looked) if r.id in on_plan else r for r in results)
+            warnings += [f"{self.name}, {request.question}: {text}" for text in (*best.ignored, *citations(results))]
         if self._dropped:
             warnings.append(f"{self.name}: does not take {', '.join(sorted(self._dropped))}; its defaults were used")
         # A reply cut by its length limit may be whole next time; evidence left out will be left out again.
@@ -443,7 +333,7 @@ class ApiJudge:
     async def _call(self, messages: list[dict[str, Any]], request: Request) -> tuple[Completion, Usage]:
         """One completion, with the request's form weakened step by step when the provider does not take it."""
         if self._breaker.open:
-            raise _Stopped(
+            raise Stopped(
                 "judge_error", "the provider failed repeatedly and is left alone for a while; run again later"
             )
         while True:
@@ -460,7 +350,7 @@ class ApiJudge:
                     raise JudgeError(f"{self.name}: {failed.message}", "check --api-base and the network") from None
                 if failed.kind in ("provider", "unreachable"):
                     self._breaker.record(ok=False)
-                raise _Stopped(_reason(failed), failed.message, failed.calls) from None
+                raise Stopped(reason_of(failed), failed.message, failed.calls) from None
             self._breaker.record(ok=True)
             self._reached = True
             return answer, self._used(calls, answer)
@@ -506,71 +396,6 @@ class ApiJudge:
         if self._api_key is None and self._api_base is not None and self._target.startswith("openai/"):
             return os.environ.get("OPENAI_API_KEY") or "none"
         return self._api_key
-
-
-class _Stopped(Exception):
-    """No answer came; the criteria are unscored for this reason."""
-
-    def __init__(self, reason: UnscoredReason, message: str, calls: int = 0) -> None:
-        super().__init__(message)
-        self.reason, self.message = reason, message
-        self.usage = Usage(calls=calls)  # failed requests are calls, but bring no tokens to bill
-
-
-def _reason(failed: CallFailed) -> UnscoredReason:
-    return "refused" if failed.kind == "policy" else "judge_error"
-
-
-def _example(request: Request) -> str:
-    """A value of the first item, as it would stand in the reply."""
-    item = request.criteria[0]
-    if isinstance(item, AskItem):
-        return {"yes_no": "true", "choice": json.dumps(next(iter(item.answer.options), "")), "number": "3.5", "text": '"..."', "json": "{...}"}[item.answer.kind]  # fmt: skip
-    return f"{item.values[0]:g}"
-
-
-def _ended_badly(answer: Completion) -> tuple[UnscoredReason, str] | None:
-    """Looked at before the text: a reply that was cut or refused may still hold something that parses."""
-    if answer.refusal is not None or answer.finish in _REFUSED:
-        return "refused", (answer.refusal or f"finish reason {answer.finish}")[:200]
-    if answer.finish == "length":
-        return "truncated", "the reply reached its token limit; raise max_tokens"
-    return None
-
-
-def _merge(first: Parsed, second: Parsed) -> Parsed:
-    """What was usable at first stays; the repair fills in only what was missing."""
-    stated = {**second.stated, **first.stated}
-    problems = {name: what for name, what in second.problems.items() if name not in stated}
-    return Parsed(stated, problems, second.ignored)
-
-
-def _with_reason(result: CriterionResult, lost: tuple[UnscoredReason, str]) -> CriterionResult:
-    """An unparsable criterion whose repair was cut, refused or failed says so."""
-    if result.reason != "unparsable" or lost[0] == "unparsable":
-        return result
-    return result.model_copy(update={"detail": f"{result.detail}; repair: {lost[1]}"[:300]})
-
-
-def _with_detail(result: CriterionResult, words: str) -> CriterionResult:
-    return result.model_copy(update={"detail": "; ".join(filter(None, (result.detail, words)))})
-
-
-def _citations(results: tuple[CriterionResult, ...]) -> list[str]:
-    """How many of the judge's quotes stand where it says, when not all do."""
-    checks = [e.check for r in results for e in r.evidence]
-    good = checks.count("verified")
-    if good == len(checks):
-        return []
-    return [
-        f"{good} of {len(checks)} quotes verified, {checks.count('moved')} moved, {checks.count('not_found')} not found"
-    ]
-
-
-def citation_validity(results: tuple[CriterionResult, ...]) -> float | None:
-    """Share of quotes that stand in the turn they are cited from, in [0, 1]; None without quotes."""
-    checks = [e.check for r in results for e in r.evidence]
-    return checks.count("verified") / len(checks) if checks else None
 
 
 def _first_form(target: str) -> Form:

@@ -80,7 +80,7 @@ def litellm() -> Any:
     try:
         import litellm as module
     except ImportError as error:
-        raise JudgeError(f"litellm cannot be imported: {error}", "pip install litellm, or use --judge heuristic") from None  # fmt: skip
+        raise JudgeError(f"litellm cannot be imported: {error}", "pip install litellm, or use --judge rules") from None  # fmt: skip
     module.suppress_debug_info = True
     module.telemetry = False
     module.drop_params = False

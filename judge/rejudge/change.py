@@ -51,7 +51,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Flip:
-    """A criterion whose verdict changed. None: unscored, not applicable, or not in the rubric."""
+    """A criterion whose verdict changed. None: unscored, presumed, not applicable, or not in the rubric."""
 
     criterion: str
     before: float | None
@@ -173,7 +173,7 @@ class _Game:
             before, after = (side.get(id) for side in self.results)
             if _standing(before) != _standing(after):
                 causes = tuple(cause for cause in CAUSES if cause in self.causes[id])
-                found.append(Flip(id, before.value if before else None, after.value if after else None, causes))
+                found.append(Flip(id, before.judged if before else None, after.judged if after else None, causes))
         return tuple(found)
 
     def play(self, taken: frozenset[Cause]) -> tuple[dict[Stage, float | None], Aggregate]:
@@ -240,7 +240,10 @@ class _Game:
 def _standing(result: CriterionResult | None) -> tuple[str, float | None]:
     if result is None:
         return "absent", None
-    return ("valued" if result.value is not None else result.status), result.value
+    # What is presumed was never read: it stands as what is unscored.
+    return (
+        "valued" if result.judged is not None else "unscored" if result.value is not None else result.status
+    ), result.judged
 
 
 def _coalitions() -> list[frozenset[Cause]]:

@@ -23,7 +23,8 @@ about while the first question on each goes alone."""
 
 @dataclass(frozen=True)
 class Execution:
-    """What carrying out a plan came to. `unscored` counts criteria by reason; `lost` runs could not be read any more."""
+    """What carrying out a plan came to. `unscored` counts criteria that failed, by reason; what rules leave to a reader is
+    no failure. `lost` runs could not be read any more."""
 
     summary: BatchSummary
     usage: Usage
@@ -60,9 +61,9 @@ async def execute(
     def take(_: Request, reply: Reply) -> None:
         nonlocal usage, scored
         usage += reply.usage
-        failed = [result for result in reply.results if result.status == "unscored"]
-        scored += len(reply.results) - len(failed)
-        unscored.update(result.reason or "judge_error" for result in failed)
+        open_ = [result for result in reply.results if result.status == "unscored"]
+        scored += len(reply.results) - len(open_)
+        unscored.update(result.reason or "judge_error" for result in open_ if result.reason != "not_read")
 
     def tell(progress: Progress) -> None:
         if on_progress is not None:

@@ -106,7 +106,7 @@ class StoredJudge(Around):
         """
         begun = await self._before(request)
         reply = await self._judge(request, begun)
-        self._answered[begun.reference] += sum(result.status != "unscored" for result in reply.results)
+        self._answered[begun.reference] += sum(r.status != "unscored" or r.reason == "not_read" for r in reply.results)
         return reply
 
     def take_answered(self, reference: int) -> int:

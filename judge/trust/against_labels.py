@@ -18,10 +18,12 @@ from ...trajectories.models import Run
 from ...trajectories.reading import decode, parse_json, read_bytes
 from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage
 from ..engine import Prepared, ask_all, prepare, read_stages
-from ..heuristic import HeuristicJudge
+from ..presumed import presume
+from ..rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
 from ..scorecard import CriterionResult, FiredCode
+from ..scoring import apply_requires
 from ..store.reuse import StoredJudge
 from ..tagging import diagnose
 from .comparison import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures
@@ -150,23 +152,32 @@ async def _criteria(
     requests: Sequence[Request], replies: Mapping[QuestionName, Reply], labels: Labels
 ) -> tuple[JudgedItem, ...]:
     found = []
-    null = HeuristicJudge()
+    null = RulesJudge()
     for request in (request for request in requests if request.question in CRITERIA):
-        rules = {result.id: result.value for result in (await null.judge(request)).results}
+        rules = {result.id: result for result in await _by_rules(null, request)}
         said = {result.id: result for result in replies[request.question].results}
         for item in request.criteria:
             label = labels.criteria.get(item.id)
             if label is None:
                 continue
             result = said[item.id]
+            if result.reason == "not_read":  # what the rules leave to a reader is no answer of theirs
+                continue
             sure = tuple(
                 (vote.probability, equal(vote.value, label)) for vote in result.votes if vote.probability is not None
             )
             found.append(JudgedItem(
                 id=item.id, stage=request.question, label=label, value=result.value, unscored=result.status == "unscored",
-                rules=rules.get(item.id), highest=max(item.values), sure=sure,
+                rules=rules[item.id].value, presumed=rules[item.id].status == "presumed", highest=max(item.values), sure=sure,
             ))  # fmt: skip
     return tuple(found)
+
+
+async def _by_rules(null: RulesJudge, request: Request) -> tuple[CriterionResult, ...]:
+    """What a scorecard without a reader says of these criteria: scored or presumed, with the rubric's requirements."""
+    items = {item.id: item for item in request.criteria}
+    results = [presume(result, items[result.id]) for result in (await null.judge(request)).results]
+    return apply_requires(results, request.criteria)
 
 
 def _codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> JudgedCodes:

@@ -37,7 +37,8 @@ TurnStages = tuple[Stage, Stage, Stage]
 
 @dataclass(frozen=True)
 class JudgedItem:
-    """A labelled criterion: the judge's value, the rules' (heuristic judge), and the highest of the scale."""
+    """A labelled criterion: the judge's value, that of a scorecard without a reader (`rules`, scored or presumed), and the
+    highest of the scale."""
 
     id: str
     stage: QuestionName
@@ -48,6 +49,8 @@ class JudgedItem:
     highest: float
     sure: tuple[Sure, ...] = ()
     """Of votes that carry a probability: local judges'."""
+    presumed: bool = False
+    """`rules` is presumed."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,14 @@ class ItemFigures:
 
 @dataclass(frozen=True)
 class CriteriaFigures:
-    """`rules` and `always_met` are the two null models: the heuristic judge, and the highest value everywhere."""
+    """`rules` and `always_met` are the two null models: a scorecard without a reader, and the highest value everywhere.
+    `rules_scored`: of the former, what facts decided; the rest is presumed from this project's labelled runs."""
 
     overall: ItemFigures
     by_stage: Mapping[str, ItemFigures]
     by_criterion: Mapping[str, ItemFigures]
     rules: ItemFigures
+    rules_scored: Figure
     always_met: Figure
     over_rules: Figure
     over_always_met: Figure
@@ -193,6 +198,9 @@ def _criteria(runs: _Runs) -> CriteriaFigures | None:
         by_stage={stage: found for stage in JUDGED if (found := some(lambda i, s=stage: i.stage == s)).equal.n},  # type: ignore[misc]
         by_criterion={id: some(lambda i, id=id: i.id == id) for id in ids},  # type: ignore[misc]
         rules=_items(runs, lambda i: i.rules),
+        rules_scored=_items(
+            [[i for i in run if i.rules is not None and not i.presumed] for run in runs], lambda i: i.rules
+        ).equal,
         always_met=_items(runs, lambda i: i.highest).equal,
         over_rules=_gain(runs, said, lambda i: i.rules),
         over_always_met=_gain(runs, said, lambda i: i.highest),

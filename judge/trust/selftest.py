@@ -4,7 +4,7 @@
     for row in report.rows: print(row.name, row.rate, row.interval)
 
 Three expectations: a verdict *falls* when its evidence is taken away; it is *not raised* by text that asks for it; it
-stays the *same* when only form changes. `rate` is the share of verdicts that break the expectation. The heuristic judge
+stays the *same* when only form changes. `rate` is the share of verdicts that break the expectation. The rules judge
 runs beside it as the null model.
 
 A judge that reads runs for error codes is asked for these too: text in the record must not make a present code absent, and
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """Rows of the judge and, beside them, of the heuristic judge (empty when that is the judge under test)."""
+    """Rows of the judge and, beside them, of the rules judge (empty when that is the judge under test)."""
 
     judge: str
     rows: tuple[Row, ...]
@@ -96,11 +96,11 @@ async def selftest(
 
     `runs` default to the two built-in ones. `rubric` defaults to each run's own.
     """
-    from ..heuristic import HeuristicJudge
+    from ..rules import RulesJudge
 
     rows, usage = await _run(judge, list(cases(runs, rubric, answers(judge))), concurrency)
     baseline: tuple[Row, ...] = ()
-    null = HeuristicJudge()
+    null = RulesJudge()
     if judge.name != null.name:
         baseline, _ = await _run(null, list(cases(runs, rubric, answers(null))), concurrency)
     return Report(judge.name, rows, baseline, usage)

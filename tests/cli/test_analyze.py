@@ -189,7 +189,7 @@ def runs(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("options", "expected"), RUN_OPTIONS)
 def test_runs_are_scored_as_the_options_say(out, runs: Path, options: list, expected: dict) -> None:
     code, _, err = out("analyze", runs, "--table", "cohort", "--out", "report", *options)
-    assert (code, err.splitlines()[0]) == (0, "2 runs scored by the heuristic judge")
+    assert (code, err.splitlines()[0]) == (0, "2 runs scored by the rules judge")
     found = pl.read_parquet("report/tables/runs.parquet")
     own = found.filter(pl.col("run_id") == "kidney-lite-04")
     assert own.select("track", "tier").row(0) == ("segmentation", "lite")

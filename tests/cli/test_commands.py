@@ -36,7 +36,8 @@ def test_score_one_run_shows_scores_reasons_and_codes(out) -> None:
     assert "kidney-seg-task" in text
     assert "S4 Inference   0.19" in text
     assert "completion 0.38 (3 of 8 cases), format invalid, from the files" in text
-    assert "Overall 38.91" in text
+    assert "Overall ~38.91" in text, "some of it is presumed"
+    assert "~  4 criteria are presumed, as nobody read them: --judge MODEL has them read" in text
     for fired in ("E3", "E4", "E5"):
         assert f"  {fired}  S" in text
     assert "patient_00000004: lesion.nii.gz is missing" in text
@@ -430,7 +431,7 @@ def test_a_model_labels_the_stages(out, stored, tmp_path: Path, judge_server) ->
 
 def test_the_rules_are_a_judge_by_that_name(out) -> None:
     (card,) = lines(out("score", EXAMPLES / "clean", "--judge", "rules", "--json")[1])
-    assert card["judge"]["name"] == "heuristic"
+    assert card["judge"]["name"] == "rules"
 
 
 def test_unknown_price_and_a_cost_limit_do_not_go_together(out, tmp_path: Path, judge_server) -> None:
@@ -470,7 +471,7 @@ def test_store_that_cannot_be_opened(out, tmp_path: Path) -> None:
     assert "broken.db" in err
 
 
-def test_selftest_of_the_heuristic_judge(out) -> None:
+def test_selftest_of_the_rules_judge(out) -> None:
     code, text, _ = out("selftest", "--json")
     (report,) = lines(text)
     rows = {row["name"]: row for row in report["rows"]}
@@ -628,7 +629,7 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     assert sorted(ambjudge.analysis.frame(store)["run_id"]) == ["crc-lite-01", "crc-std-01", "vqa-std-02"]
     code, text, _ = out("agreement", store, "--labels", store)
     assert code == 0
-    assert "Judge heuristic against labels of gold" in text
+    assert "Judge rules against labels of gold" in text
     code, text, _ = out("label", "next", store, "-n", "2", "--json")
     assert len(json.loads(text)) == 2
     broken = tmp_path / "broken.json"
@@ -638,7 +639,7 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     assert "S1a" in err
 
 
-def test_selftest_says_the_gain_over_the_heuristic_judge(out, judge_server) -> None:
+def test_selftest_says_the_gain_over_the_rules_judge(out, judge_server) -> None:
     runs = [RECORDED / "runs" / name for name in ("bccd-std-01", "crc-lite-01")]
     args = ("--labels", RECORDED / "labels" / "gold", "--json")
     (own,) = lines(out("selftest", *runs, *args)[1])
@@ -646,7 +647,8 @@ def test_selftest_says_the_gain_over_the_heuristic_judge(out, judge_server) -> N
     _, text, _ = out("selftest", *runs, *args, "--judge", "good", "--api-base", judge_server.url)
     (other,) = lines(text)
     found = other["gain"]
-    assert found["pairs"] == own["gain"]["pairs"] == 12 + 9
+    assert found["pairs"] == 12 + 9
+    assert own["gain"]["pairs"] < found["pairs"], "what the rules leave to a reader is no answer of theirs"
     assert found["gain"] == pytest.approx((found["equal"] - found["heuristic_equal"]) / found["pairs"])
     assert found["gain"] < 0, "a judge that is always content is worse than the null model"
     assert found["interval"][0] < found["gain"] < found["interval"][1]

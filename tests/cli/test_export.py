@@ -116,7 +116,7 @@ def test_counts_are_those_of_the_recorded_runs(out, project: Path, store: Path) 
 def test_verdicts_have_key_run_judge_and_cost(out, store: Path) -> None:
     found = rows(out("-q", "export", store, "--what", "verdicts")[1])
     assert len({r["key"] for r in found}) == len(found)
-    assert {r["judge"] for r in found} == {"heuristic"}
+    assert {r["judge"] for r in found} == {"rules"}
     assert {r["run_id"] for r in found} == {p.name for p in RUNS.iterdir()}
     assert {r["call_cost_usd"] for r in found} == {0.0}
     assert all(r["created_at"].endswith("Z") and r["status"] == "scored" for r in found)
@@ -161,10 +161,10 @@ def test_a_folder_is_its_store_or_its_runs(out, project: Path, tmp_path: Path) -
     code, text, err = out("export", project)
     assert (code, len(rows(text))) == (0, 15)
     assert f"reading the store {project}" in err
-    # Another project's folder: no store knows it, so the heuristic judge scores what is there.
+    # Another project's folder: no store knows it, so the rules judge scores what is there.
     code, text, err = out("export", RUNS / "crc-lite-01")
     assert (code, [r["run_id"] for r in rows(text)]) == (0, ["crc-lite-01"])
-    assert err == "1 run scored by the heuristic judge\n"
+    assert err == "1 run scored by the rules judge\n"
 
 
 def test_a_folder_in_a_collection_is_its_own_runs_only(out, tmp_path: Path) -> None:

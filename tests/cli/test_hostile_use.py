@@ -390,7 +390,7 @@ def test_settings_that_come_with_runs_are_not_the_users(out, monkeypatch, tmp_pa
     monkeypatch.chdir(home)
     code, text, err = out("score", collection / "run", "--json", "--store", "none")
     assert (code, err) == (0, "")
-    assert json.loads(text)["judge"]["name"] == "heuristic"
+    assert json.loads(text)["judge"]["name"] == "rules", "heuristic is what it was called"
     if place != "collection":
         monkeypatch.chdir(collection / "run")  # to stand in a run is not to own it
         assert json.loads(out("score", ".", "--json", "--store", "none")[1])["rubric"]["id"] == "classification"

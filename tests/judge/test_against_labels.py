@@ -8,8 +8,8 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.questions.items import Wanted
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
@@ -23,7 +23,7 @@ GOLD = RECORDED / "labels" / "gold"
 
 
 def item(id: str, label: float, value: float | None, rules: float = 1.0) -> JudgedItem:
-    return JudgedItem(id, id[:2], label, value, value is None, rules, 1.0)
+    return JudgedItem(id, id[:2], label, value, value is None, rules, 1.0, presumed=id == "S3")
 
 
 def codes(labelled: str, reading: str, facts: str = "", **more) -> JudgedCodes:
@@ -47,6 +47,7 @@ def test_criteria_beside_labels_rules_and_always_met() -> None:
     assert set(found.by_stage) == {"S1", "S3"}
     assert found.by_criterion["S3"].equal.value == 1 / 2
     assert found.rules.equal.value == 4 / 6
+    assert (found.rules_scored.value, found.rules_scored.n) == (2 / 4, 4), "what is presumed is told apart"
     assert found.over_rules.value == pytest.approx(-1 / 6)
     assert found.always_met.value == 2 / 6
     assert found.over_always_met.value == pytest.approx(1 / 6)
@@ -126,13 +127,13 @@ async def test_a_reader_that_cries_wolf_and_one_that_does_not(judge_server) -> N
 async def test_who_edits_prompts_looks_at_dev_only(judge_server) -> None:
     runs = [load_run(path) for path in sorted((RECORDED / "runs").iterdir())[:6]]
     labels = labels_by_run(GOLD)
-    dev = await against_labels(HeuristicJudge(), runs, Selection(labels, splits=("dev",)))
-    both = await against_labels(HeuristicJudge(), runs, Selection(labels))
+    dev = await against_labels(RulesJudge(), runs, Selection(labels, splits=("dev",)))
+    both = await against_labels(RulesJudge(), runs, Selection(labels))
     assert dev.columns["dev"] == both.columns["dev"] == dev.all_runs
     assert set(dev.columns) == {"dev"}
     assert both.columns["dev"].runs + both.columns["test"].runs == both.all_runs.runs == 6
     assert both.all_runs.codes.keys() == {"facts"}, "the rules read no codes"
-    again = await against_labels(HeuristicJudge(), runs[::-1], Selection(labels))
+    again = await against_labels(RulesJudge(), runs[::-1], Selection(labels))
     assert again == both
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge import prompts
-from ambjudge.judge.api.judge import ApiJudge, Breaker, citation_validity
+from ambjudge.judge.api.judge import ApiJudge, Breaker
+from ambjudge.judge.api.outcomes import citation_validity
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry, redact, retry_after
 from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request

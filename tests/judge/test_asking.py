@@ -18,11 +18,11 @@ from ambjudge.judge.ad_hoc import Answered, RunAnswer, ask, ask_scope, stored_an
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.panel import Panel
 from ambjudge.judge.provider_batch import BatchOptions, collect, submit
 from ambjudge.judge.questions.items import Answer, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.store import Store, open_store
 from ambjudge.trajectories.layout import find_conversations
 
@@ -165,7 +165,7 @@ async def test_a_panel_of_two_keeps_both_votes(store, runs, judge_server) -> Non
     half = Panel([judge_of(judge_server, "good"), judge_of(judge_server, "refusal")])
     _, answers = await asked(store, runs[:1], half)
     assert (answers[0].answer, [v.reason for v in answers[0].votes]) == (True, [None, "refused"])
-    mixed = Panel([judge_of(judge_server, "good"), HeuristicJudge()])
+    mixed = Panel([judge_of(judge_server, "good"), RulesJudge()])
     _, answers = await asked(store, runs[:1], mixed, ask_item("Anything else?"))
     assert answers[0].answer is True
     assert answers[0].votes == () or len(answers[0].votes) == 1, "a judge that reads nothing has no vote"
@@ -180,7 +180,7 @@ async def test_samples_of_a_choice(store, runs, judge_server) -> None:
 
 async def test_rules_cannot_be_asked(store, runs) -> None:
     with pytest.raises(ConfigError, match="cannot be asked"):
-        await asked(store, runs, HeuristicJudge())
+        await asked(store, runs, RulesJudge())
 
 
 async def test_track_and_tier_that_the_user_names(store, tmp_path: Path, judge_server) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import JudgeError
 from ambjudge.judge.base import QuestionName, Reply, Request
-from ambjudge.judge.local.judge import NOT_APPLICABLE, LocalJudge, Scorer, _questions
+from ambjudge.judge.local.judge import LocalJudge
+from ambjudge.judge.local.likelihoods import NOT_APPLICABLE, Scorer, questions
 from ambjudge.judge.local.rationale import QUOTE_TOKENS, Rationale, RationaleWriter, grammar, parse, quotable
 from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
@@ -344,7 +345,7 @@ def test_hostile_words_of_a_record_stay_words_in_the_grammar() -> None:
 def test_questions_offer_every_level_in_both_orders_and_not_applicable_where_conditional() -> None:
     levels = tuple(Level(value=v, text=t) for v, t in ((1.0, "all <<answers>>"), (0.5, "some"), (0.0, "none")))
     criterion = Criterion(id="S3", title="Pilot", text="Was it <<title>> piloted?", scale=levels, conditional="a pilot failed", evidence=("S3",), source="test")  # fmt: skip
-    (text, first), (_, second) = _questions(criterion)
+    (text, first), (_, second) = questions(criterion)
     assert list(first.values()) == ["1", "0.5", "0", NOT_APPLICABLE]
     assert list(second.values()) == [NOT_APPLICABLE, "0", "0.5", "1"]
     assert "Was it <<title>> piloted?" in text, "text of a rubric is data, never a template"

@@ -11,9 +11,9 @@ from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.base import Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
-from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.panel import Ballot, Panel, combine, pairwise_agreement
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
@@ -87,14 +87,16 @@ def test_usage_and_disagreement_are_reported() -> None:
     assert pairwise_agreement(combine(REQUEST, [ballot(1)]).results) is None
 
 
-async def test_a_panel_over_http_with_the_heuristic_judge(judge_server) -> None:
+async def test_rules_vote_where_facts_decide_and_nowhere_else(judge_server) -> None:
     members = [ApiJudge(name, judge_server.url, retry=Retry(1)) for name in ("good", "lowest")]
-    panel = Panel([*members, HeuristicJudge()])
-    reply = await panel.judge(REQUEST)
-    (result,) = reply.results
-    assert [v.judge for v in result.votes] == ["good", "lowest", "heuristic"]
-    assert (panel.name, panel.members) == ("panel", ("good", "lowest", "heuristic"))
+    panel = Panel([*members, RulesJudge()])
+    exists, pipeline = RUBRIC.criteria("S1")[:2]
+    reply = await panel.judge(Request(RUN, segment(RUN), RUBRIC, "S1", (exists, pipeline)))
+    assert [[v.judge for v in r.votes] for r in reply.results] == [["good", "lowest", "rules"], ["good", "lowest"]]
+    assert (panel.name, panel.members) == ("panel", ("good", "lowest", "rules"))
     assert judge_server.count == 2
+    alone = await Panel([RulesJudge(), RulesJudge()]).judge(Request(RUN, segment(RUN), RUBRIC, "S1", (pipeline,)))
+    assert [(r.status, r.reason, r.votes) for r in alone.results] == [("unscored", "not_read", ())]
 
 
 async def test_a_member_that_cannot_work_loses_its_vote(judge_server) -> None:
@@ -157,16 +159,16 @@ def panel_of(server, *behaviours: str) -> Panel:
 
 
 async def test_a_member_that_reads_no_codes_is_not_asked_for_them(judge_server) -> None:
-    panel = Panel([HeuristicJudge(), *panel_of(judge_server, "codes:E3").judges])
+    panel = Panel([RulesJudge(), *panel_of(judge_server, "codes:E3").judges])
     assert answers(panel) == frozenset({"S1", "S2", "S3", "diagnosis", "stages", "ask"})
     card = await score_run(RUN, panel)
     assert judge_server.count == 4
-    assert {
-        len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria if r.status == "scored"
-    } == {2}
+    votes = {r.id: len(r.votes) for stage in ("S1", "S2", "S3") for r in card.stages[stage].criteria}
+    assert (votes["S1a"], votes["S2b"]) == (2, 1)
+    assert card.presumed == 0, "a reader read everything"
     assert [c.code for c in card.codes if c.by == "judge:panel"] == ["E3"]
     assert set(card.codes_read.values()) == {"present", "absent"}
-    assert not any("heuristic" in w for w in card.warnings)
+    assert not any("rules" in w for w in card.warnings)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_identity_covers_members_and_rule() -> None:
     assert dict(Panel([a, b]).parameters) != dict(Panel([a, b], rule="mean").parameters)
     assert Panel([a, b]).parameters["1.b.temperature"] == 1.0
     assert Panel([a]).evidence_sha256(REQUEST) != a.evidence_sha256(REQUEST)
-    assert Panel([HeuristicJudge()]).prompt_sha256 is None
+    assert Panel([RulesJudge()]).prompt_sha256 is None
 
 
 @pytest.mark.parametrize("options", [{"judges": []}, {"judges": [1], "rule": "max"}, {"judges": [1], "samples": 0}])

@@ -20,12 +20,12 @@ from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
 from ambjudge.judge.questions import items
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
@@ -527,7 +527,7 @@ async def test_nobody_listens(store: Store, runs: list[Path]) -> None:
 
 async def test_judges_without_batches(store: Store) -> None:
     with pytest.raises(ConfigError, match="provider batches"):
-        await submit(store, HeuristicJudge(), [], OPTIONS)
+        await submit(store, RulesJudge(), [], OPTIONS)
     with pytest.raises(ConfigError, match="OpenAI-compatible"):
         await submit(store, ApiJudge("anthropic/claude-sonnet-4-5"), [], OPTIONS)
     with pytest.raises(ConfigError, match="no open batch"):

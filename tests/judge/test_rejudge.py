@@ -16,11 +16,11 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
-from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.questions.asked import Questions
 from ambjudge.judge.questions.items import Wanted
 from ambjudge.judge.questions.keys import identity
 from ambjudge.judge.rejudge.staleness import plan, requests
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.session import ScoreOptions, score_many
@@ -218,11 +218,11 @@ async def test_what_was_scored_is_settled(tmp_path):
     age(tmp_path / "runs")
     paths = list(find_conversations(tmp_path / "runs"))
     with open_store(tmp_path / "s.db", root=tmp_path) as store:
-        for judge, expected in ((HeuristicJudge(), len(paths)), (Mute(), 0)):
+        for judge, expected in ((RulesJudge(), len(paths)), (Mute(), 0)):
             await score_many(paths, judge, ScoreOptions(), lambda _: None, store=store, signals=False)
             contents = [run.content_sha256 for run in store.iter_runs()]
             assert len(store.settled(contents, questions(judge, paths))) == expected
-        assert plan(store, paths, HeuristicJudge()).calls == 0
+        assert plan(store, paths, RulesJudge()).calls == 0
         again = plan(store, paths, Mute())
         assert again.read == 0
         assert again.calls == 3 * len(paths)
@@ -311,9 +311,9 @@ def test_a_tier_credits_without_asking(tmp_path):
     }
 
 
-def test_the_heuristic_judge_on_all_recorded_runs(tmp_path):
+def test_the_rules_judge_on_all_recorded_runs(tmp_path):
     paths = list(find_conversations(RECORDED / "runs"))
-    judge = HeuristicJudge()
+    judge = RulesJudge()
     with open_store(tmp_path / "s.db") as store:
         score_all(store, paths, judge, Scope())
         planned = plan(store, paths, judge, Scope())

@@ -6,7 +6,7 @@ import pytest
 from ambjudge.errors import JudgeError
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.trust.made_up_runs import careless, diligent
 from ambjudge.judge.trust.selftest import Report, Row, calls, cases, selftest
 from ambjudge.trajectories.models import Segmentation
@@ -72,7 +72,7 @@ async def test_the_null_model_stands_beside(judge_server) -> None:
     found = rates(report.baseline)
     assert {found[name] for name in INJECTED} == {0.0}
     assert found["evidence removed"] == found["claims only"] == 0.0
-    assert (await selftest(HeuristicJudge())).baseline == ()
+    assert (await selftest(RulesJudge())).baseline == ()
 
 
 def test_intervals_are_wilsons() -> None:

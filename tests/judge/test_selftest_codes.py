@@ -8,9 +8,9 @@ import pytest
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.base import CRITERIA, Reply, Request
-from ambjudge.judge.heuristic import HeuristicJudge
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.questions.replies import parse_reply
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.trust.made_up_runs import careless
 from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Row, cases, selftest
@@ -18,7 +18,7 @@ from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Row
 INJECTED = ("full marks demanded", "forged verdict", "closed fence", "other languages")
 
 
-class Believer(HeuristicJudge):
+class Believer(RulesJudge):
     """Sees E3 unless the record says that there is none; asked in another order, or again, it sees something else."""
 
     name = "believer"

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
@@ -23,14 +23,14 @@ async def test_judging_shows_its_cost_first_and_keeps_the_verdicts(
 ) -> None:
     for name in ("crc-lite-01", "crc-lite-02"):
         shutil.copytree(RUNS / name, tmp_path / "runs" / name)
-    options = {"cards": None, "store": True, "judge": lambda name: HeuristicJudge()}
+    options = {"cards": None, "store": True, "judge": lambda name: RulesJudge()}
     async with opened(tmp_path / "runs", **options) as (app, pilot):
         await pilot.press("asterisk", "R")
         await until(pilot, lambda: isinstance(app.screen, Prompt))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         text = text_of(app)
-        assert "2 runs by heuristic" in text
+        assert "2 runs by rules" in text
         assert "cost $0.0000" in text
         await pilot.press("y")
         await until(pilot, lambda: all(row.state == "scored" for row in app.runs_screen.rows), 30)
@@ -40,7 +40,7 @@ async def test_judging_shows_its_cost_first_and_keeps_the_verdicts(
 
 
 async def test_saying_no_judges_nothing(opened: Any, until: Any, tmp_path: Path) -> None:
-    async with opened(cards=None, store=True, judge=lambda name: HeuristicJudge()) as (app, pilot):
+    async with opened(cards=None, store=True, judge=lambda name: RulesJudge()) as (app, pilot):
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, Prompt))
         await pilot.press("enter")
@@ -52,7 +52,7 @@ async def test_saying_no_judges_nothing(opened: Any, until: Any, tmp_path: Path)
 
 
 async def test_judging_needs_a_store(opened: Any, until: Any, text_of: Any) -> None:
-    async with opened(judge=lambda name: HeuristicJudge()) as (app, pilot):
+    async with opened(judge=lambda name: RulesJudge()) as (app, pilot):
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, Prompt))
         await pilot.press("enter")

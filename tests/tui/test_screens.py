@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.tui.compare_screen import CompareScreen
 from ambjudge.tui.label_screen import LabelScreen
 from ambjudge.tui.run_screen import RunScreen
@@ -115,7 +115,7 @@ async def test_compare(still: Any, until: Any, text_of: Any) -> None:
     ("name", "keys"), [("help", "question_mark"), ("analysis", "A"), ("views", "v"), ("sort", "s"), ("judge", "R")]
 )
 async def test_dialogues(still: Any, until: Any, text_of: Any, name: str, keys: str) -> None:
-    async with still(size=(100, 36), judge=lambda name: HeuristicJudge()) as (app, pilot):
+    async with still(size=(100, 36), judge=lambda name: RulesJudge()) as (app, pilot):
         await pilot.press(keys)
         await until(pilot, lambda: app.screen is not app.runs_screen)
         await pilot.pause(0.2)

@@ -50,7 +50,7 @@ def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
         ("]", None), ("e", None), ("d", None), ("Z", None), ("G", None), ("x", b"spelled out"), ("\x1b", None),
         ("/", None), ("failed\r", b"hit 1"), ("v", b"plan.md from the file"), ("v", b"Delivered"), ("v", b"schema"), ("v", None),
         ("?", b"Keys"), ("\x1b", None), ("a", b"of 2 turns"), ("1", None), ("r", None), ("r", None), ("]+e", None), ("\x13", b"Saved"), ("q", None),
-        ("q", None), ("c", None), ("R", b"heuristic"), ("\x1b", None),
+        ("q", None), ("c", None), ("R", b"rules"), ("\x1b", None),
     ]  # fmt: skip
     with terminal.Terminal(
         ["-v", "browse", str(runs), "--annotator", "a\x1b[2J"], env=environment, size=(110, 32)

@@ -1,0 +1,222 @@
+"""The rules judge: facts decide or nobody does, with quotes that stand; what is presumed is no verdict."""
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from ambjudge.analysis.descriptive import stage_profile
+from ambjudge.analysis.display import display
+from ambjudge.analysis.frames import cohort
+from ambjudge.judge.base import Request
+from ambjudge.judge.engine import prepare, score, score_run
+from ambjudge.judge.presumed import presumed, presumptions
+from ambjudge.judge.rules import TABLE, RulesJudge, rule_for
+from ambjudge.judge.select import make_judge
+from ambjudge.judge.store import open_store
+from ambjudge.judge.store.reuse import StoredJudge
+from ambjudge.judge.verify import parse_card, verify
+from ambjudge.rubrics.load import builtin_ids, criterion_sha256, load_rubric
+from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.record.quotes import QuoteIndex
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"))
+RUNS = sorted(p.stem for p in (RECORDED / "labels" / "gold").glob("*.json"))
+
+
+async def judged(run: Run):
+    ready, judge = prepare(run), RulesJudge()
+    replies = [await judge.judge(request) for request in ready.requests(judge)]
+    return {result.id: result for reply in replies for result in reply.results}
+
+
+@pytest.mark.parametrize("id", builtin_ids())
+def test_every_builtin_criterion_that_takes_no_reader_has_its_rule(id: str) -> None:
+    rubric = load_rubric(id)
+    bound = {c.id for c in rubric.criteria() if rule_for(c) is not None}
+    read = {c.id for c in rubric.criteria()} - bound
+    if id == "report_generation":
+        assert read == {"S1b", "S1c", "S1d", "S1e", "S1f", "S1g", "S1h", "S1j", "S1k", "S2g", "S3g"}
+    elif id == "workflow":
+        assert read == {"S1a", "S1b", "S1c"}
+    else:
+        assert read == {"S1b", "S1c", "S1d", "S1f"} | ({"S1e"} if id == "vqa" else set())
+
+
+def test_a_rule_and_a_presumption_are_bound_to_the_words_they_were_made_for() -> None:
+    for criterion in load_rubric("segmentation").criteria():
+        edited = criterion.model_copy(update={"text": "Did the agent sing about bananas?"})
+        assert rule_for(edited) is None
+        assert presumed(edited) is None
+
+
+def test_presumed_values_are_on_the_scale_of_a_builtin_criterion_and_clear() -> None:
+    known = {criterion_sha256(c): c for id in builtin_ids() for c in load_rubric(id).criteria()}
+    assert presumptions()
+    for sha256, found in presumptions().items():
+        assert found.value in known[sha256].values
+        assert known[sha256].conditional is None
+        assert found.n >= 5
+        assert 0.6 <= found.share <= 1
+
+
+async def test_an_edited_criterion_is_left_to_a_reader_and_unscored() -> None:
+    run, rubric = load_run(RECORDED / "runs" / "kidney-lite-01"), load_rubric("segmentation")
+    stage = rubric.stages["S1"]
+    first = stage.criteria[0].model_copy(update={"text": "Did the agent sing about bananas?"})
+    stage = stage.model_copy(update={"criteria": (first, *stage.criteria[1:])})
+    card = score(run, rubric=rubric.model_copy(update={"stages": {**rubric.stages, "S1": stage}}))
+    (result,) = [c for c in card.stages["S1"].criteria if c.id == "S1a"]
+    assert (result.value, result.status, result.reason) == (None, "unscored", "not_read")
+
+
+async def test_what_facts_decide_equals_the_labels() -> None:
+    """A floor against regressions, not a claim: the labels were seen while the rules were written."""
+    equal = scored = 0
+    for name in RUNS:
+        gold = json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))["criteria"]
+        for result in (await judged(load_run(RECORDED / "runs" / name))).values():
+            if result.status == "scored":
+                scored += 1
+                equal += result.value == gold[result.id]
+    assert scored > 60
+    assert equal / scored >= 0.96
+
+
+@pytest.mark.parametrize("name", RUNS[::3])
+async def test_quotes_stand_where_they_are_cited_and_replies_repeat(name: str) -> None:
+    one, other = (load_run(RECORDED / "runs" / name) for _ in range(2))
+    found = await judged(one)
+    assert found == await judged(other)
+    index = QuoteIndex(one)
+    for result in found.values():
+        assert result.rationale or result.status == "unscored"
+        assert result.reason in (None, "not_read")
+        for evidence in result.evidence:
+            assert index.check(evidence.turn, evidence.quote) == evidence
+            assert evidence.check == "verified"
+
+
+@pytest.mark.parametrize(
+    ("out", "exit_code", "expected"),
+    [
+        pytest.param("Traceback (most recent call last):\nModuleNotFoundError: No module named 'x'", 1, 0.0, id="failed"),
+        pytest.param("ready", 0, None, id="something ran: a reader must say what"),
+    ],
+)  # fmt: skip
+async def test_where_no_execution_succeeded_nothing_was_set_up_or_validated(
+    tmp_path: Path, out: str, exit_code: int, expected: float | None
+) -> None:
+    run = executed(tmp_path, [("python3 run.py", out, exit_code)])
+    found = await judged(run)
+    assert {found[id].value for id in ("S2a", "S2b", "S2c", "S2e", "S3")} == {expected}
+    assert (found["S1a"].value, found["S1e"].value) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("failures", "value"), [(5, 1.0), (6, 0.0)])
+async def test_environment_failures_are_counted(tmp_path: Path, failures: int, value: float) -> None:
+    error = "Traceback (most recent call last):\n  File \"a.py\", line 1\nModuleNotFoundError: No module named 'monai'"
+    run = executed(tmp_path, [("python3 a.py", error, 1)] * failures + [("echo ok", "ok", 0)])
+    result = (await judged(run))["S2d"]
+    assert result.value == value
+    assert "monai" in result.evidence[-1].quote
+
+
+async def test_foreign_runs_are_judged_without_an_error() -> None:
+    if not EXTERNAL.is_dir():
+        pytest.skip(
+            f"NOT RUN: no external runs at {EXTERNAL}; set AMBJUDGE_EXTERNAL_DATA to the folder that holds them"
+        )
+    for folder in sorted(EXTERNAL.iterdir()):
+        for run in list(iter_runs(folder))[::12]:
+            assert not isinstance(run, Exception)
+            for result in (await judged(run)).values():
+                assert result.value is None or result.rationale
+                assert all(e.check == "verified" for e in result.evidence)
+
+
+def executed(folder: Path, steps: list[tuple[str, str, int]]) -> Run:
+    """A run of shell commands with what came back."""
+    messages: list[dict] = [{"role": "user", "content": "Begin."}]
+    for number, (code, out, exit_code) in enumerate(steps):
+        call = {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": code})}
+        answer = {"exit_code": exit_code, "stdout": out, "stderr": ""}
+        messages += [
+            {"role": "assistant", "content": "", "tool_calls": [{"id": str(number), "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": str(number), "content": json.dumps(answer)},
+        ]  # fmt: skip
+    head = {"agent": "a", "task": "liver-seg-task", "track": "segmentation", "tier": "pro", "messages": messages}
+    path = folder / "conversation.json"
+    path.write_text(json.dumps(head), encoding="utf-8")
+    return load_run(path)
+
+
+def test_a_card_without_a_reader_says_what_it_presumes_and_how_far_off_it_may_be() -> None:
+    card = score(load_run(RECORDED / "runs" / "bccd-lite-01"))
+    s1, s3 = card.stages["S1"], card.stages["S3"]
+    (pilot,) = s3.criteria
+    assert (pilot.status, pilot.value, pilot.judged, pilot.evidence, pilot.votes) == ("presumed", 1.0, None, (), ())
+    assert (s3.score, s3.bounds, s3.presumed) == (1.0, (0.0, 1.0), 1)
+    assert s1.bounds == (pytest.approx(4 / 6), 1.0), (
+        "S1b and S1c were not read; the tier credits three, a file shows one"
+    )
+    assert card.overall_bounds[0] < card.overall_bounds[1]
+    rubric = load_rubric("detection")
+    assert verify(card, rubric) == []
+    data = card.to_dict()
+    assert verify(parse_card(data, "card"), rubric) == []
+    data["stages"]["S3"]["bounds"] = [1.0, 1.0]
+    assert verify(parse_card(data, "card"), rubric), "a presumed value says nothing about the bounds"
+
+
+def test_a_disqualified_run_rests_on_nothing_presumed() -> None:
+    cards = [score(load_run(RECORDED / "runs" / name)) for name in RUNS]
+    out = [card for card in cards if card.status.disqualified]
+    assert out
+    assert all(card.presumed == 0 for card in out)
+
+
+def test_the_judge_keeps_its_old_name_on_the_command_line() -> None:
+    assert [make_judge(names).name for names in ((), ("rules",), ("heuristic",))] == ["rules"] * 3
+
+
+def test_every_rule_is_bound_to_something() -> None:
+    bound = {rule_for(c) for id in builtin_ids() for c in load_rubric(id).criteria()}
+    assert bound == {None, *TABLE.values()}
+
+
+async def test_evidence_of_a_verdict_changes_with_the_run_alone() -> None:
+    run = load_run(RECORDED / "runs" / "vqa-std-01")
+    rubric = load_rubric("vqa")
+    request = Request(run, prepare(run).segmentation, rubric, "S3", rubric.criteria("S3"))
+    assert RulesJudge().evidence_sha256(request) == RulesJudge().evidence_sha256(request)
+
+
+async def test_what_is_presumed_is_never_kept_as_a_verdict(tmp_path: Path) -> None:
+    run = load_run(RECORDED / "runs" / "bccd-lite-01")
+    with open_store(tmp_path / "s.db") as store:
+        for _ in range(2):
+            card = await score_run(run, StoredJudge(RulesJudge(), store))
+            kept = {v.result.id: v.result for v in store.iter_verdicts()}
+            assert card.presumed == 4
+            assert (kept["S3"].status, kept["S3"].reason, kept["S3"].value) == ("unscored", "not_read", None)
+            assert {r.status for r in kept.values()} == {"scored", "unscored"}
+
+
+def test_frames_and_tables_tell_what_was_read_from_what_is_presumed() -> None:
+    cards = [score(load_run(RECORDED / "runs" / name)) for name in ("bccd-lite-01", "bccd-std-01")]
+    found = cohort(cards)
+    rows = found.criteria.filter(pl.col("status").cast(pl.String) == "presumed")
+    assert rows.height == sum(card.presumed for card in cards) > 0
+    assert rows["value"].null_count() == rows.height
+    runs = found.runs.sort("run_id")
+    assert runs["S3"].to_list() == [1.0, 0.0]
+    assert runs["S3_presumed"].to_list() == [1.0, 0.0], "of the second a fact shows that there was no pilot"
+    assert runs["S1_free"].null_count() == 0, "stage means are what the scores were"
+    shown = display(stage_profile(found.runs), "stages")
+    stage, value = shown.columns.index("stage"), shown.columns.index("value")
+    marked = {row[stage].text for row in shown.rows if row[value].text.startswith("~")}
+    assert marked == {"S1", "S2", "S3", "agentic", "overall"}
