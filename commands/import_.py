@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-_FORMATS = ("openai", "anthropic", "inspect", "swe-agent", "openhands", "claude-code", "conversation")
+from ..trajectories.exporters import EXPORTERS
+from ..trajectories.importers import IMPORTERS
 
 
 @click.command(
@@ -14,10 +15,10 @@ _FORMATS = ("openai", "anthropic", "inspect", "swe-agent", "openhands", "claude-
     epilog="\b\nExamples:\n  ambjudge import inspect logs/ --out runs/ --task kidney-seg-task --tier lite\n"
     "  ambjudge import conversation runs/ --to openai --out chats/",
 )
-@click.argument("format", type=click.Choice(_FORMATS), metavar="FORMAT")
+@click.argument("format", type=click.Choice(IMPORTERS.names), metavar="FORMAT")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(), metavar="SOURCE...")
 @click.option("--out", required=True, metavar="DIR", type=click.Path(), help="Where the runs go: DIR/<run>/process/.")
-@click.option("--to", type=click.Choice(["openai", "anthropic"]), help="Write this format instead: DIR/<run>.json.")
+@click.option("--to", type=click.Choice(EXPORTERS.names), help="Write this format instead: DIR/<run>.json.")
 @click.option("--agent", metavar="NAME", help="The agent, whatever the source says.")
 @click.option("--model", metavar="NAME", help="The model, likewise.")
 @click.option("--task", metavar="NAME", help="The task, likewise.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something could not be imported; 2 when nothing could."""
     if format == "conversation" and not flags["to"]:
-        raise click.UsageError("conversation.json needs --to openai or --to anthropic")
+        raise click.UsageError("conversation.json needs --to FORMAT")
     from ..trajectories.importers.saving import Names
 
     names = Names()
@@ -38,17 +38,16 @@ def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[
 
 def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft | InputError]]:
     """Every run of every source, each with its file; what cannot be read comes as its error, and the rest goes on."""
-    from ..trajectories.importers import FORMATS
+    from ..trajectories.importers import IMPORTERS
     from ..trajectories.importers.files import source_files
     from ..trajectories.layout import find_conversations
 
-    chosen = FORMATS[format]
-    read = chosen.reader()
+    chosen = IMPORTERS.get(format)
     for source in map(Path, sources):
         try:
             for path in source_files(source, chosen.suffixes) if chosen.suffixes else find_conversations(source):
                 try:
-                    for item in read(path):
+                    for item in chosen.read(path):
                         yield path, item
                 except InputError as error:
                     yield path, error
@@ -57,7 +56,7 @@ def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft
 
 
 def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bool) -> None:
-    from ..trajectories import exporters
+    from ..trajectories.exporters import EXPORTERS
     from ..trajectories.importers.saving import save_file, save_run
     from ..trajectories.load import load_conversation
 
@@ -67,8 +66,7 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
     out = Path(flags["out"])
     said = []
     if flags["to"]:
-        value = exporters.to_openai(draft) if flags["to"] == "openai" else exporters.to_anthropic(draft)
-        written = save_file(value, out / f"{name}.json", flags["force"])
+        written = save_file(EXPORTERS.get(flags["to"])(draft), out / f"{name}.json", flags["force"])
     else:
         written = save_run(draft, out / name, path, flags["force"])
         warnings = load_conversation(written).warnings
