@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from importlib import import_module
+from functools import cache
 from typing import Any
 
 import click
 
 from . import __version__
 from .errors import AmbjudgeError
+from .plugins import Door
 
 # name -> (module in commands/, one-line help). The help stands here so that `--help` imports no command.
+# Packages add commands behind the door `commands`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("score", "Score runs: one conversation.json, a run folder, or a folder of runs."),
     "segment": ("segment", "Show which stage, S1 to S5, each turn of a run belongs to."),
@@ -36,6 +38,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "browse": ("browse", "Read, search, compare and label runs in the terminal."),
     "doctor": ("doctor", "Show what is installed, which judges can be used, where the store is."),
 }
+
+
+@cache
+def commands() -> Door[click.Command]:
+    """Every command by name."""
+    ours = {name: f"{__package__}.commands.{module}:command" for name, (module, _) in COMMANDS.items()}
+    return Door(
+        "commands", "command", ours, lambda _, it: "" if isinstance(it, click.Command) else "it is no click.Command"
+    )
+
 
 _EPILOG = """\b
 Exit codes: 0 done; 1 finished, but something could not be scored or a check failed;
@@ -61,26 +73,27 @@ class LazyGroup(click.Group):
             raise _ReaderLeftError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(commands().names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command: click.Command = import_module(f".commands.{entry[0]}", __package__).command
-        return command
+        return commands().get(cmd_name) if cmd_name in commands().entries else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
+            formatter.write_dl(
+                [
+                    (name, COMMANDS[name][1] if name in COMMANDS else f"From {plugin}.")
+                    for name, plugin in commands().entries.items()
+                ]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in commands().entries and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            close = get_close_matches(args[0], COMMANDS, n=1)
+            close = get_close_matches(args[0], commands().names, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "; see ambjudge --help"
             raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..tracks import TRACKS
 from .design import Design, design, prepared, task_key
 from .estimate import Bools, Estimate, Floats, Ints, Rows, adjusted, detectable, estimate, t_quantile, tidy
 from .jackknife import group_sums
@@ -205,9 +206,13 @@ def leaderboard(
 
 
 def failed() -> pl.Expr:
-    """Failure by track rule: no scoreable submission; synthesis: Task below the `okay` medal (SSIM .95) fails too."""
+    """Failure by track rule: no scoreable submission, or a task score below what the track asks for."""
     base = ~pl.col("completed") | pl.col("disqualified").fill_null(False)
-    return pl.when(pl.col("track") == "synthesis").then(base | (pl.col("task_score") < 0.95)).otherwise(base)
+    for track in TRACKS:
+        if track.fails_below is not None:
+            short = base | (pl.col("task_score") < track.fails_below)
+            base = pl.when(pl.col("track") == track.name).then(short).otherwise(base)
+    return base
 
 
 def _sides(table: pl.DataFrame) -> dict[tuple[str, str, str], dict[str, float | None]]:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import ConfigError
+from ..tracks import OURS
 from .codes_read import CODES
 from .estimate import Bools, Floats, Ints
 from .frames import RUN_SCHEMA, WEIGHTS, conform
@@ -25,7 +26,7 @@ ORDER = (0, 1, 3, 2, 4)
 TURN_SHARES = (0.15, 0.2, 0.25, 0.3, 0.1)
 """Of a run's turns by stage, in order (assumed)."""
 LEVELS = np.array([0.0, 0.2, 0.5, 1.0])
-TRACK_NAMES = ("segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis")
+TRACK_NAMES = OURS
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ import click
 
 from .. import __version__, console
 from ..config import Settings
+from ..errors import ConfigError
+from ..plugins import SWITCH, Door, installed
 from .options import json_option
 
 
@@ -93,6 +95,35 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
         shown = ", ".join(value) if isinstance(value, tuple) else str(value)
         found.append(Finding(f"  {name}", True, f"{shown} ({settings.origins[name]})"))
     found.append(_store(settings))
+    return found + _plugins()
+
+
+def _plugins() -> list[Finding]:
+    """What other packages add, by door; each is loaded to see whether it can be."""
+    from ..cli import commands
+    from ..error_codes.registry import DETECTORS
+    from ..judge.select import JUDGES
+    from ..tracks import TRACKS
+    from ..trajectories.exporters import EXPORTERS
+    from ..trajectories.importers import IMPORTERS
+
+    doors: tuple[Door[Any], ...] = (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, commands())
+    names = {door.group: door for door in doors}
+    found = []
+    if (allowed := os.environ.get(SWITCH)) is not None:
+        found.append(Finding("plugins", None, f"{SWITCH}={allowed}: {'no others' if allowed.strip() else 'none'}"))
+    for plugin in sorted(installed(), key=lambda plugin: [*names, plugin.door].index(plugin.door)):
+        door, state, ok = names.get(plugin.door), str(plugin), True
+        if door is None:
+            state, ok = f"{plugin}: no such door; known: {', '.join(names)}", False
+        elif door.entries[plugin.name] is not plugin:
+            state, ok = f"{plugin}: left out, {door.entries[plugin.name]} has one of this name", False
+        else:
+            try:
+                door.get(plugin.name)
+            except ConfigError as error:
+                state, ok = str(error), False
+        found.append(Finding(f"{plugin.door}: {plugin.name}", ok, state))
     return found
 
 

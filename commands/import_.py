@@ -10,13 +10,12 @@ import click
 
 from .. import console
 from ..errors import InputError
+from ..trajectories.exporters import EXPORTERS
+from ..trajectories.importers import IMPORTERS
 from .options import tier_option
 
 if TYPE_CHECKING:
     from ..trajectories.importers.draft import Draft
-
-
-_FORMATS = ("openai", "anthropic", "inspect", "swe-agent", "openhands", "claude-code", "conversation")
 
 
 @click.command(
@@ -24,10 +23,10 @@ _FORMATS = ("openai", "anthropic", "inspect", "swe-agent", "openhands", "claude-
     epilog="\b\nExamples:\n  ambjudge import inspect logs/ --out runs/ --task kidney-seg-task --tier lite\n"
     "  ambjudge import conversation runs/ --to openai --out chats/",
 )
-@click.argument("format", type=click.Choice(_FORMATS), metavar="FORMAT")
+@click.argument("format", type=click.Choice(IMPORTERS.names), metavar="FORMAT")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(), metavar="SOURCE...")
 @click.option("--out", required=True, metavar="DIR", type=click.Path(), help="Where the runs go: DIR/<run>/process/.")
-@click.option("--to", type=click.Choice(["openai", "anthropic"]), help="Write this format instead: DIR/<run>.json.")
+@click.option("--to", type=click.Choice(EXPORTERS.names), help="Write this format instead: DIR/<run>.json.")
 @click.option("--agent", metavar="NAME", help="The agent, whatever the source says.")
 @click.option("--model", metavar="NAME", help="The model, likewise.")
 @click.option("--task", metavar="NAME", help="The task, likewise.")
@@ -46,7 +45,7 @@ def command(obj: dict[str, Any], /, format: str, sources: tuple[str, ...], **fla
 def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when something could not be imported; 2 when nothing could."""
     if format == "conversation" and not flags["to"]:
-        raise click.UsageError("conversation.json needs --to openai or --to anthropic")
+        raise click.UsageError("conversation.json needs --to FORMAT")
     from ..trajectories.importers.saving import Names
 
     names = Names()
@@ -66,17 +65,15 @@ def run(obj: dict[str, Any], format: str, sources: tuple[str, ...], flags: dict[
 
 def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft | InputError]]:
     """Every run of every source, each with its file; what cannot be read comes as its error, and the rest goes on."""
-    from ..trajectories.importers import FORMATS
     from ..trajectories.importers.files import source_files
     from ..trajectories.layout import find_conversations
 
-    chosen = FORMATS[format]
-    read = chosen.reader()
+    chosen = IMPORTERS.get(format)
     for source in map(Path, sources):
         try:
             for path in source_files(source, chosen.suffixes) if chosen.suffixes else find_conversations(source):
                 try:
-                    for item in read(path):
+                    for item in chosen.read(path):
                         yield path, item
                 except InputError as error:
                     yield path, error
@@ -85,7 +82,6 @@ def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft
 
 
 def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bool) -> None:
-    from ..trajectories import exporters
     from ..trajectories.importers.saving import save_file, save_run
     from ..trajectories.load import load_conversation
 
@@ -95,8 +91,7 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
     out = Path(flags["out"])
     said = []
     if flags["to"]:
-        value = exporters.to_openai(draft) if flags["to"] == "openai" else exporters.to_anthropic(draft)
-        written = save_file(value, out / f"{name}.json", flags["force"])
+        written = save_file(EXPORTERS.get(flags["to"])(draft), out / f"{name}.json", flags["force"])
     else:
         written = save_run(draft, out / name, path, flags["force"])
         warnings = load_conversation(written).warnings

@@ -177,12 +177,12 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     from ..judge.questions.items import Wanted
     from ..judge.scorecard import Policy
     from ..judge.session import ScoreOptions
-    from ..trajectories.models import TRACKS
+    from ..tracks import TRACKS
 
     chosen = {key: settings.get(key, flags.get(key)) for key in ("missing", "breach", "malformed")}
     track = settings.get("track", flags.get("track"))
-    if track is not None and track not in TRACKS:
-        raise InputError(f"no track {track!r}", f"one of {', '.join(TRACKS)}")
+    if track is not None:
+        TRACKS.get(track)
     public = settings.get("public", flags.get("public"))
     if public is not None and not Path(public).is_dir():
         raise InputError(f"{public}: no such folder", "--public takes the folder with the public inputs")

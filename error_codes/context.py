@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from ..tracks import TRACKS, Output, Track
 from ..trajectories.failures import Failure
 from ..trajectories.models import Run, Segmentation, Stage, Turn
 from ..trajectories.turn_features import TurnFeatures
@@ -31,6 +32,16 @@ class CodeContext:
     episodes: tuple[Episode, ...] = ()
     facts: OutputFacts | None = None
     taxonomy: Literal["paper", "harness"] = field(default="paper")
+
+    @cached_property
+    def track(self) -> Track | None:
+        """The run's track; None where it is unknown."""
+        return TRACKS.find(self.run.track)
+
+    @property
+    def output(self) -> Output | None:
+        """What a case's output is on that track."""
+        return self.track.output if self.track is not None else None
 
     def stage(self, turn: int) -> Stage:
         stages = self.segmentation.turn_stages

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from ..plugins import is_ours, warn
 from ..trajectories.failures import failures
 from ..trajectories.features import features
 from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
@@ -75,7 +76,14 @@ def fired_in(ctx: CodeContext) -> tuple[Fired, ...]:
 
 def _run(detector: Detector, ctx: CodeContext) -> list[Fired]:
     codes = []
-    for finding in detector.function(ctx):
+    try:
+        findings = tuple(detector.function(ctx))
+    except Exception as error:
+        if is_ours(detector.function.__module__):
+            raise
+        warn(f"detector {detector.name} left out of {ctx.run.id}: {type(error).__name__}: {error}")
+        return []
+    for finding in findings:
         turns = tuple(sorted({t for t in finding.turns if 1 <= t <= ctx.last}))
         if turns and finding.confidence >= MIN_CONFIDENCE:
             codes.append(Fired(

@@ -37,7 +37,7 @@ class OutputFacts(Frozen):
     model_call_found: bool | None = None
     task_score: float | None = None
     answers: tuple[dict[str, object], ...] = ()
-    """vqa: the answer files as read, one mapping each (`question_id`, `predicted_label`, ...), for answer-level codes."""
+    """The answer files as read, one mapping each (`question_id`, `predicted_label`, ...), for answer-level codes."""
     facts: tuple[OutputFact, ...] = ()
     measures: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Case -> quantity -> number, measured in the delivered files: a table of the outputs whether or not the run printed one."""
@@ -114,7 +114,7 @@ class Check(Protocol):
 
 
 def output_facts(check: Check, answers: Sequence[Mapping[str, Any]] = ()) -> OutputFacts:
-    """The result of checking a run's outputs, as detectors take it. `answers`: the vqa answer files, where there are any."""
+    """The result of checking a run's outputs, as detectors take it. `answers`: the answer files, where there are any."""
     stage = check.s4_checks
     return OutputFacts(
         source=stage.source, expected_cases=stage.expected_cases, completion=stage.completion,

@@ -4,7 +4,7 @@
     def near_empty(ctx: CodeContext) -> Iterable[Finding]:
         ...
 
-Adding one is adding this function and a table of cases to its test.
+Ours are added with a table of cases to their test; packages add modules of theirs behind the door `detectors`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from typing import Literal, NamedTuple
+from types import ModuleType
+from typing import Literal, NamedTuple, get_args
 
+from ..plugins import Door, is_ours, stamps
 from ..trajectories.models import Stage
 from ..trajectories.record.facts import FactSource
 from .context import CodeContext
@@ -58,8 +59,11 @@ class Detector:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
-MODULES = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "tone", "harness")
-"""Where detectors live (`detectors/`); a module registers its own when it is imported."""
+_OURS = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "tone", "harness")
+DETECTORS: Door[ModuleType] = Door(
+    "detectors", "module of detectors", {name: f"{__package__}.detectors.{name}" for name in _OURS}
+)
+"""Modules with detectors; each registers its own when it is imported."""
 
 _DETECTORS: dict[str, Detector] = {}
 
@@ -75,8 +79,12 @@ def detector(
     fact: FactSource | None = None,
 ) -> Callable[[Function], Function]:
     """List a function as a detector; the function itself stays as it is. A name stands once."""
+    if code not in get_args(Code):
+        raise ValueError(f"unknown code {code!r}; known: {', '.join(get_args(Code))}")
 
     def register(function: Function) -> Function:
+        if not is_ours(function.__module__):
+            _import(ours=True)  # so that a name of ours is taken whoever is imported first
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
         _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, fact)
@@ -88,7 +96,23 @@ def detector(
 @cache
 def detectors(taxonomy: Literal["paper", "harness"] = "paper") -> tuple[Detector, ...]:
     """All detectors of a taxonomy, in code order, then by name."""
-    for module in MODULES:
-        import_module(f"{__package__}.detectors.{module}")
+    _import(ours=True)
+    _import(ours=False)
     found = [d for d in _DETECTORS.values() if d.taxonomy == taxonomy]
     return tuple(sorted(found, key=lambda d: (d.code, d.name)))
+
+
+def packages() -> tuple[str, ...]:
+    """The stamps of the packages that have detectors."""
+    detectors()  # so that a module which cannot be imported leaves nothing behind
+    return stamps(DETECTORS)
+
+
+def _import(ours: bool) -> None:
+    """Import our modules, or those of packages; one that cannot be imported leaves no detector behind."""
+    for name, plugin in DETECTORS.entries.items():
+        if bool(plugin.package) != ours:
+            before = dict(_DETECTORS)
+            if DETECTORS.find(name) is None:
+                _DETECTORS.clear()
+                _DETECTORS.update(before)

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from .. import __version__
 from ..errors import ConfigError
-from ..trajectories.models import Tier, Track
+from ..trajectories.models import Tier, TrackName
 from ..trajectories.reading import whole_text
 from .base import Judge, answers
 from .questions.asked import Questions
@@ -89,7 +89,7 @@ class Answered:
 
 
 def ask_scope(
-    judge: Judge, item: AskItem, *, track: Track | None = None, tier: Tier | None = None, public: Path | None = None
+    judge: Judge, item: AskItem, *, track: TrackName | None = None, tier: Tier | None = None, public: Path | None = None
 ) -> Scope:
     """The scope of a plan that asks this and nothing else; ConfigError for a judge that answers no questions."""
     if "ask" not in answers(judge):

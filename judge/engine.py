@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from .. import __version__
+from ..error_codes.registry import packages
+from ..plugins import stamps
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
+from ..tracks import TRACKS
 from ..trajectories.models import STAGES, Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
 from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
-from .checks import OutputCheck, check_outputs
+from .checks.check import OutputCheck, check_outputs
 from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
 from .rules import RulesJudge
@@ -266,6 +269,7 @@ def assemble(
         resources=_resources(run),
         stage_use={stage: StageUse(**cost.model_dump()) for stage, cost in costs.items()},
         status=_status(run),
+        plugins=_plugins(run, judge),
         contradictions=(*find_contradictions(run, segmentation, results, check), *diagnosis.conflicts),
         warnings=_warnings(ready, replies),
     )  # fmt: skip
@@ -302,6 +306,13 @@ def _status(run: Run) -> CardStatus:
         submitted=status.submitted, completed=status.completed, disqualified=status.disqualified,
         violations=len(status.violations), ended=status.ended,
     )  # fmt: skip
+
+
+def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
+    """The packages that had a say: all with detectors, the track's, the judge's or those of a panel's members."""
+    judges = [str(value) for key, value in judge.parameters.items() if key.rpartition(".")[2] == "plugin"]
+    track = [stamp for stamp in stamps(TRACKS) if stamp.startswith(f"tracks:{run.track} ")]
+    return tuple(sorted({*packages(), *track, *judges}))
 
 
 def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from ..trajectories.models import Run, Turn
 from ..trajectories.record.quotes import PLAN_TURN, Evidence, QuoteIndex
 from ..trajectories.turn_features import TurnFeatures
 from .base import Reply, Request
-from .checks import OutputCheck, check_outputs
+from .checks.check import OutputCheck, check_outputs
 from .scorecard import CriterionResult
 from .scoring import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 

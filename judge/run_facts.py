@@ -16,13 +16,14 @@ from ..error_codes.context import CodeContext
 from ..error_codes.facts import finding_facts, trace_facts
 from ..error_codes.fired import Fired, context
 from ..sanitize import sanitize_line
+from ..tracks import TRACKS
 from ..trajectories.models import OutputFile, Run, Segmentation
 from ..trajectories.record.facts import Fact, FactSource, numbered
-from .checks import OutputCheck
+from .checks.check import OutputCheck
 from .checks.files import Refused, guard, image_size, npy_head, read_json
 from .checks.nifti import volume_head
 from .checks.outcome import Fact as CheckFact
-from .scoring import VQA_VALID_SHARE
+from .scoring import VALID_SHARE
 
 MAX_FACTS = 60
 MAX_CHARS = 12_000
@@ -123,7 +124,7 @@ def _flags(run: Run, check: OutputCheck) -> Iterator[Fact]:
     if s5.format_valid != s4.format_valid:
         why = _valid(s5.format_valid, fatal, s4.source)
         if s4.parse_rate is not None:
-            why = f"{_yes(s5.format_valid)}, as {s4.parse_rate:.3g} of the answers are valid (needed: {VQA_VALID_SHARE:g})"
+            why = f"{_yes(s5.format_valid)}, as {s4.parse_rate:.3g} of the answers are valid (needed: {VALID_SHARE:g})"
         yield _fact("submission_valid", f"Format of the submission valid: {why}.", source)
     yield _fact("has_valid_results", f"Valid results: {_results(check)}.", source)
     if s4.parse_rate is not None:
@@ -159,8 +160,9 @@ def _valid(valid: bool | None, fatal: Sequence[CheckFact], source: str | None) -
 
 
 def _results(check: OutputCheck) -> str:
-    """has_valid_results with what decides it: a valid output (vqa, report_generation), else a metric above zero."""
-    has, one_is_enough = check.s5_checks.has_valid_results, check.track in ("vqa", "report_generation")
+    """has_valid_results with what decides it: a valid output where one is enough, else a metric above zero."""
+    track = TRACKS.find(check.track)
+    has, one_is_enough = check.s5_checks.has_valid_results, track is not None and track.one_is_enough
     if has is None:
         return "unknown, as the run brings no metric of the harness"
     if has:
@@ -396,7 +398,8 @@ def _measures(check: OutputCheck) -> Iterator[Fact]:
         for name, value in values.items():
             if math.isfinite(value):
                 columns.setdefault(name, {})[case] = value
-    unit = " (ml)" if check.track == "segmentation" else ""
+    track = TRACKS.find(check.track)
+    unit = f" ({track.unit})" if track is not None and track.unit else ""
     for name, column in columns.items():
         low, high = min(column, key=column.__getitem__), max(column, key=column.__getitem__)
         shown = [f"{_name(case, 24)} {value:.4g}" for case, value in list(column.items())[:_CASES]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..rubrics.load import rubric_for
 from ..rubrics.model import Rubric
-from ..trajectories.models import Run, Tier, Track
+from ..trajectories.models import Run, Tier, TrackName
 from .base import Judge, QuestionName, Request
 from .engine import prepare
 from .questions.items import Wanted
@@ -19,12 +19,12 @@ class Scope:
     public inputs."""
 
     rubric: Rubric | None = None
-    track: Track | None = None
+    track: TrackName | None = None
     tier: Tier | None = None
     wanted: Wanted = field(default_factory=Wanted)
     public: Path | None = None
 
-    def rubric_of(self, track: Track | None, task: str | None) -> Rubric:
+    def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
         return rubric_for(track, task, self.rubric)
 
     def apply(self, run: Run) -> Run:

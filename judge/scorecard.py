@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
-from ..trajectories.models import Segment, Stage, Tier, Track
+from ..trajectories.models import Segment, Stage, Tier, TrackName
 from ..trajectories.reading import MAX_COUNT
 from ..trajectories.record.quotes import Evidence as Evidence
 
@@ -84,7 +84,7 @@ class StageChecks(Part):
     format_valid: bool | None = None
     has_valid_results: bool | None = None
     parse_rate: Unit | None = None
-    """vqa: share of expected questions with a valid answer; stands where other tracks have format_valid."""
+    """Of answers: share of expected questions with a valid answer; stands where other tracks have format_valid."""
     placeholder_rate: Unit | None = None
     model_call_found: bool | None = None
     expected_cases: Whole | None = None
@@ -143,7 +143,7 @@ class RunInfo(Part):
     agent: str | None
     model: str | None
     task: str | None
-    track: Track | None
+    track: TrackName | None
     tier: Tier | None
     repeat: Whole | None
     turns: Whole
@@ -268,13 +268,15 @@ class ScoreCard(Part):
     episodes: tuple[EpisodeInfo, ...] = ()
     """Failed steps of the run, in order of their first turn."""
     answer_codes: dict[str, Whole] = Field(default_factory=dict)
-    """vqa: answer-level code -> answers that earn it, when answer files are there."""
+    """Answer-level code -> answers that earn it, when answer files are there."""
     segments: tuple[Segment, ...] = ()
     turn_stages: tuple[Stage, ...] = ()
     stage_use: dict[Stage, StageUse] = Field(default_factory=dict)
     """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty when nobody counted."""
     resources: CardResources
     status: CardStatus
+    plugins: tuple[str, ...] = ()
+    """Packages that had a say: what they added, name, version and SHA-256 of the module."""
     contradictions: tuple[Contradiction, ...] = ()
     warnings: tuple[str, ...] = ()
 

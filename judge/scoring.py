@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..rubrics.model import Criterion, StageRubric
-from ..trajectories.models import STAGES, Stage, Tier, Track
+from ..trajectories.models import STAGES, Stage, Tier
 from .scorecard import CriterionResult
 
 Missing = Literal["renormalize", "zero"]
@@ -24,17 +24,14 @@ Bounds = tuple[float, float]
 UNKNOWN: Bounds = (0.0, 1.0)
 """Bounds of a score about which nothing is known."""
 
-GATED_TRACKS: frozenset[Track] = frozenset({"segmentation", "detection", "report_generation"})
-"""Tracks with a completeness gate (benchmark.md section 4): one missing case and the whole submission scores 0."""
-
 PLACEHOLDER_LIMIT = 0.05
-"""VQA: above this share of placeholder answers S4 and S3 are capped (benchmark.md sections 3 and 4)."""
+"""Above this share of placeholder answers S4 and S3 are capped (benchmark.md sections 3 and 4)."""
 PLACEHOLDER_DOMINATED = 0.5
-"""VQA: above this share a run counts as a placeholder run (`placeholder-dominated`; no number is published, so: most)."""
+"""Above this share a run counts as a placeholder run (`placeholder-dominated`; no number is published, so: most)."""
 BROKEN_ACCURACY = 0.05
-"""VQA: a complete run with real model calls below this accuracy is real but broken."""
-VQA_VALID_SHARE = 0.5
-"""VQA: a submission is valid from this share of valid answers on."""
+"""A complete run with real model calls below this accuracy is real but broken."""
+VALID_SHARE = 0.5
+"""A submission of answers is valid from this share of valid answers on."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,7 @@ def _worst_case(values: Mapping[str, float | None], fixed: set[str], criteria: S
 
 
 def apply_caps(score: float | None, bounds: Bounds, caps: Iterable[Cap]) -> tuple[float | None, Bounds]:
-    """The score and its bounds, none above the lowest cap (benchmark.md section 4, VQA guards)."""
+    """The score and its bounds, none above the lowest cap (benchmark.md section 4, guards on answers)."""
     limit = min((unit(cap.value, "cap") for cap in caps), default=1.0)
     low, high = _interval(bounds, "a capped stage")
     capped = None if score is None else min(unit(score, "score"), limit)
@@ -253,7 +250,7 @@ def apply_caps(score: float | None, bounds: Bounds, caps: Iterable[Cap]) -> tupl
 def s4_score(completion: float | None, validity: float | bool | None, caps: Iterable[Cap] = ()) -> float | None:
     """S4 = 0.5 completion + 0.5 validity, then capped (benchmark.md section 4); None when a part is unknown.
 
-    `validity` is format_valid, or for vqa the parse rate in [0, 1].
+    `validity` is format_valid, or for answers the parse rate in [0, 1].
     """
     low, high = s4_bounds(completion, validity, caps)
     return low if low == high else None
@@ -290,17 +287,17 @@ def s5_bounds(has_valid_results: bool | None, format_valid: bool | None, malform
     return min(scores), max(scores)
 
 
-def gate_closed(track: Track | None, completion: float | None, gate: bool = True) -> bool | None:
+def gate_closed(gated: bool, completion: float | None) -> bool | None:
     """Whether the completeness gate zeroes Task and format_valid: completion < 1 on a gated track; None if unknown."""
-    if not gate or track not in GATED_TRACKS:
+    if not gated:
         return False
     return None if completion is None else unit(completion, "completion") < 1.0
 
 
-def vqa_s4_caps(
+def answers_s4_caps(
     placeholder_rate: float | None, model_call_found: bool | None, complete: bool | None, accuracy: float | None
 ) -> tuple[Cap, ...]:
-    """Guards on S4 of vqa (benchmark.md section 4): placeholders .2, no model call .3, real but broken .5.
+    """Guards on S4 of answers (benchmark.md section 4): placeholders .2, no model call .3, real but broken .5.
 
     A guard whose fact is unknown is not in force.
     """
@@ -315,10 +312,10 @@ def vqa_s4_caps(
     return tuple(caps)
 
 
-def vqa_stage_caps(
+def answers_stage_caps(
     placeholder_rate: float | None, model_call_found: bool | None, answers: int | None, artefact_missing: bool = False
 ) -> dict[Stage, Cap]:
-    """Caps on S1 and S3 of vqa (benchmark.md sections 3 and 4), the lowest for each stage.
+    """Caps on S1 and S3 of answers (benchmark.md sections 3 and 4), the lowest for each stage.
 
     S1 and S3 at .2 for heuristic (no model call), placeholder (most answers) or empty (no answer) runs; S3 at .2 when
     more than 5 % placeholders slipped through, and at .5 when an artefact that the task asks for is absent.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..errors import ConfigError, JudgeError
+from ..errors import AmbjudgeError, ConfigError, JudgeError
+from ..plugins import Door, Plugin
 from .api.prices import Price
-from .base import Judge
-from .rules import RULES, RulesJudge
+from .base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
+from .rules import RULES
 
 _DEAREST = 1e6
 """USD per million tokens: a dollar a token."""
@@ -46,15 +47,69 @@ def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -
     return Panel(judges)
 
 
+def make_rules(rest: str, options: JudgeOptions) -> Judge:
+    """The judge without a model."""
+    from .rules import RulesJudge
+
+    if rest:
+        raise JudgeError(f"judge rules takes no {rest[:80]!r}", "give rules, a model name, or local:PATH")
+    return RulesJudge()
+
+
+def make_local(rest: str, options: JudgeOptions) -> Judge:
+    """A model on this machine, from its folder or name."""
+    from .local.judge import LocalJudge
+
+    if not rest:
+        raise JudgeError("judge local needs a model", "give local:PATH; a served model of that name is openai/local")
+    return LocalJudge(rest, rationale=options.rationale)
+
+
+Maker = Callable[[str, JudgeOptions], Judge]
+"""From what stands behind the first colon of a judge's name, and the options, to the judge."""
+JUDGES: Door[Maker] = Door(
+    "judges", "judge",
+    {"rules": f"{__name__}:make_rules", "heuristic": f"{__name__}:make_rules", "local": f"{__name__}:make_local"},
+    lambda name, loaded: "" if callable(loaded) else "it is no function",
+)  # fmt: skip
+
+
+class PluginJudge(Around):
+    """A judge of another package, under the name that the user gave; the package is one of its parameters."""
+
+    def __init__(self, inner: Judge, name: str, plugin: Plugin) -> None:
+        super().__init__(inner)
+        self._name, self._plugin = name, plugin
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        return {**self.inner.parameters, "plugin": self._plugin.stamp}
+
+    def evidence_sha256(self, request: Request) -> str:
+        return self.inner.evidence_sha256(request)
+
+    def estimate(self, request: Request) -> Estimate:
+        return self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
+
+    async def judge(self, request: Request) -> Reply:
+        return await self.inner.judge(request)
+
+
 def _one(name: str, options: JudgeOptions) -> Judge:
     if not name.strip():
-        raise JudgeError("a judge's name is empty", "give rules, a model name, or local:PATH")
-    if name in (RULES, "heuristic"):
-        return RulesJudge()
-    if name.startswith("local:"):
-        from .local.judge import LocalJudge
-
-        return LocalJudge(name.removeprefix("local:"), rationale=options.rationale)
+        raise JudgeError("a judge's name is empty", f"give a model name, or one of {', '.join(JUDGES.names)}")
+    kind, _, rest = name.partition(":")
+    if kind in JUDGES.entries:
+        plugin = JUDGES.entries[kind]
+        try:
+            maker = JUDGES.get(kind)
+        except ConfigError as error:
+            raise JudgeError(error.message, error.hint) from error
+        return _of_package(maker, name, rest, options, plugin) if plugin.package else maker(rest, options)
     from .api.judge import ApiJudge
 
     make: Callable[..., ApiJudge] = partial(
@@ -67,6 +122,22 @@ def _one(name: str, options: JudgeOptions) -> Judge:
     if options.price is not None:
         make = partial(make, price=parse_price(options.price))
     return make()
+
+
+def _of_package(make: Maker, name: str, rest: str, options: JudgeOptions, plugin: Plugin) -> Judge:
+    try:
+        judge = make(rest, options)
+    except AmbjudgeError:
+        raise
+    except Exception as error:
+        raise JudgeError(f"judge {name[:80]} of {plugin} cannot be made: {type(error).__name__}: {error}") from error
+    lacks = [part for part in ("name", "members", "prompt_sha256", "parameters", "evidence_sha256", "judge")
+             if not hasattr(judge, part)]  # fmt: skip
+    if lacks:
+        raise JudgeError(
+            f"judge {name[:80]} of {plugin} is no judge: it has no {', '.join(lacks)}", "see docs/extending.md"
+        )
+    return PluginJudge(judge, name, plugin)
 
 
 def parse_price(text: str) -> Price:

@@ -13,7 +13,7 @@ from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.layout import CONVERSATION_NAMES, find_conversations, run_folder
 from ..trajectories.load import load_conversation
-from ..trajectories.models import Tier, Track
+from ..trajectories.models import Tier, TrackName
 from .base import Judge, Usage, answers
 from .engine import ask_all, assemble, prepare
 from .limits import Budget, GuardedJudge, Pacer
@@ -46,7 +46,7 @@ class ScoreOptions:
     rubric: str | Path | None = None
     policy: Policy = field(default_factory=Policy)
     public: Path | None = None
-    track: Track | None = None
+    track: TrackName | None = None
     tier: Tier | None = None
     concurrency: int = 8
     max_cost: float | None = None

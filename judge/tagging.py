@@ -16,7 +16,7 @@ from ..error_codes.output_facts import output_facts
 from ..error_codes.taxonomy import taxonomy
 from ..trajectories.models import Run, Segmentation, Stage
 from .base import Reply
-from .checks import OutputCheck
+from .checks.check import OutputCheck
 from .checks.vqa_answers import findings, read_answers
 from .questions.items import PLAN_ITEM
 from .scorecard import CodeReading, Contradiction, CriterionResult, EpisodeInfo, FiredCode, PlanItem
@@ -31,7 +31,7 @@ class Found:
     steps: tuple[Fired, ...]
     """Of the harness's taxonomy: one a failed stage."""
     answers: tuple[AnswerCode, ...]
-    """vqa: codes of single answers, when answer files are there."""
+    """Codes of single answers, when answer files are there."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Diagnosis:
     steps: tuple[FiredCode, ...]
     episodes: tuple[EpisodeInfo, ...]
     answers: tuple[AnswerCode, ...]
-    """vqa: codes of single answers, as checked."""
+    """Codes of single answers, as checked."""
     answer_codes: Mapping[str, int]
-    """vqa: code -> answers that earn it; 1 for a code that only a reader saw."""
+    """Code -> answers that earn it; 1 for a code that only a reader saw."""
     conflicts: tuple[Contradiction, ...]
     """Where a reading and a fact disagree."""
 

@@ -99,7 +99,7 @@ def parse_document(text: str, path: Path) -> Document:
         reason = str(error).splitlines()[0][:120]
         raise error_at(path, (number, column), f"not YAML: {reason}", "remove the character") from None
     if node is None:
-        raise error_at(path, (1, 1), "is empty", "expected a rubric; see `ambjudge rubric show segmentation`")
+        raise error_at(path, (1, 1), "is empty", "expected a rubric; see `ambjudge rubric list`")
     document = Document(path)
     document.value = _plain(document, node, ())
     return document

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RubricError
-from ..trajectories.models import TIERS, Track
+from ..plugins import warn
+from ..tracks import TRACKS
+from ..trajectories.models import TIERS, TrackName
 from .document import Document, error_at, read_document
 from .model import EVIDENCE_SCOPES, Criterion, Rubric
 from .validate import Problem, find_problems
@@ -31,9 +33,20 @@ BINARY: tuple[dict[str, Any], ...] = (
 
 
 @lru_cache(maxsize=1)
+def _files() -> dict[str, tuple[Path, bool]]:
+    """Rubric id -> its file and whether it is ours: those of this folder, then those that tracks of packages bring."""
+    found = {path.stem: (path, True) for path in sorted(_FOLDER.glob("*.yaml"))}
+    for path in (Path(rubric) for track in TRACKS for rubric in track.rubrics if isinstance(rubric, Path)):
+        if path.stem in found:
+            warn(f"rubric {path} left out: one with the id {path.stem} is there already (rename the file and its id)")
+        else:
+            found[path.stem] = path, False
+    return found
+
+
 def builtin_ids() -> tuple[str, ...]:
-    """Ids of the rubrics that come with the package, sorted. Adding a YAML file to this folder adds one."""
-    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+    """Ids of the rubrics that come with the package and with tracks of other packages."""
+    return tuple(_files())
 
 
 def load_rubric(id_or_path: str | Path) -> Rubric:
@@ -58,23 +71,21 @@ def load_rubric(id_or_path: str | Path) -> Rubric:
     return build(document)
 
 
-def rubric_for(track: Track | None, task: str | None = None, given: Rubric | None = None) -> Rubric:
-    """The built-in rubric of a track, or its variant whose `tasks` words begin a part of the task's name.
+def rubric_for(track: TrackName | None, task: str | None = None, given: Rubric | None = None) -> Rubric:
+    """The rubric of a track, or its variant whose `tasks` words begin a part of the task's name.
 
-    Unknown tracks get `workflow`, the rubric derived from the shared workflow. `given` is taken instead, but for runs
+    Tracks without one get `workflow`, the rubric derived from the shared workflow. `given` is taken instead, but for runs
     whose track is known to be another than its own: an edited rubric of one track must not judge the others.
     """
     if given is not None and (given.track is None or track is None or given.track == track):
         return given
-    if track is None or track not in builtin_ids():
-        return _builtin(_FALLBACK)
+    known = TRACKS.find(track)
+    rubrics = [_builtin(r.stem if isinstance(r, Path) else r) for r in known.rubrics] if known is not None else []
     parts = f"-{task.lower().replace('_', '-')}" if task else ""
-    for variant in builtin_ids():
-        if parts and variant.startswith(f"{track}-"):
-            rubric = _builtin(variant)
-            if any(f"-{word}" in parts for word in rubric.tasks):
-                return rubric
-    return _builtin(track)
+    for variant in rubrics[1:]:
+        if any(f"-{word}" in parts for word in variant.tasks):
+            return variant
+    return rubrics[0] if rubrics else _builtin(_FALLBACK)
 
 
 def validate_file(path: str | Path) -> list[Problem]:
@@ -131,8 +142,9 @@ def _id(criterion: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=64)
 def _builtin(rubric_id: str) -> Rubric:
-    # Not validated here but by the tests: the JSON Schema costs more than all the rest of loading.
-    return build(read_document(_FOLDER / f"{rubric_id}.yaml"))
+    path, ours = _files()[rubric_id]
+    # Ours are validated by the tests: the JSON Schema costs more than all the rest of loading.
+    return build(read_document(path)) if ours else load_rubric(path)
 
 
 def _looks_like_path(text: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..trajectories.models import Stage, Tier, Track
+from ..trajectories.models import Stage, Tier, TrackName
 
 EvidenceScope = Literal["plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief"]
 EVIDENCE_SCOPES: tuple[EvidenceScope, ...] = ("plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief")
@@ -69,7 +69,7 @@ class Rubric(Node):
 
     id: str
     version: str
-    track: Track | None = None
+    track: TrackName | None = None
     """None: for runs whose track is unknown."""
     tasks: tuple[str, ...] = ()
     """Of a variant: words that begin a part of the task's name (`feta` in `feta-seg-task`) and choose it."""

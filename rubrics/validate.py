@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RubricError
+from ..tracks import TRACKS
 from .document import Document, Step
 
 SCHEMA_PATH = Path(__file__).with_name("rubric.schema.json")
@@ -145,7 +146,11 @@ def _kind(value: Any) -> str:
 
 
 def _meaning_problems(document: Document) -> Iterator[Problem]:
-    stages = document.value["stages"]
+    stages, track = document.value["stages"], document.value.get("track")
+    if track is not None and track not in TRACKS.entries:
+        close = difflib.get_close_matches(track, TRACKS.names, 1)
+        hint = f"known: {', '.join(TRACKS.names)}" + (f"; did you mean {close[0]}?" if close else "")
+        yield _problem(document, ("track",), f"unknown track {track}", hint)
     for stage in sorted(stages):
         criteria = stages[stage].get("criteria", [])
         base: tuple[Step, ...] = ("stages", stage, "criteria")

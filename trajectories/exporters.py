@@ -7,12 +7,22 @@ harness's JSON with exit code and both streams elsewhere.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+from ..plugins import Door
 from .importers.draft import Draft, object_of, objects_of
 from .messages import content_text
 from .reading import loads
 
+Exporter = Callable[[Draft], dict[str, Any]]
+"""The value to write as JSON; what the format has no place for is counted in `Draft.lost`."""
+EXPORTERS: Door[Exporter] = Door(
+    "exporters",
+    "format",
+    {"openai": f"{__name__}:to_openai", "anthropic": f"{__name__}:to_anthropic"},
+    lambda name, loaded: "" if callable(loaded) else "it is no function",
+)
 _DATA = re.compile(r"data:([\w.+/-]{1,100});base64,", re.ASCII)
 
 

@@ -9,23 +9,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ..errors import InputError
+from ..tracks import TRACKS, track_of
 from .layout import find_conversations, find_outputs, run_folder, run_id, side_file
 from .messages import TurnBuilder, make_observation
-from .models import Report, Resources, Run, Status, Tier, Track, Turn, Violation
+from .models import Report, Resources, Run, Status, Tier, TrackName, Turn, Violation
 from .planfile import read_plan
 from .reading import amount, count, decode, number, parse_json, read_bytes, read_jsonl, text_or_none
 from .report import parse_report, report_identity, report_runtime
 
 _EXPECTED = "expected an object with `messages`, or a list of messages with `role`"
-_TRACK_WORDS: tuple[tuple[str, Track], ...] = (
-    ("report", "report_generation"), ("vqa", "vqa"), ("slake", "vqa"), ("vqa-rad", "vqa"), ("pathvqa", "vqa"), ("medxpert", "vqa"),
-    ("-det-", "detection"), ("detect", "detection"), ("bccd", "detection"),
-    ("denois", "enhancement"), ("enhanc", "enhancement"), ("super-resolution", "enhancement"), ("ldct", "enhancement"),
-    ("-sr-", "enhancement"), ("-cls-", "classification"), ("classif", "classification"),
-    ("synth", "synthesis"), ("sct", "synthesis"),
-    ("-seg-", "segmentation"), ("segment", "segmentation"), ("kidney", "segmentation"), ("liver", "segmentation"),
-    ("pancreas", "segmentation"), ("feta", "segmentation"),
-)  # fmt: skip
 _BRIEF_TRACK = re.compile(r"\btrack\s*[:=]\s*\**\s*([a-z][a-z_ -]+)", re.IGNORECASE)
 _BRIEF_TIER = re.compile(r"\btier\s*[:=]\s*\**\s*(lite|standard|pro)\b", re.IGNORECASE)
 
@@ -271,36 +263,20 @@ def _identity(head: dict[str, Any], side: _SideFiles, brief: str, path: Path) ->
     if not (isinstance(tier, str) and tier.lower() in get_args(Tier)):
         match = _BRIEF_TIER.search(brief)
         tier = match.group(1) if match else None
+    stated = _BRIEF_TRACK.search(brief[:20_000])
     return {
         "agent": text_or_none(first("agent", "agent_name")),
         "model": text_or_none(first("model", "model_name")),
         "task": task,
-        "track": guess_track(text_or_none(first("track")), task, brief, head),
+        "track": track_of((text_or_none(first("track")), stated.group(1) if stated else None), task, head),
         "tier": tier.lower() if isinstance(tier, str) else None,
         "repeat": count(first("repeat_idx", "repeat")),
     }
 
 
-def guess_track(named: str | None, task: str | None, brief: str, head: dict[str, Any]) -> Track | None:
-    """The track: named in the files, else in the brief ("Track: ..."), else by the task's name or the file's shape."""
-    match = _BRIEF_TRACK.search(brief[:20_000])
-    for text in (named, match.group(1) if match else None):
-        if text is not None:
-            words = text.strip().lower().replace("-", "_").replace(" ", "_").strip("_")
-            for track in get_args(Track):
-                if words.startswith(track) or (track == "report_generation" and words.startswith("report")):
-                    return track  # type: ignore[no-any-return]
-    if task:
-        name = f"-{task.lower().replace('_', '-')}-"
-        for word, track in _TRACK_WORDS:
-            if word in name:
-                return track
-    if "length_finish_count" in head and "artifacts_dir" in head:
-        return "vqa"
-    return None
-
-
-def _status(turns: list[Turn], side: _SideFiles, submit_result: dict[str, Any] | None, track: Track | None) -> Status:
+def _status(
+    turns: list[Turn], side: _SideFiles, submit_result: dict[str, Any] | None, track: TrackName | None
+) -> Status:
     events = [e for e in side.trace if e.get("type") in ("violation_warning", "isolation_breach")]
     violations = [
         Violation(turn=count(e.get("turn")) or 0, text=str(e.get("violation") or e.get("text") or e["type"]))
@@ -322,7 +298,10 @@ def _status(turns: list[Turn], side: _SideFiles, submit_result: dict[str, Any] |
     last = turns[-1] if turns else None
     closing = last is not None and not last.actions and bool(last.text.strip()) and last.finish_reason != "length"
     submitted = any(a.kind == "submit" for t in turns for a in t.actions) or bool(side.events("submit"))
-    submitted = submitted or summary.get("submitted") is True or (track == "vqa" and closing)
+    known = TRACKS.find(track)
+    submitted = (
+        submitted or summary.get("submitted") is True or (known is not None and known.output == "answers" and closing)
+    )
     result = submit_result or side.submit_result or {}
     completed = next((result[k] for k in ("complete", "completed", "success") if isinstance(result.get(k), bool)), None)
     if completed is None and report is not None and report.completion_rate is not None:

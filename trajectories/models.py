@@ -10,16 +10,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import BaseModel, ConfigDict, PlainSerializer, StringConstraints
 
 from .stages import STAGE_NAMES as STAGE_NAMES
 from .stages import STAGES as STAGES
 from .stages import Stage as Stage
 
-Track = Literal["segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis"]
-TRACKS: tuple[Track, ...] = (
-    "segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis",
-)  # fmt: skip
+TrackName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+"""Name of a track (`tracks.py`), also of one whose package is not installed here."""
 Tier = Literal["lite", "standard", "pro"]
 TIERS: tuple[Tier, ...] = ("lite", "standard", "pro")
 
@@ -201,7 +199,7 @@ class Violation(Frozen):
 class Status(Frozen):
     """How the run ended.
 
-    submitted: submit_results was called (vqa: the agent stopped by itself with a closing message).
+    submitted: submit_results was called (where answers are delivered: the agent stopped by itself with a closing message).
     ended: submitted | stopped (closing message, nothing submitted) | breach | cut (killed, out of turns, or unanswered call).
     """
 
@@ -230,7 +228,7 @@ class Run(Frozen):
     agent: str | None = None
     model: str | None = None
     task: str | None = None
-    track: Track | None = None
+    track: TrackName | None = None
     tier: Tier | None = None
     repeat: int | None = None
     brief: str = ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
     from ..rubrics.model import Rubric
-    from ..trajectories.models import Run, Segmentation, Track
+    from ..trajectories.models import Run, Segmentation, TrackName
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Collection:
 
         return load_rubric(self.options.rubric) if self.options.rubric else None
 
-    def rubric_of(self, track: Track | None, task: str | None) -> Rubric:
+    def rubric_of(self, track: TrackName | None, task: str | None) -> Rubric:
         """The rubric that judges a run. RubricError when the one that was named cannot be used."""
         from ..rubrics.load import rubric_for
 

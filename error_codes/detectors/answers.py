@@ -1,4 +1,4 @@
-"""vqa: answers without a model behind them (E1), and the answer-level codes (taxonomy `answers`), one or none an answer file.
+"""Answers without a model behind them (E1), and the answer-level codes (taxonomy `answers`), one or none an answer file.
 
 Answers and questions come in as the mappings read from their files; nothing is opened here. The first rule that
 applies names the answer's code, so that what is wrong with the form comes before what is wrong with the content.
@@ -128,12 +128,12 @@ TRIED_HARD = 2
 
 @detector("no_model_behind_answers", code="E1", stage="S4", independence="from_trace")
 def no_model_behind_answers(ctx: CodeContext) -> Iterable[Finding]:
-    """vqa: answers were delivered and no executed code ever loaded and called a model.
+    """Answers were delivered and no executed code ever loaded and called a model.
 
     A run that tried for a model and was kept from it has another fault (E2, and E3 for what it handed in): its approach
     was right.
     """
-    if ctx.run.track != "vqa" or ctx.facts is None or ctx.facts.model_call_found is not False:
+    if ctx.output != "answers" or ctx.facts is None or ctx.facts.model_call_found is not False:
         return
     if _kept_from_model(ctx):
         return

@@ -15,19 +15,17 @@ from ..registry import Finding, detector
 from .breaches import invented_name
 from .failures import REPEATED, harness_code, lost_outputs
 
-NEAR_ZERO = {"segmentation": 0.1, "detection": 0.1, "vqa": 0.2}
-"""Below this metric a valid run counts as a logic failure of S4 (segmentation: lesion Dice)."""
 GOOD_ENOUGH = 0.3
 """From this metric on (or medal okay) a valid run has no failed step."""
 
 
 def metric(ctx: CodeContext) -> float | None:
-    """The metric that the heuristics look at: lesion Dice for segmentation, else the task score; None when unknown."""
+    """The metric that the heuristics look at: the track's headline, else the task score; None when unknown."""
     report = ctx.run.report
-    if report is not None and ctx.run.track == "segmentation":
-        lesion = report.metrics.get("lesion_dice")
-        if isinstance(lesion, (int, float)) and not isinstance(lesion, bool):
-            return float(lesion)
+    if report is not None and ctx.track is not None and ctx.track.headline is not None:
+        value = report.metrics.get(ctx.track.headline)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
     if ctx.facts is not None and ctx.facts.task_score is not None:
         return ctx.facts.task_score
     return report.task_score if report is not None else None
@@ -36,7 +34,7 @@ def metric(ctx: CodeContext) -> float | None:
 @detector("near_zero_metric", code="E3", stage="S4", independence="from_score")
 def near_zero_metric(ctx: CodeContext) -> Iterable[Finding]:
     """The outputs are valid and the metric is near zero: something in the pipeline is wrong. Read from the score."""
-    limit, value = NEAR_ZERO.get(ctx.run.track or ""), metric(ctx)
+    limit, value = ctx.track.near_zero if ctx.track is not None else None, metric(ctx)
     if limit is None or value is None or value >= limit or not ctx.last or ctx.facts is None:
         return
     if ctx.facts.format_valid and (ctx.facts.completion or 0) >= 1:
@@ -101,8 +99,8 @@ def broken_rule_step(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("validation_artefact_missing", code="E8", stage="S3", independence="from_files", taxonomy="harness")
 def validation_artefact_missing(ctx: CodeContext) -> Iterable[Finding]:
-    """vqa: a calibration or post-processing file that the brief asks for was never delivered."""
-    if ctx.run.track != "vqa" or ctx.run.outputs.root is None or not ctx.last:
+    """A calibration or post-processing file that the brief asks for beside the answers was never delivered."""
+    if ctx.output != "answers" or ctx.run.outputs.root is None or not ctx.last:
         return
     have = {file.name.rsplit("/", 1)[-1] for file in ctx.run.outputs.files}
     lacking = sorted(validation_artefacts(ctx.run.brief) - have)

@@ -43,7 +43,7 @@ def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
         cases = len({f.case for f in found})
         if kind == "empty" and cases < (total or 0) and may_be_empty(ctx):
             continue
-        few = kind in ("constant", "unchanged") and ctx.run.track in ("enhancement", "synthesis")
+        few = kind in ("constant", "unchanged") and ctx.output == "images"
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
             yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
     for fact in ctx.facts.of("class_absent", "repeated", "cut_off") if not owns_up(ctx) else ():
@@ -57,15 +57,15 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     Lesions, findings and boxes differ by nature and are not compared, nor are images that keep the scale of their inputs.
     """
     for name, column in _columns(ctx).items():
-        if ctx.run.track == "segmentation":
+        if ctx.output == "masks":
             odd = () if _varies(ctx, name) else apart(column, APART if name == "organ" else MANY_LABELS_APART)
         else:
-            compared = name in _LEVELS.get(ctx.run.track or "", ()) and absolute_scale(ctx.run.brief)
+            compared = ctx.track is not None and name in ctx.track.levels and absolute_scale(ctx.run.brief)
             odd = outliers(column) if compared else ()
         if odd and not looked_into(ctx, odd, ctx.final_write or 0):
             shown = ", ".join(f"{case} {column[case]:.3g}" for case in odd[:3])
             usual = median(value for case, value in column.items() if case not in odd)
-            unit = " ml" if ctx.run.track == "segmentation" else ""
+            unit = f" {ctx.track.unit}" if ctx.track is not None and ctx.track.unit else ""
             yield Finding(
                 tuple(sorted({ctx.final_write or ctx.last, ctx.last})),
                 f"The delivered files differ in {name.replace('_', ' ')} ({shown}{unit}; the others about {usual:.3g}), and no execution looked into it.",
@@ -80,7 +80,7 @@ def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     final = ctx.final_write
     if ctx.facts is None or final is None or not ctx.handed_over or owns_up(ctx):
         return
-    if ctx.run.track not in ("segmentation", "detection") or may_be_empty(ctx):
+    if ctx.output not in ("masks", "boxes") or may_be_empty(ctx):
         return
     cases = dict.fromkeys(fact.case for fact in ctx.facts.of("empty") if fact.case is not None)
     empty = tuple(case for case in cases if case not in ctx.closing)  # a case that the closing words name was seen
@@ -106,8 +106,6 @@ def _gone_into(ctx: CodeContext, empty: tuple[str, ...]) -> bool:
     )
 
 
-_LEVELS = {"enhancement": ("mean", "std"), "synthesis": ("mean", "std", "max")}
-"""Quantities that images of one kind agree in; the brightest spot of an input image is its own."""
 _FINDINGS = r"(?:tumou?r|lesion|nodule|thromb|effusion|oedema|edema|necro|met(?:astas|s\b)|cyst|plaque|h(?:a?e)morrh|bleed|infarct|calcif|enhanc|core|polyp|stone|fluid|fat\b)"
 
 

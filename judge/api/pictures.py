@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...sanitize import sanitize_line
+from ...tracks import TRACKS
 from ...trajectories.models import OutputFile, Run
 from ..checks.files import Refused, npy_array, npy_head, read_data, read_json
 from ..checks.nifti import VolumeHead, volume_array, volume_head
@@ -75,17 +76,18 @@ def plan_picture(run: Run) -> Picture | None:
 def output_pictures(run: Run, public: Path | None) -> tuple[Picture, ...]:
     """One output of each kind (file name), over its input where the public inputs are given: masks in red, boxes as
     frames, images beside what they were made from. Empty for tracks whose outputs are no pictures."""
-    if run.outputs.root is None or run.track not in ("segmentation", "detection", "enhancement", "synthesis"):
+    track = TRACKS.find(run.track)
+    if run.outputs.root is None or track is None or track.output not in ("masks", "boxes", "images"):
         return ()
     inputs = find_public(public, run.task) if public is not None else None
     first: dict[str, OutputFile] = {}
     for file in run.outputs.files:
         if file.case is not None and file.name.endswith((".nii.gz", ".npy", "prediction.json")):
             first.setdefault(file.name, file)
-    return tuple(_output(run, file, inputs) for file in list(first.values())[:_KINDS])
+    return tuple(_output(run, file, inputs, track.output == "masks") for file in list(first.values())[:_KINDS])
 
 
-def _output(run: Run, file: OutputFile, inputs: PublicInputs | None) -> Picture:
+def _output(run: Run, file: OutputFile, inputs: PublicInputs | None, masks: bool) -> Picture:
     title = sanitize_line(f"the delivered {file.name} of {file.case}")
     try:
         if file.name.endswith(".json"):
@@ -97,7 +99,7 @@ def _output(run: Run, file: OutputFile, inputs: PublicInputs | None) -> Picture:
         return Picture(title, problem=f"cannot be drawn ({type(error).__name__})")
     if shown is None:
         return Picture(title, problem="too large to be drawn, or of no shape that can be")
-    return _drawn(shown, under, title, mask=file.name.endswith(".nii.gz") and run.track == "segmentation")
+    return _drawn(shown, under, title, mask=masks and file.name.endswith(".nii.gz"))
 
 
 def _planes(run: Run, file: OutputFile, inputs: PublicInputs | None) -> tuple[Any, Any]:

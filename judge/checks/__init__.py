@@ -1,6 +1,1 @@
-"""Deterministic checks of what a run delivered: S4, S5, Task with its gate, and facts for the error-code detectors."""
-
-from .check import check_outputs
-from .outcome import CaseCheck, Fact, FactKind, OutputCheck
-
-__all__ = ["CaseCheck", "Fact", "FactKind", "OutputCheck", "check_outputs"]
+"""Delivered files held against what a track demands: S4, S5 and the caps that follow from them."""

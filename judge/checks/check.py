@@ -6,56 +6,82 @@ answer to submit_results. What none of them says stays None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
-from ...trajectories.models import Run, Stage, Track
+from ...trajectories.models import Run, Stage, TrackName
 from ...trajectories.reading import number
 from ..scorecard import Policy, StageChecks
 from ..scoring import (
-    VQA_VALID_SHARE,
+    UNKNOWN,
+    VALID_SHARE,
+    Bounds,
     Cap,
+    answers_s4_caps,
+    answers_stage_caps,
     gate_closed,
     s4_bounds,
     s4_score,
     s5_bounds,
     s5_score,
-    vqa_s4_caps,
-    vqa_stage_caps,
 )
-from . import classification, detection, enhancement, report_generation, segmentation, synthesis, vqa
 from .demands import files as demanded_files
 from .demands import other_format
 from .expected import Expected, expected_cases, missing_cases
 from .model_calls import model_call_found
-from .outcome import CaseCheck, Fact, OutputCheck, TrackCheck
+from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .public import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero
 from .submission import Submission
 
-_CHECKERS: dict[Track, Callable[[Submission], TrackCheck]] = {
-    "segmentation": segmentation.check,
-    "detection": detection.check,
-    "enhancement": enhancement.check,
-    "vqa": vqa.check,
-    "report_generation": report_generation.check,
-    "classification": classification.check,
-    "synthesis": synthesis.check,
-}
-_COUNTS_VALID: frozenset[Track] = frozenset({"enhancement", "report_generation"})
-"""Tracks whose completion counts valid files, not delivered ones (benchmark.md section 4)."""
-_VALID_IS_RESULT: frozenset[Track] = frozenset({"vqa", "report_generation"})
-"""Tracks where one valid output is a valid result; elsewhere a metric must be above zero."""
 _DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
-_TRACK_FILES = frozenset({
-    "organ.nii.gz", "lesion.nii.gz", "dseg.nii.gz", "agents_decision.csv", detection.NAME, enhancement.NAME, vqa.NAME,
-    report_generation.NAME, synthesis.NAME, classification.NAME,
-})  # fmt: skip
 _PLAN_FILES = ("plan.md", "plan.png")
 _MAX_PROBLEMS = 40
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """S4 and S5 of one run with everything behind them.
+
+    `s4` and `s5` are in [0, 1] or None when unknown, with bounds; a disqualification is not applied to them (that is
+    `scoring.apply_breach`, which needs the breach's stage). `task` is in [0, 1], with the gate and a disqualification
+    applied. `stage_caps` are upper limits on S1 and S3 that follow from delivered answers.
+    """
+
+    track: TrackName | None
+    s4: float | None = None
+    s5: float | None = None
+    s4_bounds: Bounds = UNKNOWN
+    s5_bounds: Bounds = UNKNOWN
+    s4_checks: StageChecks = field(default_factory=StageChecks)
+    s5_checks: StageChecks = field(default_factory=StageChecks)
+    task: float | None = None
+    task_from: Literal["report", "gate", "policy"] | None = None
+    s4_caps: tuple[Cap, ...] = ()
+    stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
+    cases: tuple[CaseCheck, ...] = ()
+    run_facts: tuple[Fact, ...] = ()
+    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Case -> quantity -> number, of the delivered files; empty without files.
+
+    Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored values. Boxes: `boxes`,
+    and in the middle their `score` in [0, 1], `width` and `height` in pixels.
+    """
+    warnings: tuple[str, ...] = ()
+    """What the files contradict in the report, and what could not be decided."""
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Facts of the run, then of every case, in order."""
+        return (*self.run_facts, *(fact for case in self.cases for fact in case.facts))
+
+    def of_kind(self, *kinds: FactKind) -> tuple[Fact, ...]:
+        """Facts of these kinds, for detectors."""
+        return tuple(fact for fact in self.facts if fact.kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -86,42 +112,60 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     policy = policy or Policy()
     if run.track is None:
         return OutputCheck(track=None, warnings=("track unknown: S4 and S5 stay unscored",))
+    track = TRACKS.find(run.track)
+    if track is None:
+        known = ", ".join(TRACKS.names)
+        return OutputCheck(
+            track=run.track, warnings=(f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}",)
+        )
     inputs = None if public is None else find_public(public, run.task)
     warnings = (
         [f"no public inputs for {run.task or 'the task'} in the given folder"] if public and inputs is None else []
     )
-    others = other_format(run.brief, _TRACK_FILES)
+    others = other_format(run.brief, _track_files())
     if others:
-        warnings.append(f"the brief asks for {', '.join(others)}, no files of {run.track}: they were not opened")
-    found = None if others else _from_files(run, run.track, inputs)
+        warnings.append(f"the brief asks for {', '.join(others)}, no files of {track.name}: they were not opened")
+    try:
+        found = None if others else _from_files(run, track, inputs)
+    except Exception as error:
+        plugin = TRACKS.entries[track.name]
+        if not plugin.package:
+            raise
+        text = f"the check of track {track.name} ({plugin}) failed: {type(error).__name__}: {error}"
+        return OutputCheck(track=track.name, warnings=(f"{text[:300]}; S4 and S5 stay unscored",))
     if found is None:
-        found = _from_report(run, run.track, policy)
+        found = _from_report(run, track)
     else:
         warnings += _against_report(run, found)
         found = _denied(run, found, has_references=inputs is not None)
     if found is None:
-        found = _from_trace(run, run.track)
-    return _conclude(run, run.track, policy, found, tuple(warnings))
+        found = _from_trace(run, track)
+    return _conclude(run, track, policy, found, tuple(warnings))
+
+
+def _track_files() -> frozenset[str]:
+    """The names of files that any track knows."""
+    return frozenset(name for track in TRACKS for name in track.files)
 
 
 def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found | None:
     if run.outputs.root is None:
         return None
     root = run.folder  # links may stay within the run, as for the loader
-    expected = expected_cases(run, _delivered(run, track, root), public, track in _COUNTS_VALID)
+    expected = expected_cases(run, _delivered(run, track, root), public, track.counts_valid)
     if expected.source is None:
         # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.
         delivered = _delivered(run, track, root) or set(run.outputs.cases)
         submission = Submission(run, root, tuple(sorted(delivered)), public)
-        checked = _CHECKERS[track](submission)
+        checked = track.check(submission)
         broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
         return _Found(
-            source="files", output_valid=False if broken else None, submission_valid=False if broken and track != "vqa" else None,
+            source="files", output_valid=False if broken else None, submission_valid=False if broken and track.output != "answers" else None,
             results=_results(run, track, checked.valid, checked), complete_cases=checked.delivered,
             cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)), measures=submission.measures,
         )  # fmt: skip
     submission = Submission(run, root, expected.cases, public)
-    checked = _CHECKERS[track](submission)
+    checked = track.check(submission)
     if expected.source in ("submit", "trace", "report"):
         checked = _soften_extras(checked)
     total = max(expected.count or 0, 1)
@@ -132,19 +176,19 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
             *facts,
             Fact("missing", f"{unnamed} of {total} expected cases have no output; their names are not known"),
         )
-    counted = checked.valid if track in _COUNTS_VALID else checked.delivered
+    counted = checked.valid if track.counts_valid else checked.delivered
     completion = min(1.0, counted / total)
     valid = checked.valid >= total and not any(fact.fatal for fact in facts)
-    parsed = min(1.0, checked.valid / total) if track == "vqa" else None
+    parsed = min(1.0, checked.valid / total) if track.output == "answers" else None
     return _Found(
         source="files",
         completion=completion,
         output_valid=valid,
-        submission_valid=valid if parsed is None else parsed >= VQA_VALID_SHARE,
+        submission_valid=valid if parsed is None else parsed >= VALID_SHARE,
         results=_results(run, track, checked.valid, checked),
         parse_rate=parsed,
-        placeholder_rate=min(1.0, vqa.placeholders(checked) / total) if track == "vqa" else None,
-        answers=checked.delivered - vqa.skipped(checked) if track == "vqa" else None,
+        placeholder_rate=min(1.0, checked.cases_with("placeholder") / total) if track.output == "answers" else None,
+        answers=checked.delivered - checked.cases_with("skipped") if track.output == "answers" else None,
         complete_cases=counted,
         expected=expected,
         cases=checked.cases,
@@ -156,31 +200,25 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
 def _also_demanded(run: Run) -> tuple[Fact, ...]:
     """Files beside the track's own that the brief wants and nobody delivered."""
     have = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
+    known = _track_files()
     return tuple(
         Fact("demand", f"{name} is missing", None, name, fatal=False)
         for _, name in demanded_files(run.brief)
-        if name not in have and name not in _TRACK_FILES and name not in _PLAN_FILES
+        if name not in have and name not in known and name not in _PLAN_FILES
     )
 
 
 def _delivered(run: Run, track: Track, root: Path) -> set[str]:
     """Cases that have their required file, before anyone says which are expected."""
-    if track == "classification":
-        rows, _ = classification.rows_of(Submission(run, root, ()))
-        return {case for case, _ in rows}
-    required = {
-        "segmentation": segmentation.required_names(run.brief, run.task, {file.name for file in run.outputs.files}),
-        "detection": (detection.NAME,),
-        "enhancement": (enhancement.NAME,),
-        "vqa": (vqa.NAME,),
-        "report_generation": (report_generation.NAME,),
-        "synthesis": (synthesis.NAME,),
-    }[track]
+    submission = Submission(run, root, ())
+    if track.delivered is not None:
+        return track.delivered(submission)
+    required = track.required(submission) if track.required is not None else track.files[:1]
     have: dict[str, set[str]] = {}
     for file in run.outputs.files:
         if file.case is not None:
             have.setdefault(file.case, set()).add(file.name)
-    return {case for case, names in have.items() if names.issuperset(required)}
+    return {case for case, names in have.items() if required and names.issuperset(required)}
 
 
 def _soften_extras(checked: TrackCheck) -> TrackCheck:
@@ -190,22 +228,22 @@ def _soften_extras(checked: TrackCheck) -> TrackCheck:
 
 
 def _results(run: Run, track: Track, valid: int, checked: TrackCheck) -> bool | None:
-    """has_valid_results: a valid output (vqa, report), else a metric above zero; nothing delivered scores nothing."""
-    if track in _VALID_IS_RESULT:
+    """has_valid_results: a valid output where one is enough, else a metric above zero; nothing delivered scores nothing."""
+    if track.one_is_enough:
         return valid > 0
-    if checked.cases and (checked.delivered == 0 or (track in ("enhancement", "synthesis") and valid == 0)):
+    if checked.cases and (checked.delivered == 0 or (track.output == "images" and valid == 0)):
         return False
     return scored_above_zero(track, run.report)
 
 
-def _from_report(run: Run, track: Track, policy: Policy) -> _Found | None:
+def _from_report(run: Run, track: Track) -> _Found | None:
     report = run.report
     if report is None:
         return None
     metrics = report.metrics
-    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if track == "vqa" else None
+    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if track.output == "answers" else None
     results: bool | None = None
-    if track in _VALID_IS_RESULT:
+    if track.one_is_enough:
         if report.n_valid is not None:
             results = report.n_valid > 0
         elif parse_rate is not None:
@@ -217,11 +255,11 @@ def _from_report(run: Run, track: Track, policy: Policy) -> _Found | None:
         completion=report.completion_rate,
         output_valid=report.output_format_valid,
         submission_valid=report.submission_format_valid if report.submission_format_valid is not None
-        else report.output_format_valid if track != "vqa" else None if parse_rate is None else parse_rate >= VQA_VALID_SHARE,
+        else report.output_format_valid if track.output != "answers" else None if parse_rate is None else parse_rate >= VALID_SHARE,
         results=results,
         parse_rate=parse_rate,
-        placeholder_rate=_rate(metrics, "placeholder_rate") if track == "vqa" else None,
-        complete_cases=report.n_valid if track in _COUNTS_VALID else None,
+        placeholder_rate=_rate(metrics, "placeholder_rate") if track.output == "answers" else None,
+        complete_cases=report.n_valid if track.counts_valid else None,
         expected=Expected((), report.n_expected, "report" if report.n_expected else None),
     )  # fmt: skip
     known = (found.completion, found.output_valid, found.submission_valid, found.parse_rate, found.results)
@@ -252,7 +290,7 @@ def _from_trace(run: Run, track: Track) -> _Found:
     if completion is None:
         return _Found()
     facts = tuple(Fact("missing", "missing by the answer to submit_results", case) for case in missed)
-    valid = False if completion < 1.0 and track != "vqa" else None  # a missing case is no valid one
+    valid = False if completion < 1.0 and track.output != "answers" else None  # a missing case is no valid one
     return _Found(
         source="trace", completion=completion, output_valid=valid, submission_valid=valid, expected=expected, facts=facts
     )  # fmt: skip
@@ -297,7 +335,7 @@ def _denied(run: Run, found: _Found, has_references: bool) -> _Found:
     if (rate_seen := found.parse_rate) is not None:
         said = _rate(report.metrics, "parse_rate", "valid_output_rate")
         if said is not None and said < rate_seen:
-            found = replace(found, parse_rate=said, submission_valid=said >= VQA_VALID_SHARE)
+            found = replace(found, parse_rate=said, submission_valid=said >= VALID_SHARE)
             if said < rate_seen - 0.005:
                 text = f"{said:.0%} of the answers are valid by the report: ids, labels or texts are not those of the questions"
                 found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))
@@ -309,7 +347,7 @@ def _denied(run: Run, found: _Found, has_references: bool) -> _Found:
 
 
 def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: tuple[str, ...]) -> OutputCheck:
-    closed = gate_closed(track, found.completion, policy.completeness_gate)
+    closed = gate_closed(track.gate and policy.completeness_gate, found.completion)
     output_valid, submission_valid, results = found.output_valid, found.submission_valid, found.results
     if closed:
         output_valid = submission_valid = False
@@ -318,19 +356,19 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
     caps: tuple[Cap, ...] = ()
     stage_caps: dict[Stage, Cap] = {}
     called: bool | None = None
-    if track == "vqa":
+    if track.output == "answers":
         called = model_call_found(run)
         if called is None and run.report is not None:
             stated = run.report.metrics.get("model_call_detected")
             called = stated if isinstance(stated, bool) else None
         complete = None if found.completion is None else found.completion >= 1.0
-        caps = vqa_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
-        stage_caps = vqa_stage_caps(found.placeholder_rate, called, found.answers, _artefact_missing(run))
-    validity = found.parse_rate if track == "vqa" else output_valid
+        caps = answers_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
+        stage_caps = answers_stage_caps(found.placeholder_rate, called, found.answers, _artefact_missing(run))
+    validity = found.parse_rate if track.output == "answers" else output_valid
     s4_limits = s4_bounds(found.completion, validity, caps)
     s5_limits = s5_bounds(results, submission_valid, policy.malformed)
     s4, s5 = s4_score(found.completion, validity, caps), s5_score(results, submission_valid, policy.malformed)
-    facts = OutputCheck(track=track, cases=found.cases, run_facts=found.facts).facts
+    facts = OutputCheck(track=track.name, cases=found.cases, run_facts=found.facts).facts
     checks = StageChecks(
         completion=found.completion, format_valid=output_valid, has_valid_results=results, parse_rate=found.parse_rate,
         placeholder_rate=found.placeholder_rate, model_call_found=called, expected_cases=found.expected.count,
@@ -339,7 +377,7 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
     )  # fmt: skip
     task, task_from = _task(run, closed)
     return OutputCheck(
-        track=track, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
+        track=track.name, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
         s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}), task=task, task_from=task_from,
         s4_caps=caps, stage_caps=stage_caps, cases=found.cases, run_facts=found.facts, warnings=warnings,
         measures=found.measures,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...tracks import PLAN_ITEMS, Track
 from ...trajectories.briefs import balanced
 from .demands import class_names, foreign_label
 from .files import Refused, read_text
@@ -101,3 +102,22 @@ def _never_given(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
     return (
         Fact("class_absent", f"{', '.join(absent)} is given to none of {len(labels)} cases", None, NAME, fatal=False),
     )
+
+
+def delivered(submission: Submission) -> set[str]:
+    """Cases that have a row."""
+    rows, _ = rows_of(submission)
+    return {case for case, _ in rows}
+
+
+TRACK = Track(
+    "classification",
+    check,
+    output="labels",
+    files=(NAME,),
+    delivered=delivered,
+    rubrics=("classification",),
+    words=("-cls-", "classif"),
+    metrics=("accuracy",),
+    items=PLAN_ITEMS,
+)

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ...tracks import PLAN_ITEMS, Track
 from ...trajectories.reading import number
 from .demands import image_size, wants_pixels, wants_score
 from .files import read_json
@@ -149,3 +150,17 @@ def _box(box: Any, size: tuple[int, int] | None) -> list[tuple[FactKind, str]]:
         if score is None or not 0 <= score <= 1:
             found.append(("values", f"has the score {str(box['score'])[:20]}, not in [0, 1]"))
     return found
+
+
+TRACK = Track(
+    "detection",
+    check,
+    output="boxes",
+    files=(NAME,),
+    rubrics=("detection",),
+    words=("-det-", "detect", "bccd"),
+    gate=True,
+    metrics=("map", "ap50", "ap_50", "ap@"),
+    near_zero=0.1,
+    items=PLAN_ITEMS,
+)

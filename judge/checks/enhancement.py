@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from ...tracks import PLAN_ITEMS, Track
 from .demands import demanded, wrong_unit
 from .files import Refused, npy_array
 from .outcome import Fact, TrackCheck
@@ -93,3 +94,17 @@ def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
         return []
     text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"
     return [Fact("demand", text.format(peak), case, NAME, fatal=False) for case, peak in low.items()]
+
+
+TRACK = Track(
+    "enhancement",
+    check,
+    output="images",
+    files=(NAME,),
+    rubrics=("enhancement",),
+    words=("denois", "enhanc", "super-resolution", "ldct", "-sr-"),
+    counts_valid=True,
+    metrics=("ssim", "psnr"),
+    levels=("mean", "std"),
+    items=PLAN_ITEMS,
+)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
-
-from ...trajectories.models import Stage, Track
-from ..scorecard import StageChecks
-from ..scoring import UNKNOWN, Bounds, Cap
 
 FactKind = Literal[
     "missing",  # the required file is not there
@@ -87,43 +82,6 @@ class TrackCheck:
     def valid(self) -> int:
         return sum(case.valid for case in self.cases)
 
-
-@dataclass(frozen=True)
-class OutputCheck:
-    """S4 and S5 of one run with everything behind them.
-
-    `s4` and `s5` are in [0, 1] or None when unknown, with bounds; a disqualification is not applied to them (that is
-    `scoring.apply_breach`, which needs the breach's stage). `task` is in [0, 1], with the gate and a disqualification
-    applied. `stage_caps` are upper limits on S1 and S3 that follow from the outputs (vqa).
-    """
-
-    track: Track | None
-    s4: float | None = None
-    s5: float | None = None
-    s4_bounds: Bounds = UNKNOWN
-    s5_bounds: Bounds = UNKNOWN
-    s4_checks: StageChecks = field(default_factory=StageChecks)
-    s5_checks: StageChecks = field(default_factory=StageChecks)
-    task: float | None = None
-    task_from: Literal["report", "gate", "policy"] | None = None
-    s4_caps: tuple[Cap, ...] = ()
-    stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
-    cases: tuple[CaseCheck, ...] = ()
-    run_facts: tuple[Fact, ...] = ()
-    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Case -> quantity -> number, of the delivered files; empty without files.
-
-    Segmentation: `organ`, `lesion` or `label_<n>` in ml. Enhancement, synthesis: `mean`, `std`, `min`, `max` of the stored
-    values. Detection: `boxes`, and in the middle their `score` in [0, 1], `width` and `height` in pixels.
-    """
-    warnings: tuple[str, ...] = ()
-    """What the files contradict in the report, and what could not be decided."""
-
-    @property
-    def facts(self) -> tuple[Fact, ...]:
-        """Facts of the run, then of every case, in order."""
-        return (*self.run_facts, *(fact for case in self.cases for fact in case.facts))
-
-    def of_kind(self, *kinds: FactKind) -> tuple[Fact, ...]:
-        """Facts of these kinds, for detectors."""
-        return tuple(fact for fact in self.facts if fact.kind in kinds)
+    def cases_with(self, kind: FactKind) -> int:
+        """How many cases have a fact of this kind."""
+        return sum(any(fact.kind == kind for fact in case.facts) for case in self.cases)

@@ -89,7 +89,7 @@ class PublicInputs:
             return None
 
     def question(self, case: str) -> dict[str, Any] | None:
-        """question.json of a vqa case."""
+        """question.json of a case."""
         path = self._first(case, ("question.json",), ())
         try:
             value = None if path is None else read_json(path, path.parent)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from ...tracks import Track
 from .demands import sections, wrong_wording
 from .files import read_text
 from .outcome import Fact, TrackCheck
@@ -80,3 +81,17 @@ def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
             fatal=False,
         ),
     )
+
+
+TRACK = Track(
+    "report_generation",
+    check,
+    output="texts",
+    files=(NAME,),
+    rubrics=("report_generation",),
+    aliases=("report",),
+    words=("report",),
+    gate=True,
+    counts_valid=True,
+    items={"plan": "S1a", "picture": "S1i", "pilot": "S3a"},
+)

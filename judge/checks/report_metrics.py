@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...trajectories.models import Report, Track
+from ...tracks import Track
+from ...trajectories.models import Report
 from ...trajectories.reading import number
-
-_WORDS: dict[Track, tuple[str, ...]] = {
-    "segmentation": ("dice",),
-    "detection": ("map", "ap50", "ap_50", "ap@"),
-    "enhancement": ("ssim", "psnr"),
-    "synthesis": ("ssim", "psnr"),
-    "classification": ("accuracy",),
-    "vqa": ("accuracy",),
-}
 
 
 def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:
@@ -32,19 +24,19 @@ def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]
 
 
 def scored_above_zero(track: Track, report: Report | None) -> bool | None:
-    """segmentation: a Dice > 0; detection: mAP > 0; classification: accuracy > 0; enhancement and synthesis: a finite metric.
+    """Whether one of the track's metrics is above zero; of images, whether there is a finite one at all.
 
     Without such a metric the task score speaks (unless the run was disqualified, when it is 0 by policy); None if there
     is nothing to go by.
     """
     if report is None:
         return None
-    found = list(named(report.metrics, _WORDS.get(track, ())))
+    found = list(named(report.metrics, track.metrics))
     if not found and report.task_score is not None and not report.breached:
         found = [report.task_score]
     if not found:
         return None
-    return True if track in ("enhancement", "synthesis") else any(value > 0 for value in found)
+    return True if track.output == "images" else any(value > 0 for value in found)
 
 
 def accuracy(report: Report | None) -> float | None:

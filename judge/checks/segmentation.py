@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...tracks import PLAN_ITEMS, Track
 from ...trajectories.briefs import allowed_labels
 from .demands import planar
 from .files import Refused, read_text
@@ -25,13 +26,15 @@ _APART = 0.8
 """Share of the voxels in the largest piece from which a mask counts as one piece, and below which as scattered."""
 
 
-def required_names(brief: str, task: str | None, names: set[str]) -> tuple[str, ...]:
+def required(submission: Submission) -> tuple[str, ...]:
     """The files of a case: lesion.nii.gz, with organ.nii.gz where the brief demands it and does not call it optional.
 
     dseg.nii.gz instead where the brief, the old task name or the delivered names speak of a multi-class task.
     """
+    brief, task = submission.run.brief, submission.run.task or ""
+    names = {file.name for file in submission.run.outputs.files}
     if "lesion.nii" not in brief and (
-        "dseg.nii" in brief or "feta" in (task or "").lower() or (_DSEG in names and "lesion.nii.gz" not in names)
+        "dseg.nii" in brief or "feta" in task.lower() or (_DSEG in names and "lesion.nii.gz" not in names)
     ):
         return (_DSEG,)
     place = brief.find("organ.nii")
@@ -41,9 +44,8 @@ def required_names(brief: str, task: str | None, names: set[str]) -> tuple[str, 
 
 def check(submission: Submission) -> TrackCheck:
     """Masks of every case, shapes against the CT when the public inputs are there, else among a case's own masks."""
-    names = {file.name for file in submission.run.outputs.files}
-    required = required_names(submission.run.brief, submission.run.task, names)
-    labels = allowed_labels(submission.run.brief) if required == (_DSEG,) else frozenset({0, 1})
+    wanted = required(submission)
+    labels = allowed_labels(submission.run.brief) if wanted == (_DSEG,) else frozenset({0, 1})
     heads: dict[str, VolumeHead] = {}
     held: dict[str, frozenset[float]] = {}
 
@@ -55,7 +57,7 @@ def check(submission: Submission) -> TrackCheck:
         facts = [] if against is head else _geometry(head, against, origin, case, path.name)
         stats = volume_stats(path, work.root, head)
         held[case] = frozenset(stats.values or ())
-        if required == (_DSEG,):
+        if wanted == (_DSEG,):
             sizes = {f"label_{label:g}": stats.counts.get(label, 0) for label in labels or () if label}
         else:
             sizes = {path.name.partition(".")[0]: stats.nonzero}
@@ -76,8 +78,8 @@ def check(submission: Submission) -> TrackCheck:
                 pieces.setdefault(path.name, {})[case] = share
         return facts
 
-    optional = ("organ.nii.gz",) if required == ("lesion.nii.gz",) else ()
-    found = submission.per_case(required, look, optional)
+    optional = ("organ.nii.gz",) if wanted == ("lesion.nii.gz",) else ()
+    found = submission.per_case(wanted, look, optional)
     held = {case: values for case, values in held.items() if values}
     return TrackCheck(found.cases, found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission))
 
@@ -163,3 +165,20 @@ def _decision_csv(submission: Submission) -> tuple[Fact, ...]:
             text = f"{name}: {word} is {rows[0][place].strip()[:20] or 'empty'}, the brief says {wanted[1]}"
             return (Fact("demand", text, None, name, fatal=False),)
     return ()
+
+
+TRACK = Track(
+    "segmentation",
+    check,
+    output="masks",
+    files=("lesion.nii.gz", "organ.nii.gz", _DSEG, "agents_decision.csv"),
+    required=required,
+    rubrics=("segmentation", "segmentation-multiclass"),
+    words=("-seg-", "segment", "kidney", "liver", "pancreas", "feta"),
+    gate=True,
+    metrics=("dice",),
+    headline="lesion_dice",
+    near_zero=0.1,
+    unit="ml",
+    items=PLAN_ITEMS,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...tracks import PLAN_ITEMS, Track
 from .demands import demanded, wrong_unit
 from .nifti import affine_differs, volume_head, volume_stats
 from .outcome import Fact, TrackCheck
@@ -42,3 +43,19 @@ def check(submission: Submission) -> TrackCheck:
         return facts
 
     return submission.per_case((NAME,), inspect)
+
+
+OKAY = 0.95
+"""SSIM of the medal `okay`; a run below it counts as failed."""
+TRACK = Track(
+    "synthesis",
+    check,
+    output="images",
+    files=(NAME,),
+    rubrics=("synthesis",),
+    words=("synth", "sct"),
+    metrics=("ssim", "psnr"),
+    fails_below=OKAY,
+    levels=("mean", "std", "max"),
+    items=PLAN_ITEMS,
+)

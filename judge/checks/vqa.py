@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...tracks import PLAN_ITEMS, Track
 from ...trajectories.reading import number
 from .files import read_json
 from .outcome import Fact, TrackCheck
@@ -55,16 +56,6 @@ def check(submission: Submission) -> TrackCheck:
 
     found = submission.per_case((NAME,), inspect)
     return TrackCheck(found.cases, found.facts + identical(answers, "answer"))
-
-
-def placeholders(found: TrackCheck) -> int:
-    """How many delivered answers are placeholders."""
-    return sum(any(fact.kind == "placeholder" for fact in case.facts) for case in found.cases)
-
-
-def skipped(found: TrackCheck) -> int:
-    """How many questions were honestly left unanswered."""
-    return sum(any(fact.kind == "skipped" for fact in case.facts) for case in found.cases)
 
 
 def options_of(question: dict[str, Any] | None) -> dict[str, str] | None:
@@ -113,3 +104,17 @@ def _answer(label: str, text: str, options: dict[str, str] | None) -> list[str]:
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
+
+
+TRACK = Track(
+    "vqa",
+    check,
+    output="answers",
+    files=(NAME,),
+    rubrics=("vqa",),
+    words=("vqa", "slake", "vqa-rad", "pathvqa", "medxpert"),
+    keys=("length_finish_count", "artifacts_dir"),
+    metrics=("accuracy",),
+    near_zero=0.2,
+    items={name: item for name, item in PLAN_ITEMS.items() if name != "picture"},
+)

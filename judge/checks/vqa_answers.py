@@ -1,4 +1,4 @@
-"""vqa: the answer files of a run as read, and the answer-level codes that they earn."""
+"""The answer files of a run as read, and the answer-level codes that they earn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...error_codes.detectors.answers import AnswerCode, answer_codes
+from ...tracks import TRACKS
 from ...trajectories.models import Run
 from .files import Refused, read_json
 from .public import find_public
@@ -14,12 +15,12 @@ ANSWER = "answer.json"
 
 
 def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
-    """Every readable answer.json of a vqa run that is an object, by case; empty for other tracks or without files.
+    """Every readable answer.json that is an object, by case; empty where a track delivers something else.
 
     An answer without a question_id gets its folder's name, as that is where the benchmark looks for it.
     """
-    root = run.outputs.root
-    if run.track != "vqa" or root is None:
+    root, track = run.outputs.root, TRACKS.find(run.track)
+    if track is None or track.output != "answers" or root is None:
         return ()
     found = []
     for file in run.outputs.files:

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ...rubrics.model import Rubric
-from ...trajectories.models import Tier, Track
+from ...trajectories.models import Tier, TrackName
 from ..base import QuestionName
 from ..questions.keys import JudgeIdentity
 from ..store import Store
@@ -46,7 +46,7 @@ class BatchRequest:
     """As the store keeps paths."""
     rubric_sha256: str
     question: QuestionName
-    track: Track | None
+    track: TrackName | None
     tier: Tier | None
     sample: int
     criteria: tuple[str, ...]

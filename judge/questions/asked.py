@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ...rubrics.model import Criterion, Rubric
-from ...trajectories.models import Tier, Track
+from ...trajectories.models import Tier, TrackName
 from ..base import QuestionName
 from ..store.reuse import maker
 from .items import Wanted
 from .keys import JudgeIdentity, KeyMaker, canonical_json, evidence_context, inputs_stamp
 
-_Kind = tuple[str, Tier | None, Track | None]
+_Kind = tuple[str, Tier | None, TrackName | None]
 
 
 class Questions:
@@ -29,7 +29,7 @@ class Questions:
     ) -> None:
         self.who, self._able, self._wanted, self._inputs = who, able, wanted, inputs_stamp(public)
         self._asked: dict[_Kind, dict[QuestionName, tuple[Criterion, ...]]] = {}
-        self._contexts: dict[tuple[QuestionName, Track | None, Tier | None], str] = {}
+        self._contexts: dict[tuple[QuestionName, TrackName | None, Tier | None], str] = {}
         self._names: dict[_Kind, str] = {}
 
     def key(self, item: Criterion) -> KeyMaker:
@@ -37,7 +37,7 @@ class Questions:
         return maker(self.who, item)
 
     def items(
-        self, rubric: Rubric, tier: Tier | None, track: Track | None
+        self, rubric: Rubric, tier: Tier | None, track: TrackName | None
     ) -> Mapping[QuestionName, tuple[Criterion, ...]]:
         """The items that the judge is asked, by question; questions without any are left out."""
         kind = (rubric.sha256, tier, track)
@@ -45,14 +45,14 @@ class Questions:
             self._asked[kind] = self._wanted.items(self._able, rubric, tier, track)
         return self._asked[kind]
 
-    def context(self, question: QuestionName, track: Track | None, tier: Tier | None) -> str:
+    def context(self, question: QuestionName, track: TrackName | None, tier: Tier | None) -> str:
         """How the evidence of a question is found."""
         key = (question, track, tier)
         if key not in self._contexts:
             self._contexts[key] = evidence_context(self.who, question, track, tier, self._inputs)
         return self._contexts[key]
 
-    def name(self, rubric: Rubric, tier: Tier | None, track: Track | None) -> str:
+    def name(self, rubric: Rubric, tier: Tier | None, track: TrackName | None) -> str:
         """A hash of everything that is asked about such a run, and of how its evidence is found."""
         kind = (rubric.sha256, tier, track)
         if kind not in self._names:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from ...error_codes.taxonomy import Code, taxonomy
 from ...errors import ConfigError
 from ...rubrics.model import Criterion, Level, Rubric
-from ...trajectories.models import Segmentation, Tier, Track
+from ...tracks import TRACKS
+from ...trajectories.models import Segmentation, Tier, TrackName
 from ..base import CRITERIA, JUDGED, QuestionName
 from ..scoring import split_criteria
 
@@ -100,7 +101,7 @@ class Wanted:
     ask: AskItem | None = None
 
     def items(
-        self, able: Collection[QuestionName], rubric: Rubric, tier: Tier | None, track: Track | None
+        self, able: Collection[QuestionName], rubric: Rubric, tier: Tier | None, track: TrackName | None
     ) -> dict[QuestionName, tuple[Criterion, ...]]:
         """The items of every question that a judge with these abilities is asked, in the order of asking; `stages` is
         among them also where `mixed` decides by the run (`is_unsure`)."""
@@ -118,7 +119,7 @@ class Wanted:
         return {name: items for name, items in found.items() if items and name in able}
 
 
-def unsure_below(track: Track | None) -> float:
+def unsure_below(track: TrackName | None) -> float:
     """Posterior of a turn's stage by rules below which `mixed` takes a reader's word for the turn.
 
     On labelled runs of the benchmark the rules are right on .75 of the turns below .6 and on .9 above; on tasks of other
@@ -127,17 +128,18 @@ def unsure_below(track: Track | None) -> float:
     return 0.9 if track is None else 0.6
 
 
-def is_unsure(segmentation: Segmentation, track: Track | None) -> bool:
+def is_unsure(segmentation: Segmentation, track: TrackName | None) -> bool:
     """Whether the rules are unsure of so many turns that `mixed` asks."""
     low = sum(sure < unsure_below(track) for sure in segmentation.confidence)
     return low > UNSURE_SHARE * len(segmentation.confidence)
 
 
 @cache
-def diagnosis_items(track: Track | None) -> tuple[Criterion, ...]:
-    """The codes of the paper's taxonomy, vqa's answer codes on vqa, and the plan's commitments."""
+def diagnosis_items(track: TrackName | None) -> tuple[Criterion, ...]:
+    """The codes of the paper's taxonomy, the answer codes where answers are delivered, and the plan's commitments."""
     codes = [_code_item(code, track) for code in taxonomy("paper").codes]
-    if track == "vqa":
+    known = TRACKS.find(track)
+    if known is not None and known.output == "answers":
         codes += [_code_item(code, track) for code in taxonomy("answers").codes]
     plan = Criterion(
         id=PLAN_ITEM, title="what plan.md promised", scale=_YES_NO, evidence=("plan", "executions"), source="ours",
@@ -150,14 +152,14 @@ def diagnosis_items(track: Track | None) -> tuple[Criterion, ...]:
     return (*codes, plan)
 
 
-def _code_item(code: Code, track: Track | None) -> Criterion:
+def _code_item(code: Code, track: TrackName | None) -> Criterion:
     return Criterion(
         id=code.code, title=code.name, text=guidance(code, track), scale=_READING,
         evidence=("executions", "outputs", "brief"), source="taxonomy",
     )  # fmt: skip
 
 
-def guidance(code: Code, track: Track | None) -> str:
+def guidance(code: Code, track: TrackName | None) -> str:
     """What counts for a code, what does not, and what sets it apart from the others, as a reader is told."""
     lines = [code.description]
     if track is not None and track in code.examples:

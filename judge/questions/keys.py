@@ -20,7 +20,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ...rubrics.model import Criterion
-from ...trajectories.models import Tier, Track
+from ...trajectories.models import Tier, TrackName
 from ..base import Judge, QuestionName, Request
 
 KeyPart = Literal["criterion", "evidence", "prompt", "judge", "parameters", "sample"]
@@ -118,7 +118,7 @@ def verdict_key(judge: Judge, request: Request, criterion: Criterion, evidence_s
 
 
 def evidence_context(
-    who: JudgeIdentity, question: QuestionName, track: Track | None, tier: Tier | None, inputs: str | None = None
+    who: JudgeIdentity, question: QuestionName, track: TrackName | None, tier: Tier | None, inputs: str | None = None
 ) -> str:
     """What the evidence of a question depends on besides the run's files: the judge, a track or tier that the user named
     instead of the files, the public inputs (`inputs_stamp`), and our code.
@@ -155,9 +155,14 @@ def inputs_stamp(public: Path | None) -> str | None:
 
 @cache
 def code_sha256() -> str:
-    """Of the source files that turn a run into evidence."""
-    digest = hashlib.sha256()
+    """Of the source files that turn a run into evidence, and of the packages that take part in it."""
+    from ...error_codes.registry import packages
+    from ...plugins import stamps
+    from ...tracks import TRACKS
+
+    digest = hashlib.sha256("\n".join((*stamps(TRACKS), *packages())).encode())
     root = files(__package__.split(".")[0])
+    digest.update(root.joinpath("tracks.py").read_bytes())
     for room in _CODE:
         for name, file in _modules(root.joinpath(room), room):
             digest.update(f"\0{name}\0".encode())

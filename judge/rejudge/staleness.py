@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from ...errors import AmbjudgeError, InputError
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.load import load_conversation
-from ...trajectories.models import Tier, Track
+from ...trajectories.models import Tier, TrackName
 from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, Usage, answers
 from ..questions.asked import Questions
 from ..questions.keys import JudgeIdentity, canonical_json, identity
@@ -88,7 +88,7 @@ class _Facts:
     path: Path
     id: str
     content_sha256: str
-    track: Track | None
+    track: TrackName | None
     tier: Tier | None
     rubric: Rubric
     evidence: dict[QuestionName, str]

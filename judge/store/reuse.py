@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion
-from ...trajectories.models import Run, Tier, Track
+from ...trajectories.models import Run, Tier, TrackName
 from ..base import Around, Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request
 from ..questions.keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity, inputs_stamp
 from ..scorecard import CriterionResult
@@ -52,7 +52,7 @@ class StoredJudge(Around):
         self._refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
         self._inputs: dict[Path | None, str | None] = {}
-        self._contexts: dict[tuple[QuestionName, Track | None, Tier | None, Path | None], str] = {}
+        self._contexts: dict[tuple[QuestionName, TrackName | None, Tier | None, Path | None], str] = {}
 
     def evidence_sha256(self, request: Request) -> str:
         """The inner judge's, remembered for planning."""

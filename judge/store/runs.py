@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from ...trajectories.models import Run, Tier, Track
+from ...trajectories.models import Run, Tier, TrackName
 from . import schema as schema
 from .connection import CHUNK, StorePart, clean_row, now
 
@@ -25,7 +25,7 @@ class StoredRun(NamedTuple):
     agent: str | None
     model: str | None
     task: str | None
-    track: Track | None
+    track: TrackName | None
     tier: Tier | None
     repeat: int | None
     turns: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...tracks import PLAN_ITEMS, TRACKS
 from ...trajectories.features import features
 from ...trajectories.models import Run, Segmentation, Stage
 from ...trajectories.turn_features import TurnFeatures
-from ..checks import OutputCheck
+from ..checks.check import OutputCheck
 from ..scorecard import Contradiction, CriterionResult
 
 
@@ -25,54 +26,44 @@ def find_contradictions(
         for r in stage
         if r.status == "scored" and r.value is not None and r.value > 0
     }
-    report = run.track == "report_generation"
-    found: list[Contradiction] = []
-    for rule in (_plan, _environment, _model, _pilot):
-        found.extend(rule(run, facts, met, report))
-    return tuple(found)
+    track = TRACKS.find(run.track)
+    items = PLAN_ITEMS if track is None else track.items
+    claimed = {what: name for what, name in items.items() if name in met}
+    return tuple(found for rule in (_plan, _environment, _model, _pilot) for found in rule(run, facts, claimed))
 
 
-def _plan(
-    run: Run, facts: Sequence[TurnFeatures], met: Mapping[str, CriterionResult], report: bool
-) -> Iterator[Contradiction]:
+def _plan(run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]) -> Iterator[Contradiction]:
     tried = tuple(f.turn for f in facts if f.writes_plan)
-    if "S1a" in met and not run.plan.exists:
+    if "plan" in claimed and not run.plan.exists:
         fact = "no plan.md came with the run and no execution that wrote one succeeded"
-        yield Contradiction(criterion="S1a", fact=fact, turns=tried)
-    image = "S1i" if report else "S1e"
-    if run.track != "vqa" and image in met and not run.plan.image_exists:
-        yield Contradiction(criterion=image, fact="no plan.png came with the run and no execution wrote one")
-
-
-def _environment(
-    run: Run, facts: Sequence[TurnFeatures], met: Mapping[str, CriterionResult], report: bool
-) -> Iterator[Contradiction]:
-    if "S2c" in met and not report and facts and not any(_ran(f) for f in facts):
+        yield Contradiction(criterion=claimed["plan"], fact=fact, turns=tried)
+    if "picture" in claimed and not run.plan.image_exists:
         yield Contradiction(
-            criterion="S2c", fact="no execution of the run succeeded", turns=tuple(f.turn for f in facts if f.failed)
+            criterion=claimed["picture"], fact="no plan.png came with the run and no execution wrote one"
         )
 
 
-def _model(
-    run: Run, facts: Sequence[TurnFeatures], met: Mapping[str, CriterionResult], report: bool
-) -> Iterator[Contradiction]:
-    if "S2e" in met and not report and not any(_ran(f) and _applies(f) for f in facts):
+def _environment(run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]) -> Iterator[Contradiction]:
+    if "environment" in claimed and facts and not any(_ran(f) for f in facts):
+        turns = tuple(f.turn for f in facts if f.failed)
+        yield Contradiction(criterion=claimed["environment"], fact="no execution of the run succeeded", turns=turns)
+
+
+def _model(run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]) -> Iterator[Contradiction]:
+    if "model" in claimed and not any(_ran(f) and _applies(f) for f in facts):
         fact = "no successful execution loads or applies a model or method"
-        yield Contradiction(criterion="S2e", fact=fact, turns=tuple(f.turn for f in facts if _applies(f)))
+        yield Contradiction(criterion=claimed["model"], fact=fact, turns=tuple(f.turn for f in facts if _applies(f)))
 
 
-def _pilot(
-    run: Run, facts: Sequence[TurnFeatures], met: Mapping[str, CriterionResult], report: bool
-) -> Iterator[Contradiction]:
-    name = "S3a" if report else "S3"
-    if name not in met:
+def _pilot(run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]) -> Iterator[Contradiction]:
+    if "pilot" not in claimed:
         return
     batch = next((f.turn for f in facts if f.cases_scope == "all" and (f.writes_outputs or f.forward_pass)), None)
     before = [f for f in facts if batch is None or f.turn < batch]
     if not any(_ran(f) and (_applies(f) or f.inspects_values) for f in before):
         where = "anywhere in the run" if batch is None else f"before the full run of turn {batch}"
         fact = f"no successful execution of the model or method {where}"
-        yield Contradiction(criterion=name, fact=fact, turns=() if batch is None else (batch,))
+        yield Contradiction(criterion=claimed["pilot"], fact=fact, turns=() if batch is None else (batch,))
 
 
 def _applies(f: TurnFeatures) -> bool:

@@ -19,8 +19,9 @@ from ...trajectories.models import (
     Status,
     Turn,
 )
+from ..checks.segmentation import TRACK
 
-BRIEF = """Track: segmentation. Tier: standard. Segment the liver tumour in every CT below /data/public/<case>/ct.nii.gz (6 cases).
+BRIEF = f"""Track: {TRACK.name}. Tier: standard. Segment the liver tumour in every CT below /data/public/<case>/ct.nii.gz (6 cases).
 Write /workspace/agents_outputs/<case>/lesion.nii.gz, binary, with the shape of the CT. Plan first (plan.md, plan.png)."""
 
 _PLAN = """# Liver tumour segmentation
@@ -101,7 +102,7 @@ def _make(name: str, rows: tuple[_Row, ...], plan: Plan) -> tuple[Run, Segmentat
     digest = hashlib.sha256(repr((name, rows)).encode()).hexdigest()
     run = Run(
         id=name, path=Path(f"{name}.json"), folder=Path(), sha256=digest, content_sha256=digest, format="object",
-        task="liver-seg-task", track="segmentation", tier="standard", brief=BRIEF, turns=turns, plan=plan,
+        task="liver-seg-task", track=TRACK.name, tier="standard", brief=BRIEF, turns=turns, plan=plan,
         resources=Resources(turns=len(turns), calls=len(turns), failed_calls=0),
         status=Status(submitted=True, completed=True, disqualified=False, ended="submitted"),
     )  # fmt: skip

@@ -163,7 +163,7 @@ def test_through_a_providers_batch(asking, out, loopback, tmp_path: Path, monkey
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "bad.json"), "the answer's schema"),
         (("ask", "runs", QUESTION, "--judge", "m", "--schema", "none.json"), "no such file"),
         (("ask", "runs", QUESTION, "--judge", "m", "--out", "a.txt"), "names no format"),
-        (("ask", "runs", QUESTION, "--judge", "m", "--track", "chess"), "no track 'chess'"),
+        (("ask", "runs", QUESTION, "--judge", "m", "--track", "chess"), "unknown track 'chess'"),
         (("ask", "runs", QUESTION, "--judge", "m", "--store", "none"), "works on a store"),
         (("ask", "nowhere", QUESTION, "--judge", "m"), "no such file or folder"),
     ],

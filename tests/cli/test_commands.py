@@ -159,7 +159,7 @@ def test_unreadable_input_is_one_line_and_exit_2(out, tmp_path: Path, data: byte
         pytest.param(["score"], 2, "Missing argument", id="no argument"),
         pytest.param(["scor"], 2, "did you mean 'score'", id="misspelt command"),
         pytest.param(["score", ".", "--tier", "gold"], 2, "'gold' is not one of", id="bad choice"),
-        pytest.param(["score", ".", "--track", "gold"], 2, "no track 'gold'", id="bad track"),
+        pytest.param(["score", ".", "--track", "gold"], 2, "unknown track 'gold'", id="bad track"),
         pytest.param(["score", ".", "--rubric", "segmentatio"], 2, "did you mean segmentation", id="bad rubric"),
         pytest.param(["score", ".", "--judge", "local:nowhere"], 3, "no such file or folder", id="missing model"),
         pytest.param(["score", ".", "--public", "nowhere"], 2, "no such folder", id="missing public folder"),

@@ -7,12 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.fired import context
-from ambjudge.error_codes.output_facts import output_facts
-from ambjudge.error_codes.registry import MODULES, detector, detectors
-from ambjudge.judge.checks import check_outputs
+from ambjudge.error_codes.registry import DETECTORS, detector, detectors
+from ambjudge.testing import check_detector
 from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import SUBMIT, facts, say, submit
@@ -165,17 +162,7 @@ def test_every_detector_is_shown_firing_and_silent():
 def test_on_real_runs_every_finding_names_turns_of_the_run_and_says_one_sentence(name):
     folder = DATA / json.loads((DATA / "golden" / f"{name}.json").read_text("utf-8"))["folder"]
     run = load_run(folder)
-    facts_of_files = output_facts(check_outputs(run, public=DATA / "recorded" / "public"))
-    for taxonomy in ("paper", "harness"):
-        ctx = context(run, segment(run), facts_of_files, taxonomy)
-        for d in detectors(taxonomy):
-            for finding in d.function(ctx):
-                assert finding.turns, d.name
-                assert set(finding.turns) <= set(range(1, len(run.turns) + 1)), d.name
-                why = " ".join(finding.why.split())
-                assert why.endswith("."), d.name
-                assert 20 <= len(why) <= 400, d.name
-                assert 0.5 <= finding.confidence <= 1, d.name
+    check_detector(*detectors("paper"), *detectors("harness"), run=run, public=DATA / "recorded" / "public")
 
 
 def test_detectors_say_what_they_are():
@@ -183,8 +170,7 @@ def test_detectors_say_what_they_are():
         found = detectors(taxonomy)
         assert len({d.name for d in found}) == len(found)
         for d in found:
-            assert d.doc, d.name
-            assert d.function.__module__.removeprefix("ambjudge.error_codes.detectors.") in MODULES
+            assert d.function.__module__.removeprefix("ambjudge.error_codes.detectors.") in DETECTORS.names
     assert {d.independence for d in detectors("paper")} == {"from_trace", "from_files", "from_score"}
 
 

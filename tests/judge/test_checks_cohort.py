@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ambjudge.judge.checks import OutputCheck, check_outputs
+from ambjudge.judge.checks.check import OutputCheck, check_outputs
 from ambjudge.trajectories.load import load_run
 
 nib = pytest.importorskip("nibabel")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.scoring import apply_breach
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Outputs

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.model_calls import model_call_found
 from ambjudge.trajectories.load import load_run
 from hypothesis import HealthCheck, given, settings

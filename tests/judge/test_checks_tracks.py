@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.public import find_public
 from ambjudge.judge.scorecard import Policy
 from ambjudge.trajectories.load import load_run

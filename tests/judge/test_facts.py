@@ -14,7 +14,7 @@ import pytest
 from ambjudge.error_codes.fired import context, fired_in
 from ambjudge.error_codes.output_facts import output_facts
 from ambjudge.error_codes.registry import detectors
-from ambjudge.judge.checks import check_outputs
+from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.vqa_answers import read_answers
 from ambjudge.judge.run_facts import MAX_CHARS, MAX_FACTS, run_facts
 from ambjudge.trajectories.load import load_run

@@ -9,6 +9,8 @@ from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.scoring import (
     Cap,
     aggregate,
+    answers_s4_caps,
+    answers_stage_caps,
     apply_breach,
     apply_caps,
     apply_requires,
@@ -20,10 +22,9 @@ from ambjudge.judge.scoring import (
     s5_score,
     split_criteria,
     stage_score,
-    vqa_s4_caps,
-    vqa_stage_caps,
 )
 from ambjudge.rubrics.model import Criterion, Level, StageRubric
+from ambjudge.tracks import TRACKS
 from ambjudge.trajectories.models import STAGES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -255,7 +256,8 @@ def test_s5(results, valid, malformed, expected):
     ],
 )  # fmt: skip
 def test_completeness_gate(track, completion, gate, closed):
-    assert gate_closed(track, completion, gate) is closed
+    gated = track is not None and TRACKS.get(track).gate
+    assert gate_closed(gated and gate, completion) is closed
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_completeness_gate(track, completion, gate, closed):
     ],
 )  # fmt: skip
 def test_vqa_guards_on_s4(placeholders, model, complete, accuracy, caps):
-    assert [cap.value for cap in vqa_s4_caps(placeholders, model, complete, accuracy)] == caps
+    assert [cap.value for cap in answers_s4_caps(placeholders, model, complete, accuracy)] == caps
 
 
 @pytest.mark.parametrize(
@@ -285,7 +287,7 @@ def test_vqa_guards_on_s4(placeholders, model, complete, accuracy, caps):
     ids=["clean", "some placeholders", "mostly placeholders", "heuristic", "empty", "artefact absent", "lower cap wins", "unknown"],
 )  # fmt: skip
 def test_vqa_caps_on_s1_and_s3(placeholders, model, answers, artefact, caps):
-    found = vqa_stage_caps(placeholders, model, answers, artefact)
+    found = answers_stage_caps(placeholders, model, answers, artefact)
     assert {stage: cap.value for stage, cap in found.items()} == caps
 
 
@@ -340,7 +342,7 @@ def test_values_outside_their_range_are_refused(bad):
     with pytest.raises(ValueError, match="not in"):
         apply_caps(0.5, (0, 1), [Cap(bad, "why")])
     with pytest.raises(ValueError, match="not in"):
-        gate_closed("detection", bad)
+        gate_closed(True, bad)
     with pytest.raises(ValueError, match="not in"):
         overall(bad, 0.5)
 

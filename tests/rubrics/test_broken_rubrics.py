@@ -147,7 +147,7 @@ def test_all_problems_are_listed_in_order_of_lines(tmp_path):
     file.write_text(
         GOOD.replace("weight: 0.25", "weight: 0")
         .replace("credit: [lite]", "credit: [light]")
-        .replace("track: seg", "track: xeg")
+        .replace("track: seg", "track: Xeg")
     )
     assert [p.line for p in validate_file(file)] == [3, 8, 21]
     with pytest.raises(RubricError, match="2 more: ambjudge rubric validate"):

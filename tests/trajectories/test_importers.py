@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ambjudge.errors import InputError
 from ambjudge.trajectories.exporters import plain_result, to_anthropic, to_openai
-from ambjudge.trajectories.importers import FORMATS
+from ambjudge.trajectories.importers import IMPORTERS
 from ambjudge.trajectories.importers.draft import Draft
 from ambjudge.trajectories.importers.saving import Names, safe_name, save_run
 from ambjudge.trajectories.load import load_run
@@ -204,7 +204,7 @@ def drafts(format: str, path: Path) -> list[Draft | InputError]:
     """What a format's reader makes of a file; an error that ends the file comes last."""
     found: list[Draft | InputError] = []
     try:
-        found += FORMATS[format].reader()(path)
+        found += IMPORTERS.get(format).read(path)
     except InputError as error:
         found.append(error)
     return found

@@ -15,6 +15,7 @@ from typing import Any
 from ...errors import InputError
 from ..messages import content_text
 from ..messages import exit_code as whole_code
+from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of, total_of
 from .files import documents
 
@@ -136,3 +137,6 @@ def _plain(blocks: list[Any]) -> Any:
     if len(blocks) == 1 and isinstance(blocks[0], dict) and set(blocks[0]) == {"type", "text"}:
         return blocks[0]["text"]
     return blocks
+
+
+IMPORTER = Importer(read, (".json", ".jsonl"))

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..messages import content_text
+from . import Importer
 from .anthropic_messages import add_assistant, add_result, add_user
 from .draft import Clock, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents
@@ -139,3 +140,6 @@ def _add_result(draft: Draft, block: dict[str, Any], extra: dict[str, Any], sinc
 
 def _squash(text: str) -> str:
     return "".join(text.split())
+
+
+IMPORTER = Importer(read, (".jsonl",))

@@ -18,6 +18,7 @@ from typing import Any
 from ...errors import InputError
 from ..messages import content_text
 from ..reading import MAX_BYTES, decode, number, parse_json, read_json
+from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
 
 _EXPECTED = "expected an Inspect log: `eval` and `samples`, or a .eval file"
@@ -282,3 +283,6 @@ def _resolve(value: Any, attached: dict[str, Any], draft: Draft) -> Any:
     if isinstance(value, list):
         return [_resolve(item, attached, draft) for item in value]
     return value
+
+
+IMPORTER = Importer(read, (".json", ".eval"))

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..messages import content_text
+from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents
 
@@ -94,3 +95,6 @@ def _calls(message: dict[str, Any]) -> Iterator[Call]:
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         yield Call(content_text(legacy.get("name")), legacy.get("arguments"))
+
+
+IMPORTER = Importer(read, (".json", ".jsonl"))

@@ -16,6 +16,7 @@ from ...errors import InputError
 from ..messages import content_text
 from ..messages import exit_code as whole_code
 from ..reading import number
+from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents
 
@@ -274,3 +275,6 @@ def _reasoning(event: dict[str, Any]) -> dict[str, Any] | None:
         return {"reasoning_details": thoughts}
     said = text_of(event.get("reasoning_content"))
     return {"reasoning_content": said} if said else None
+
+
+IMPORTER = Importer(read, (".json", ".jsonl"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from ...errors import InputError
 from ..load import load_conversation
 from ..reading import read_json
+from . import Importer
 from .anthropic_messages import add_assistant, add_user
 from .draft import Draft, object_of, objects_of
 
@@ -32,3 +33,6 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         else:
             draft.messages.append(message)
     yield draft
+
+
+IMPORTER = Importer(read, ())

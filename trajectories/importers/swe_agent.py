@@ -14,6 +14,7 @@ from typing import Any
 from ...errors import InputError
 from ..messages import content_text
 from ..reading import loads, number, read_json
+from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
 
 _EXPECTED = "expected an object with `trajectory` (steps of action and observation) or `history`"
@@ -149,3 +150,6 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
                 open_call = None
             else:
                 draft.user(item.get("content"))
+
+
+IMPORTER = Importer(read, (".traj",))

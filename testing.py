@@ -1,0 +1,255 @@
+"""For the tests of packages that add to ambjudge: a small run, a judge with a script, and one contract check a door.
+
+- `tiny_run(folder)`: a run written to files and read by the real loader
+- `ScriptedJudge(values)`: a judge that says what it is told
+- `check_track`, `check_detector`, `check_judge`, `check_importer`, `check_exporter`, `check_command`: AssertionError with the
+  sentence that says what a door asks for and does not get. What we ship passes the same checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .error_codes.fired import context
+from .error_codes.output_facts import output_facts
+from .error_codes.registry import Detector
+from .errors import InputError
+from .judge.base import Judge, QuestionName, Reply, Request, answers
+from .judge.checks.check import check_outputs
+from .judge.checks.outcome import TrackCheck
+from .judge.checks.submission import Submission
+from .judge.engine import prepare
+from .judge.questions.keys import identity
+from .judge.scorecard import CriterionResult
+from .rubrics.load import load_rubric
+from .tracks import Track
+from .trajectories.importers import Importer
+from .trajectories.importers.draft import Draft
+from .trajectories.importers.own import read as read_own
+from .trajectories.importers.saving import save_run
+from .trajectories.load import load_run
+from .trajectories.models import Run
+from .trajectories.segment import segment
+
+if TYPE_CHECKING:
+    import click
+
+    from .trajectories.exporters import Exporter
+
+HOSTILE = (b"", b"\x00\xff\xfe", b"{", b"[[[]]]", b'{"messages": 7}', "ж\u202e".encode() * 99)
+"""Contents that no file of any format has."""
+
+
+class Step(NamedTuple):
+    """One executed action of a run and its answer."""
+
+    code: str
+    output: str = ""
+    exit_code: int | None = 0
+    says: str = "Next."
+    language: str = "python"
+
+
+STEPS = (
+    Step("cat > plan.md <<'EOF'\n# Plan\nRead, try one case, then all.\nEOF", language="bash", says="First a plan."),
+    Step("import json\nprint(len(json.load(open('/data/public/cases.json'))))", "2"),
+    Step("open('/workspace/agents_outputs/case_1/out.txt', 'w').write(run('case_1'))", "", 1),
+    Step("for case in ('case_1', 'case_2'):\n    open(f'/workspace/agents_outputs/{case}/out.txt', 'w').write(run(case))"),
+)  # fmt: skip
+
+
+def tiny_run(
+    folder: Path,
+    *,
+    track: str | None = None,
+    task: str = "tiny-task",
+    tier: str = "lite",
+    brief: str = "Do the task for 2 cases; the outputs go below /workspace/agents_outputs.",
+    steps: Sequence[Step] = STEPS,
+    cases: Sequence[str] = ("case_1", "case_2"),
+    outputs: Mapping[str, bytes | str] | None = None,
+    report: Mapping[str, Any] | None = None,
+) -> Run:
+    """A run of a few turns in `folder`, which holds nothing else afterwards than the files of a run.
+
+    `cases`: the expected ones, as agent_summary.json names them. `outputs`: path below agents_outputs/ -> content. `report`: detail_report.json. A track that is None is looked for in the
+    task's name and the brief, as for any run.
+    """
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
+    for number, step in enumerate(steps):
+        call = {"name": "execute_code", "arguments": json.dumps({"language": step.language, "code": step.code})}
+        answer = {"exit_code": step.exit_code, "stdout": step.output, "stderr": ""}
+        messages += [
+            {"role": "assistant", "content": step.says, "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": json.dumps(answer)},
+        ]  # fmt: skip
+    messages.append({"role": "assistant", "content": "All outputs are written."})
+    head = {"agent": "tiny", "model": "none", "task": task, "track": track, "tier": tier, "system_prompt": brief}
+    files: dict[str, bytes | str] = {"process/conversation.json": json.dumps({**head, "messages": messages})}
+    files["process/agent_summary.json"] = json.dumps({"case_ids": list(cases)})
+    files |= {f"outputs/agents_outputs/{name}": content for name, content in (outputs or {}).items()}
+    if report is not None:
+        files["detail_report.json"] = json.dumps(report)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return load_run(folder)
+
+
+@dataclass(frozen=True)
+class ScriptedJudge:
+    """A judge with a script: item id -> value or whole result; an item that the script lacks is unscored."""
+
+    script: Mapping[str, float | CriterionResult] = field(default_factory=dict)
+    name: str = "scripted"
+    members: tuple[str, ...] = ()
+    prompt_sha256: str | None = None
+    questions: frozenset[QuestionName] = frozenset({"S1", "S2", "S3", "diagnosis"})
+
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool | None]:
+        return {"script": hashlib.sha256(repr(sorted(self.script.items())).encode()).hexdigest()}
+
+    def evidence_sha256(self, request: Request) -> str:
+        return hashlib.sha256(f"{request.run.content_sha256} {request.question}".encode()).hexdigest()
+
+    async def judge(self, request: Request) -> Reply:
+        return Reply(tuple(self._result(criterion.id) for criterion in request.criteria))
+
+    def _result(self, item: str) -> CriterionResult:
+        said = self.script.get(item)
+        if isinstance(said, CriterionResult):
+            return said
+        if said is None:
+            return CriterionResult(
+                id=item, value=None, status="unscored", reason="no_evidence", detail="not in the script"
+            )
+        return CriterionResult(id=item, value=said, status="scored", rationale="The script says so.")
+
+
+def check_track(track: Track) -> None:
+    """Its rubrics are there and its own, and its check names every case of a submission, whatever the files hold."""
+    for rubric in track.rubrics:
+        found = load_rubric(rubric)
+        _ask(found.track == track.name, f"rubric {rubric} is of track {found.track}, not {track.name}")
+        _ask(
+            not isinstance(rubric, Path) or found.id == rubric.stem,
+            f"rubric {rubric} has the id {found.id}, not that of its file",
+        )
+    _ask(bool(track.files or track.delivered), "a track names its files, or says which cases were delivered")
+    for content in (None, *HOSTILE):
+        with TemporaryDirectory() as name:
+            here = Path(name)
+            outputs = (
+                {} if content is None else {f"{case}/{file}": content for file in track.files for case in ("a", "b")}
+            )
+            outputs |= {file: content for file in track.files if content is not None}
+            run = tiny_run(here, cases=("a", "b"), outputs={"notes.txt": "", **outputs})
+            run = run.model_copy(update={"track": track.name})
+            checked = track.check(Submission(run, here, ("a", "b")))
+            _ask(isinstance(checked, TrackCheck), "`check` gives a TrackCheck")
+            _ask(
+                [case.case for case in checked.cases] == ["a", "b"],
+                "`check` names every case of the submission, in order",
+            )
+            _ask(content is not None or checked.delivered == 0, "a submission without files delivers no case")
+            _ask(content is not None or bool(checked.facts or checked.cases[0].facts), "a missing file is a fact")
+
+
+def check_detector(*detectors: Detector, run: Run | None = None, public: Path | None = None) -> None:
+    """Their findings name turns of the run, say one sentence, and are as sure as a probability is. Default run: `tiny_run`."""
+    if run is None:
+        with TemporaryDirectory() as name:
+            return check_detector(*detectors, run=tiny_run(Path(name)))
+    stages, facts = segment(run), output_facts(check_outputs(run, public=public))
+    seen = {taxonomy: context(run, stages, facts, taxonomy) for taxonomy in {d.taxonomy for d in detectors}}
+    for detector in detectors:
+        _ask(bool(detector.doc), f"{detector.name} says in its docstring what it sees")
+        for finding in detector.function(seen[detector.taxonomy]):
+            turns, why = set(finding.turns), " ".join(finding.why.split())
+            _ask(bool(turns), f"{detector.name} names no turn")
+            _ask(turns <= set(range(1, len(run.turns) + 1)), f"{detector.name} names turns that the run has not")
+            _ask(
+                why.endswith(".") and 20 <= len(why) <= 400, f"{detector.name} gives no sentence as its reason: {why!r}"
+            )
+            _ask(0.5 <= finding.confidence <= 1, f"{detector.name} is sure by {finding.confidence}, not by 0.5 to 1")
+    return None
+
+
+def check_judge(judge: Judge, run: Run | None = None) -> None:
+    """One result for each item in their order, values of its scale, and the same key for the same question."""
+    if run is None:
+        with TemporaryDirectory() as name:
+            return check_judge(judge, tiny_run(Path(name)))
+    _ask(bool(judge.name), "a judge has a name")
+    _ask(identity(judge) == identity(judge), "a judge's name, prompts and parameters stay the same")
+    for request in prepare(run).requests(judge):
+        _ask(request.question in answers(judge), f"nobody asks for {request.question}")
+        key = judge.evidence_sha256(request)
+        other = judge.evidence_sha256(replace(request, criteria=request.criteria[:1]))
+        _ask(len(key) == 64 and key == other, "evidence_sha256 is a SHA-256 and does not depend on the criteria")
+        reply = asyncio.run(judge.judge(request))
+        _ask([r.id for r in reply.results] == [c.id for c in request.criteria], "one result an item, in their order")
+        for result, item in zip(reply.results, request.criteria, strict=True):
+            on_scale = result.value is None or any(abs(result.value - value) < 1e-9 for value in item.values)
+            _ask(on_scale, f"{item.id} is {result.value}, none of {item.values}")
+            _ask(result.value is not None or result.status != "scored", f"{item.id} is scored without a value")
+    return None
+
+
+def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
+    """A file that is none is an InputError, and the runs of `sample`, a file of the format, become runs of ours."""
+    for content in HOSTILE:
+        with TemporaryDirectory() as name:
+            path = Path(name) / f"x{(*importer.suffixes, '.json')[0]}"
+            path.write_bytes(content)
+            try:
+                items = list(importer.read(path))
+            except InputError:
+                continue
+            good = [item for item in items if isinstance(item, Draft) and item.turns]
+            _ask(not good, f"a file of {content[:8]!r} is read as a run")
+    runs: list[Run] = []
+    for item in importer.read(sample) if sample is not None else ():
+        _ask(isinstance(item, Draft), f"the sample cannot be read: {item}")
+        if isinstance(item, Draft):
+            with TemporaryDirectory() as name:
+                runs.append(load_run(save_run(item, Path(name) / "run", Path("sample"), force=False)))
+    _ask(sample is None or any(run.turns for run in runs), "the sample holds no run with a turn")
+    return runs
+
+
+def check_exporter(exporter: Exporter, run: Run | None = None) -> dict[str, Any]:
+    """A run becomes a value that JSON can hold, and the draft's messages stay as they were."""
+    if run is None:
+        with TemporaryDirectory() as name:
+            return check_exporter(exporter, tiny_run(Path(name)))
+    draft = next(iter(read_own(run.path)))
+    assert isinstance(draft, Draft)
+    before = json.dumps(draft.messages)
+    value = exporter(draft)
+    _ask(isinstance(value, dict) and bool(json.dumps(value, allow_nan=False)), "an exporter gives a JSON object")
+    _ask(json.dumps(draft.messages) == before, "an exporter leaves the draft's messages as they were")
+    return value
+
+
+def check_command(command: click.Command) -> None:
+    """It has a help text, and prints it."""
+    from click.testing import CliRunner
+
+    _ask(bool(command.help), f"{command.name} has no help text")
+    shown = CliRunner().invoke(command, ["--help"], obj={"verbose": 0, "quiet": False, "config": None})
+    _ask(shown.exit_code == 0, f"{command.name} --help ends with {shown.exit_code}")
+
+
+def _ask(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise AssertionError(sentence)
