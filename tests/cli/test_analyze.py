@@ -224,7 +224,7 @@ def test_a_store_nearby_is_named_when_runs_are_scored_anew(out, runs: Path) -> N
     [
         pytest.param(["--public", "nowhere"], "nowhere: no such folder", id="public"),
         pytest.param(["--rubric", "nowhere"], "nowhere", id="rubric"),
-        pytest.param(["--track", "nonsense"], "no track 'nonsense'", id="track"),
+        pytest.param(["--track", "nonsense"], "unknown track 'nonsense'", id="track"),
     ],
 )
 def test_wrong_options_for_scoring_are_one_line(out, runs: Path, options: list[str], message: str) -> None:

@@ -153,7 +153,7 @@ def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
     [
         (["browse", "nowhere"], b"nowhere: no such file or folder"),
         (["browse", ".", "--theme", "pink"], b"no theme 'pink'"),
-        (["browse", ".", "--track", "golf"], b"no track 'golf'"),
+        (["browse", ".", "--track", "golf"], b"unknown track 'golf'"),
     ],
     ids=["no path", "no theme", "no track"],
 )
