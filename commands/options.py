@@ -67,7 +67,7 @@ MAX_COST = click.option(
     "--max-cost",
     type=click.FloatRange(min=0),
     metavar="USD",
-    help="Never spend more; the rest stays unscored.",
+    help="Never spend more; the rest is unscored.",
 )
 CONCURRENCY = click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 8]")
 STORE = click.option("--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root.")

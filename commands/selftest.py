@@ -35,9 +35,7 @@ from .options import DRY_RUN, MAX_COST, SOURCES, STAGES_FROM, STORE, json_option
 @MAX_COST
 @STORE
 @DRY_RUN
-@click.option(
-    "--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 4; with --labels 8]"
-)
+@click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at once.  [4; --labels: 8]")
 @json_option()
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
