@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ambjudge import score
 from ambjudge.cli import COMMANDS, commands
-from ambjudge.judge.heuristic import HeuristicJudge
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.panel import Panel
 from ambjudge.judge.select import JUDGES, make_judge
 from ambjudge.testing import (
@@ -43,7 +43,7 @@ def test_a_run_of_a_track_that_is_not_installed_here(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "judge",
-    [HeuristicJudge(), ScriptedJudge({"S1a": 1}), Panel([HeuristicJudge(), ScriptedJudge({"S1a": 0})])],
+    [RulesJudge(), ScriptedJudge({"S1a": 1}), Panel([RulesJudge(), ScriptedJudge({"S1a": 0})])],
     ids=lambda judge: judge.name,
 )
 def test_judges(judge) -> None:
