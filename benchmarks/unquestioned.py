@@ -2,8 +2,8 @@
 
 python benchmarks/unquestioned.py [--labels FOLDER ...]
 
-Fits the weights of `error_codes/detectors/tone.py` on the labelled runs of every set and prints them beside those
-in use. Each set is also predicted by weights fitted on all others: area under the curve, log loss, and a table of
+A null model: what a reader of E3 has to beat. Fits the weights of `benchmarks/tone.yaml` on the labelled runs of every set
+and prints them beside those that stand there. Each set is also predicted by weights fitted on all others: area under the curve, log loss, and a table of
 predicted against observed shares. Folders given with --labels (runs/ and labels/ in each) are predicted by the fit, not used.
 """
 
@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from ambjudge.error_codes.detectors.tone import WEIGHTS, manner
-from ambjudge.error_codes.fired import context
 from ambjudge.trajectories.load import iter_runs
-from ambjudge.trajectories.segment import segment
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
+from tone import WEIGHTS, manner
 
 ROOT = Path(__file__).parents[1] / "tests" / "data" / "constructed"
 
@@ -44,7 +42,10 @@ def main() -> None:
     model = fit(x, y)
     print(f"{len(rows)} runs, E3 in {y.mean():.0%}")
     print(
-        "fitted weights:", tuple(round(float(w), 3) for w in (*model.intercept_, *model.coef_[0])), "in use:", WEIGHTS
+        "fitted weights:",
+        tuple(round(float(w), 3) for w in (*model.intercept_, *model.coef_[0])),
+        "in tone.yaml:",
+        WEIGHTS,
     )
     left_out = np.zeros(len(rows))
     for group in np.unique(groups):
@@ -77,7 +78,7 @@ def samples(folder: Path) -> Iterator[Sample]:
     for run in iter_runs(folder / "runs"):
         if isinstance(run, Exception):
             raise run
-        found = manner(context(run, segment(run)))
+        found = manner(run)
         gold = json.loads((labels / f"{run.id}.json").read_text("utf-8"))
         yield Sample(folder.name, (found.balance, found.printed), "E3" in gold["codes"])
 

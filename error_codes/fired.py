@@ -61,13 +61,7 @@ def fired_in(ctx: CodeContext) -> tuple[Fired, ...]:
     """`fired` on a context that is there already."""
     if not ctx.last:
         return ()
-    known = detectors(ctx.taxonomy)
-    found = [code for detector in known if not detector.likelihood for code in _run(detector, ctx)]
-    facts = {code.code for code in found if code.independence != "from_score"}
-    found += [
-        code for detector in known if detector.likelihood and detector.code not in facts for code in _run(detector, ctx)
-    ]
-    found.sort(key=lambda code: code.code)
+    found = [code for detector in detectors(ctx.taxonomy) for code in _run(detector, ctx)]
     if ctx.taxonomy == "harness":
         return _one_a_step(ctx, found)
     return tuple(found)

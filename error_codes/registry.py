@@ -46,8 +46,6 @@ class Detector:
     independence: Independence
     function: Function
     taxonomy: Literal["paper", "harness"] = "paper"
-    likelihood: bool = False
-    """It weighs how a run looks as a whole and names no defect; it stands only where no fact of its code does."""
     fact: FactSource | None = None
     """What its findings rest on where that proves them without reading: files, exit codes and tracebacks, the harness's
     words. What a text or a program means may at most hold such a finding back. None: it reads."""
@@ -58,7 +56,7 @@ class Detector:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
-MODULES = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "tone", "harness")
+MODULES = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "harness")
 """Where detectors live (`detectors/`); a module registers its own when it is imported."""
 
 _DETECTORS: dict[str, Detector] = {}
@@ -71,7 +69,6 @@ def detector(
     stage: Stage,
     independence: Independence,
     taxonomy: Literal["paper", "harness"] = "paper",
-    likelihood: bool = False,
     fact: FactSource | None = None,
 ) -> Callable[[Function], Function]:
     """List a function as a detector; the function itself stays as it is. A name stands once."""
@@ -79,7 +76,7 @@ def detector(
     def register(function: Function) -> Function:
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
-        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, fact)
+        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, fact)
         return function
 
     return register

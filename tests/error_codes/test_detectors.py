@@ -73,7 +73,6 @@ ZOO = {"plan": "# Plan\nUse medsegzoo for inference.\n"}
 ODD = [180, 175, 30, 190, 185, 178, 182, 188]
 EMPTY = {"track": "segmentation", "cases": IDS} | known(VOID, fatal=False)
 SWITCH = say("A threshold.", LOOP.replace("net(x)", "x > 60") + SAVE, LOG)
-ASSERTED = [GOOD, COUNT | {"text": "Exactly as expected everywhere."}, submit("Everything is verified and complete, submitting with confidence.")]  # fmt: skip
 
 FIRES = [
     ("repeated_code_failure", [fail(), fail(), fail(), *DONE], "S4 S4 S4 S4 S5 S5", {}),
@@ -102,7 +101,6 @@ FIRES = [
     ("bad_content_delivered", [GOOD, SUBMIT], "S4 S5", known(("identical", "all outputs are the same", None))),
     ("unlike_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", measured("segmentation", organ=ODD)),
     ("empty_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", EMPTY),
-    ("asserted_not_questioned", ASSERTED, "S4 S5 S5", {}),
     ("near_zero_metric", [GOOD, SUBMIT], "S4 S5", known(task_score=0.03)),
 ]  # fmt: skip
 
@@ -136,7 +134,6 @@ SILENT = [
     ("unlike_files_accepted", [GOOD, LOOKED, SUBMIT], "S4 S5 S5", measured("segmentation", organ=ODD)),
     ("unlike_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", measured("segmentation", lesion=ODD)),
     ("empty_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", EMPTY | {"extra": "Some patients may have no lesion."}),
-    ("asserted_not_questioned", [GOOD, COUNT, SUBMIT], "S4 S5 S5", {}),
     ("near_zero_metric", [GOOD, SUBMIT], "S4 S5", known(task_score=0.4)),
 ]  # fmt: skip
 

@@ -59,12 +59,8 @@ def test_stages_and_criteria_near_the_labels(cards, part: str) -> None:
 
 
 def test_codes_that_nobody_read_are_hardly_ever_wrong(cards) -> None:
-    """What takes reading is not found; what is found stands. The likelihood of E3 is a likelihood: five of six."""
-    likely = "detector:asserted_not_questioned"
+    """What takes reading is not found; what is found stands, and a run without a fault has no code."""
     names = [n for n in NAMES if n.split("/")[0] not in CHECK_SETS]
-    found = [(c, c.code in gold(n)["codes"]) for n in names for c in cards[n].codes if c.independence != "from_score"]
-    sure = {(n, c.code) for n in names for c in cards[n].codes if c.independence != "from_score" and c.by != likely}
-    assert sum(code in gold(n)["codes"] for n, code in sure) / len(sure) >= 0.95
-    guessed = [right for c, right in found if c.by == likely]
-    assert len(guessed) >= 20
-    assert sum(guessed) / len(guessed) >= 0.75
+    found = {(n, c.code) for n in names for c in cards[n].codes if c.independence != "from_score"}
+    assert sum(code in gold(n)["codes"] for n, code in found) / len(found) >= 0.95
+    assert {gold(n)["codes"] != [] for n, _ in found} == {True}
