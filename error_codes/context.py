@@ -85,14 +85,10 @@ class CodeContext:
         )  # fmt: skip
 
     @cached_property
-    def closing(self) -> str:
-        """What the agent said when it handed over: the texts of the last two turns."""
-        return "\n".join(turn.text for turn in self.run.turns[-2:])
-
-    @cached_property
     def handed_over(self) -> bool:
-        """The run ended by the agent's own decision, not by a breach, a kill or the turn limit."""
-        return self.run.status.ended in ("submitted", "stopped")
+        """The agent submitted its results by a call. Where it only stopped with a message, that has to be read."""
+        own = self.run.status.ended in ("submitted", "stopped")
+        return own and any(action.kind == "submit" for _, action in self.run.actions())
 
     @cached_property
     def pipeline_code(self) -> str:

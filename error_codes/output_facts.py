@@ -19,6 +19,7 @@ class OutputFact(Frozen):
     kind: str
     text: str
     case: str | None = None
+    file: str | None = None
     fatal: bool = True
     """By the track's rules this makes the output invalid."""
 
@@ -51,11 +52,18 @@ class OutputFacts(Frozen):
         return self.of("missing", "misnamed", "misplaced")
 
     @property
+    def hollow(self) -> tuple[OutputFact, ...]:
+        """Empty files of what is always there: anatomy, reports. A lesion or a finding may be absent by nature."""
+        return tuple(fact for fact in self.of("empty") if fact.file not in ABSENT_BY_NATURE)
+
+    @property
     def defects(self) -> tuple[OutputFact, ...]:
         """Everything that makes the deliverables wrong: missing, misnamed, malformed. Not placeholders, not quality."""
         return tuple(f for f in self.facts if f.fatal and (f.kind == "empty" or f.kind not in QUALITY))
 
 
+ABSENT_BY_NATURE = frozenset({"lesion.nii.gz", "prediction.json"})
+"""Files that may rightly be empty; whether they may on this task takes reading the brief."""
 QUALITY: frozenset[str] = frozenset(
     {
         "placeholder",
@@ -81,6 +89,8 @@ class _Fact(Protocol):
     def text(self) -> str: ...
     @property
     def case(self) -> str | None: ...
+    @property
+    def file(self) -> str | None: ...
     @property
     def fatal(self) -> bool: ...
 
@@ -121,5 +131,5 @@ def output_facts(check: Check, answers: Sequence[Mapping[str, Any]] = ()) -> Out
         format_valid=stage.format_valid, placeholder_rate=stage.placeholder_rate,
         model_call_found=stage.model_call_found, task_score=check.task, answers=tuple(dict(a) for a in answers),
         measures={case: dict(values) for case, values in check.measures.items()},
-        facts=tuple(OutputFact(kind=f.kind, text=f.text, case=f.case, fatal=f.fatal) for f in check.facts),
+        facts=tuple(OutputFact(kind=f.kind, text=f.text, case=f.case, file=f.file, fatal=f.fatal) for f in check.facts),
     )  # fmt: skip
