@@ -89,14 +89,3 @@ class CodeContext:
         """The agent submitted its results by a call. Where it only stopped with a message, that has to be read."""
         own = self.run.status.ended in ("submitted", "stopped")
         return own and any(action.kind == "submit" for _, action in self.run.actions())
-
-    @cached_property
-    def pipeline_code(self) -> str:
-        """Code that made the delivered files: the last write and every module written before it."""
-        final = self.final_write
-        if final is None:
-            return ""
-        parts = [self.turn(final).code]
-        parts += [self.turn(f.turn).code for f in self.features if f.turn < final and f.writes_module]
-        parts += [self.turn(t).code for t in self.write_turns if t < final]
-        return "\n".join(parts)
