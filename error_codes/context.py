@@ -6,9 +6,8 @@ Facts on delivered files come in as plain values (`OutputFacts`), as opening fil
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from ..trajectories.failures import Failure
 from ..trajectories.models import Run, Segmentation, Stage, Turn
@@ -30,7 +29,6 @@ class CodeContext:
     failures: tuple[Failure, ...] = ()
     episodes: tuple[Episode, ...] = ()
     facts: OutputFacts | None = None
-    taxonomy: Literal["paper", "harness"] = field(default="paper")
 
     def stage(self, turn: int) -> Stage:
         stages = self.segmentation.turn_stages

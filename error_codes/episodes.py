@@ -71,11 +71,6 @@ def episodes(
     return tuple(_episode(group, steps, segmentation, failed) for group in groups)
 
 
-def recovery(found: Sequence[Episode]) -> float | None:
-    """Share of resolved episodes in [0, 1]; None without episodes."""
-    return sum(e.resolved for e in found) / len(found) if found else None
-
-
 def short(cause: str) -> str:
     """A cause or message as part of a sentence: one line without round brackets, at most 110 characters."""
     text = " ".join(cause.replace("(", "[").replace(")", "]").split())
