@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .error_codes.fired import context
-from .error_codes.output_facts import output_facts
 from .error_codes.registry import Detector
 from .errors import InputError
 from .judge.base import Judge, QuestionName, Reply, Request, answers
@@ -28,6 +27,7 @@ from .judge.checks.submission import Submission
 from .judge.engine import prepare
 from .judge.questions.keys import identity
 from .judge.scorecard import CriterionResult
+from .judge.tagging import output_facts
 from .rubrics.load import load_rubric
 from .tracks import Track
 from .trajectories.importers import Importer
@@ -170,10 +170,10 @@ def check_detector(*detectors: Detector, run: Run | None = None, public: Path | 
         with TemporaryDirectory() as name:
             return check_detector(*detectors, run=tiny_run(Path(name)))
     stages, facts = segment(run), output_facts(check_outputs(run, public=public))
-    seen = {taxonomy: context(run, stages, facts, taxonomy) for taxonomy in {d.taxonomy for d in detectors}}
+    seen = context(run, stages, facts)
     for detector in detectors:
         _ask(bool(detector.doc), f"{detector.name} says in its docstring what it sees")
-        for finding in detector.function(seen[detector.taxonomy]):
+        for finding in detector.function(seen):
             turns, why = set(finding.turns), " ".join(finding.why.split())
             _ask(bool(turns), f"{detector.name} names no turn")
             _ask(turns <= set(range(1, len(run.turns) + 1)), f"{detector.name} names turns that the run has not")

@@ -12,8 +12,8 @@ import polars as pl
 
 CODES = ("E1", "E2", "E3", "E4", "E5")
 CODE_SOURCES = ("judge", "detector", "fact", "score")
-"""judge: a judge's tag; detector: read from trace or files; fact: the same without likelihoods; score: read off the score itself
-(circular)."""
+"""judge: a judge's tag; detector: read from trace or files; fact: of those, what stands whatever is read; score: read off
+the score itself (circular)."""
 BY_FACTS = ("E2", "E4", "E5")
 """Codes that files, exit codes and tracebacks decide: without a reader too, what did not fire is absent. The others take
 reading: facts can show them, never exclude them."""

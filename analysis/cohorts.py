@@ -71,10 +71,11 @@ class _Builder:
 
 
 @cache
-def _likelihoods() -> frozenset[str]:
+def _proving() -> frozenset[str]:
+    """Detectors whose findings stand whatever is read."""
     from ..error_codes.registry import detectors
 
-    return frozenset(f"detector:{detector.name}" for detector in detectors() if detector.likelihood)
+    return frozenset(f"detector:{detector.name}" for detector in detectors() if detector.fact is not None)
 
 
 def _run_row(card: ScoreCard) -> tuple[Any, ...]:
@@ -83,9 +84,7 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
     fired = {code.code for code in paper}
     source = {"from_judge": "judge", "from_trace": "detector", "from_files": "detector", "from_score": "score"}
     by_source = {(code.code, source[code.independence]) for code in paper}
-    by_source |= {
-        (c.code, "fact") for c in paper if source[c.independence] == "detector" and c.by not in _likelihoods()
-    }
+    by_source |= {(code.code, "fact") for code in paper if code.by in _proving()}
     checks = [stages[s].checks if s in stages else None for s in ("S4", "S5")]
 
     def check(name: str) -> Any:

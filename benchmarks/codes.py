@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ambjudge.error_codes.context import CodeContext
-from ambjudge.error_codes.fired import Fired, context, fired_in
-from ambjudge.error_codes.output_facts import output_facts
+from ambjudge.error_codes.fired import Fired, context, fired
 from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.tagging import output_facts
 from ambjudge.trajectories.failures import action_failure, failures
 from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run, Segmentation
@@ -112,7 +112,7 @@ def labelled(run: Run, label: dict, stages: str) -> Segmentation:
 
 
 def codes_of(ctx: CodeContext) -> frozenset[str]:
-    return frozenset(code.code for code in fired_in(ctx) if code.independence != "from_score")
+    return frozenset(code.code for code in fired(ctx) if code.independence != "from_score")
 
 
 def gold_pairs(jobs: Iterable[tuple[Path, Path]], stages: str, misses: bool, public: Path | None) -> list[Pair]:
@@ -231,7 +231,7 @@ def mistake_step(folder: Path) -> None:
             gold = turns[steps[int(data["mistake_step"])]]
         except (ValueError, IndexError, TypeError):
             continue
-        rows.append((gold, first_trouble(run, fired_in(context(run, segment(run)))), len(run.turns)))
+        rows.append((gold, first_trouble(run, fired(context(run, segment(run)))), len(run.turns)))
     if not rows:
         return
     n = len(rows)
@@ -250,7 +250,7 @@ def sound(folder: Path) -> None:
     runs = [run for run in iter_runs(folder) if not isinstance(run, Exception)]
     for run in runs:
         ctx = context(run, segment(run))
-        for code in fired_in(ctx):
+        for code in fired(ctx):
             assert code.turns, (run.id, code)
             assert 1 <= min(code.turns) <= max(code.turns) <= len(run.turns), (run.id, code)
         for episode in ctx.episodes:

@@ -2,8 +2,8 @@
 
 python benchmarks/unquestioned.py [--labels FOLDER ...]
 
-Fits the weights of `error_codes/detectors/tone.py` on the labelled runs of every set and prints them beside those
-in use. Each set is also predicted by weights fitted on all others: area under the curve, log loss, and a table of
+A null model: what a reader of E3 has to beat. Fits the weights of `benchmarks/tone.yaml` on the labelled runs of every set
+and prints them beside those that stand there. Each set is also predicted by weights fitted on all others: area under the curve, log loss, and a table of
 predicted against observed shares. Folders given with --labels (runs/ and labels/ in each) are predicted by the fit, not used.
 """
 
@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from ambjudge.error_codes.detectors.tone import WEIGHTS, manner
-from ambjudge.error_codes.fired import context
 from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
 from labelled_runs import LabelledRun, constructed, of_folder
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
+from tone import WEIGHTS, manner
 
 
 class Sample(NamedTuple):
@@ -42,7 +40,10 @@ def main() -> None:
     model = fit(x, y)
     print(f"{len(rows)} runs, E3 in {y.mean():.0%}")
     print(
-        "fitted weights:", tuple(round(float(w), 3) for w in (*model.intercept_, *model.coef_[0])), "in use:", WEIGHTS
+        "fitted weights:",
+        tuple(round(float(w), 3) for w in (*model.intercept_, *model.coef_[0])),
+        "in tone.yaml:",
+        WEIGHTS,
     )
     left_out = np.zeros(len(rows))
     for group in np.unique(groups):
@@ -71,7 +72,7 @@ def quality(y: np.ndarray, p: np.ndarray) -> str:
 def samples(runs: Iterable[LabelledRun]) -> Iterator[Sample]:
     for labelled in runs:
         run = load_run(labelled.folder)
-        found = manner(context(run, segment(run)))
+        found = manner(run)
         yield Sample(labelled.group, (found.balance, found.printed), "E3" in labelled.label["codes"])
 
 

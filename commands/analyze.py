@@ -38,7 +38,7 @@ SUMMARY = ("leaderboard", "code_effects")
     type=click.Choice(["any", "independent", "judge", "detector", "fact", "score"]),
     default="any",
     metavar="SOURCE",
-    help="any, judge, detector, fact, score or independent: which tags count (fact: detectors without likelihoods; independent: all but those read off the score).  [any]",
+    help="any, judge, detector, fact, score or independent: which tags count (fact: findings that stand whatever is read; independent: all but those read off the score).  [any]",
 )
 @click.option(
     "--ask", "asked", multiple=True, metavar="NAME=FILE", help="Answers of `ambjudge ask` as a column of the runs."

@@ -6,9 +6,8 @@ Facts on delivered files come in as plain values (`OutputFacts`), as opening fil
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from ..tracks import TRACKS, Output, Track
 from ..trajectories.failures import Failure
@@ -31,7 +30,6 @@ class CodeContext:
     failures: tuple[Failure, ...] = ()
     episodes: tuple[Episode, ...] = ()
     facts: OutputFacts | None = None
-    taxonomy: Literal["paper", "harness"] = field(default="paper")
 
     @cached_property
     def track(self) -> Track | None:
@@ -96,22 +94,7 @@ class CodeContext:
         )  # fmt: skip
 
     @cached_property
-    def closing(self) -> str:
-        """What the agent said when it handed over: the texts of the last two turns."""
-        return "\n".join(turn.text for turn in self.run.turns[-2:])
-
-    @cached_property
     def handed_over(self) -> bool:
-        """The run ended by the agent's own decision, not by a breach, a kill or the turn limit."""
-        return self.run.status.ended in ("submitted", "stopped")
-
-    @cached_property
-    def pipeline_code(self) -> str:
-        """Code that made the delivered files: the last write and every module written before it."""
-        final = self.final_write
-        if final is None:
-            return ""
-        parts = [self.turn(final).code]
-        parts += [self.turn(f.turn).code for f in self.features if f.turn < final and f.writes_module]
-        parts += [self.turn(t).code for t in self.write_turns if t < final]
-        return "\n".join(parts)
+        """The agent submitted its results by a call. Where it only stopped with a message, that has to be read."""
+        own = self.run.status.ended in ("submitted", "stopped")
+        return own and any(action.kind == "submit" for _, action in self.run.actions())

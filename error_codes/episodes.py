@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 from ..trajectories.failures import Failure
 from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
 from ..trajectories.turn_features import TurnFeatures
-from .lacks import machine, names_of, unrelated
 
 SURE = 0.7
 """Failures below this confidence are hints and start no episode."""
@@ -24,13 +23,13 @@ SHORT = 10
 
 _WORD = re.compile(r"[A-Za-z_]\w{2,40}")
 _SCRIPT = re.compile(r"[\w./-]{1,120}\.(?:py|sh|R|ipynb|c|cpp)\b")
-_VERSION = re.compile(
-    r"(?:[_-](?:v|fix|fixed|new|final|retry|try|attempt|again|clean|safe|robust|full|all|batch)?[_-]?\d{0,3}|v\d{1,3}){1,4}$",
-    re.IGNORECASE,
-)
-_NUMBERED = re.compile(r"(?:s|step|stage|part|phase|cell|task|p)[_-]?\d", re.IGNORECASE)
+_PACKAGE = re.compile(r"(?:No module named|found for|requirement) '?([A-Za-z]\w{1,40})")
 _LOG = re.compile(r"[\w./-]{1,120}\.(?:log|out)\b")
-_ACCESS = frozenset({"package", "shell", "network", "model", "permission", "device", "memory", "disk"})
+_MEANS = (
+    frozenset({"package", "shell", "network", "permission"}),
+    frozenset({"package", "network", "permission", "model", "device", "memory", "disk"}),
+)
+"""Families of failures that getting one package, or one model with its packages, runs into."""
 _STEPS = ("writes_outputs", "forward_pass", "training", "loads_model", "obtains_weights", "installs_packages", "builds")
 
 
@@ -72,11 +71,6 @@ def episodes(
     return tuple(_episode(group, steps, segmentation, failed) for group in groups)
 
 
-def recovery(found: Sequence[Episode]) -> float | None:
-    """Share of resolved episodes in [0, 1]; None without episodes."""
-    return sum(e.resolved for e in found) / len(found) if found else None
-
-
 def short(cause: str) -> str:
     """A cause or message as part of a sentence: one line without round brackets, at most 110 characters."""
     text = " ".join(cause.replace("(", "[").replace(")", "]").split())
@@ -91,23 +85,6 @@ class _Steps:
         self.features = features
         self._words: dict[tuple[int, int], frozenset[str]] = {}
         self._scripts: dict[tuple[int, int], frozenset[str]] = {}
-        self._lacks: dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]] = {}
-
-    def lack(self, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
-        """Models and packages that a failure of access was about."""
-        key = (failure.turn, failure.action)
-        if key not in self._lacks:
-            self._lacks[key] = names_of(self.action(*key), failure)
-        return self._lacks[key]
-
-    def other_lack(self, failure: Failure, group: list[Failure]) -> bool:
-        """Whether a failure of access is about another thing than those of a group."""
-        if not failure.environment or failure.family not in _ACCESS or not group[-1].environment:
-            return False
-        if failure.family != group[-1].family and all(machine(f, self.lack(f)) for f in group):
-            return True
-        models, packages = zip(*(self.lack(f) for f in group), strict=True)
-        return unrelated(failure, self.lack(failure), (frozenset().union(*models), frozenset().union(*packages)))
 
     def action(self, turn: int, slot: int) -> Action:
         return self.run.turn(turn).actions[slot]
@@ -125,14 +102,14 @@ class _Steps:
             ran = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
             logs = _LOG.findall(self.action(turn, slot).code[:2_000])
             self._scripts[key] = frozenset(
-                _plain_name(n) for n in (*names, *ran, *logs) if n in ran or n in logs or len(names) <= 3
+                PurePosixPath(n).stem for n in (*names, *ran, *logs) if n in ran or n in logs or len(names) <= 3
             )
         return self._scripts[key]
 
     def ran(self, turn: int, slot: int) -> frozenset[str]:
         """Of those, the scripts that were started."""
         started = self.features[turn - 1].run_paths if turn <= len(self.features) else ()
-        return self.scripts(turn, slot) & {_plain_name(n) for n in started}
+        return self.scripts(turn, slot) & {PurePosixPath(n).stem for n in started}
 
     def similarity(self, a: tuple[int, int], b: tuple[int, int]) -> float:
         """Share of words that two pieces of code have in common, in [0, 1]."""
@@ -157,12 +134,6 @@ class _Steps:
         return next((s for s in _STEPS if feature is not None and feature.has(s)), None)
 
 
-def _plain_name(path: str) -> str:
-    """A script's name without what tells one attempt from the next, so that `run_v2.py`, `run_fixed.py`, `run.log` are `run`."""
-    stem = PurePosixPath(path).name.rpartition(".")[0]
-    return stem if _NUMBERED.match(stem) else _VERSION.sub("", stem[-80:], count=1) or stem
-
-
 def _belongs(
     failure: Failure, group: list[Failure], steps: _Steps, segmentation: Segmentation, failed: set[tuple[int, int]]
 ) -> bool:
@@ -171,19 +142,27 @@ def _belongs(
     if failure.turn - last.turn > WINDOW:
         return False
     same = bool(steps.scripts(*here) & steps.scripts(*there))
-    other = not same and steps.other_lack(failure, group)
-    same = same or (steps.same(here, there) and not other)
+    apart = failure.environment and last.environment and not _one_lack(failure, last)
+    same = same or (steps.same(here, there) and not apart)
     # Two files that are not there are two look-ups, however alike the messages.
     alike = failure.signature == last.signature and (failure.family != "path" or failure.message == last.message)
     if not same and alike:
         same = True
-    if not (same or other) and failure.environment and last.environment and {failure.family, last.family} <= _ACCESS:
+    if not same and _one_lack(failure, last):
         # The same lack tried by other means: another installer, another source, another version.
         same = failure.turn - last.turn <= 3 and _stage(segmentation, failure.turn) == _stage(segmentation, last.turn)
-    if not (same or other) and failure.turn - last.turn <= 1:
+    if not (same or apart) and failure.turn - last.turn <= 1:
         goal = steps.goal(failure.turn)
         same = goal is not None and goal == steps.goal(last.turn) and steps.similarity(here, there) >= 0.2
     return same and not _worked_between(last, failure, steps, failed)
+
+
+def _one_lack(one: Failure, two: Failure) -> bool:
+    """Whether two failures of access may be about one thing: packages, or models and data; and no two named packages."""
+    if not (one.environment and two.environment and any({one.family, two.family} <= means for means in _MEANS)):
+        return False
+    first, second = (frozenset(_PACKAGE.findall(failure.message)) for failure in (one, two))
+    return not (first and second) or bool(first & second)
 
 
 def _worked_between(first: Failure, second: Failure, steps: _Steps, failed: set[tuple[int, int]]) -> bool:

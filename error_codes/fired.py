@@ -36,42 +36,25 @@ class Fired(Frozen):
     """Its detector is marked as resting on facts (`registry.Detector.fact`). No field of a scorecard: left out of dumps."""
 
 
-def context(
-    run: Run, segmentation: Segmentation, facts: OutputFacts | None = None, taxonomy: Taxonomy = "paper"
-) -> CodeContext:
+def context(run: Run, segmentation: Segmentation, facts: OutputFacts | None = None) -> CodeContext:
     """Everything that detectors look at, read from the run once."""
     facts_of_turns = features(run)
     failed = failures(run)
     return CodeContext(
         run=run, segmentation=segmentation, features=facts_of_turns, failures=failed,
-        episodes=episodes(run, segmentation, facts_of_turns, failed), facts=facts, taxonomy=taxonomy,
+        episodes=episodes(run, segmentation, facts_of_turns, failed), facts=facts,
     )  # fmt: skip
 
 
-def fired(
-    run: Run, segmentation: Segmentation, facts: OutputFacts | None = None, taxonomy: Taxonomy = "paper"
-) -> tuple[Fired, ...]:
+def fired(ctx: CodeContext, taxonomy: Taxonomy = "paper") -> tuple[Fired, ...]:
     """The codes that fire on a run, in code order; empty for a clean run and for a run without turns.
 
     Circular ones (`from_score`) are among them and say so; leave them out where codes explain scores.
     """
-    return fired_in(context(run, segmentation, facts, taxonomy))
-
-
-def fired_in(ctx: CodeContext) -> tuple[Fired, ...]:
-    """`fired` on a context that is there already."""
     if not ctx.last:
         return ()
-    known = detectors(ctx.taxonomy)
-    found = [code for detector in known if not detector.likelihood for code in _run(detector, ctx)]
-    facts = {code.code for code in found if code.independence != "from_score"}
-    found += [
-        code for detector in known if detector.likelihood and detector.code not in facts for code in _run(detector, ctx)
-    ]
-    found.sort(key=lambda code: code.code)
-    if ctx.taxonomy == "harness":
-        return _one_a_step(ctx, found)
-    return tuple(found)
+    found = [code for detector in detectors(taxonomy) for code in _run(detector, ctx)]
+    return tuple(found) if taxonomy == "paper" else _one_a_step(ctx, found)
 
 
 def _run(detector: Detector, ctx: CodeContext) -> list[Fired]:
@@ -87,7 +70,7 @@ def _run(detector: Detector, ctx: CodeContext) -> list[Fired]:
         turns = tuple(sorted({t for t in finding.turns if 1 <= t <= ctx.last}))
         if turns and finding.confidence >= MIN_CONFIDENCE:
             codes.append(Fired(
-                code=detector.code, taxonomy=ctx.taxonomy, stage=finding.stage or detector.stage, turns=turns,
+                code=detector.code, taxonomy=detector.taxonomy, stage=finding.stage or detector.stage, turns=turns,
                 why=" ".join(finding.why.split()), by=f"detector:{detector.name}", confidence=finding.confidence,
                 independence=detector.independence, fact=detector.fact is not None,
             ))  # fmt: skip

@@ -47,8 +47,6 @@ class Detector:
     independence: Independence
     function: Function
     taxonomy: Literal["paper", "harness"] = "paper"
-    likelihood: bool = False
-    """It weighs how a run looks as a whole and names no defect; it stands only where no fact of its code does."""
     fact: FactSource | None = None
     """What its findings rest on where that proves them without reading: files, exit codes and tracebacks, the harness's
     words. What a text or a program means may at most hold such a finding back. None: it reads."""
@@ -59,7 +57,7 @@ class Detector:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
-_OURS = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "tone", "harness")
+_OURS = ("files", "failures", "out_of_reach", "breaches", "handover", "values", "answers", "harness")
 DETECTORS: Door[ModuleType] = Door(
     "detectors", "module of detectors", {name: f"{__package__}.detectors.{name}" for name in _OURS}
 )
@@ -75,7 +73,6 @@ def detector(
     stage: Stage,
     independence: Independence,
     taxonomy: Literal["paper", "harness"] = "paper",
-    likelihood: bool = False,
     fact: FactSource | None = None,
 ) -> Callable[[Function], Function]:
     """List a function as a detector; the function itself stays as it is. A name stands once."""
@@ -87,7 +84,7 @@ def detector(
             _import(ours=True)  # so that a name of ours is taken whoever is imported first
         if name in _DETECTORS:
             raise ValueError(f"detector {name!r} is there already")
-        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, likelihood, fact)
+        _DETECTORS[name] = Detector(name, code, stage, independence, function, taxonomy, fact)
         return function
 
     return register

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from statistics import median
 
 from ..error_codes.context import CodeContext
-from ..error_codes.facts import finding_facts, trace_facts
 from ..error_codes.fired import Fired, context
+from ..error_codes.trace_facts import finding_facts, trace_facts
 from ..sanitize import sanitize_line
 from ..tracks import TRACKS
 from ..trajectories.models import OutputFile, Run, Segmentation

@@ -11,8 +11,8 @@ from typing import Any, cast
 from ..error_codes.context import CodeContext
 from ..error_codes.detectors.answers import AnswerCode
 from ..error_codes.diagnosis import Merged, ReadCode, Reading, merge
-from ..error_codes.fired import Fired, context, fired_in, primary_failure, stage_failures
-from ..error_codes.output_facts import output_facts
+from ..error_codes.fired import Fired, context, fired, primary_failure, stage_failures
+from ..error_codes.output_facts import OutputFact, OutputFacts
 from ..error_codes.taxonomy import taxonomy
 from ..trajectories.models import Run, Segmentation, Stage
 from .base import Reply
@@ -55,13 +55,24 @@ class Diagnosis:
     """Where a reading and a fact disagree."""
 
 
+def output_facts(check: OutputCheck) -> OutputFacts:
+    """The result of checking a run's outputs, as detectors take it."""
+    stage = check.s4_checks
+    return OutputFacts(
+        source=stage.source, expected_cases=stage.expected_cases, completion=stage.completion,
+        format_valid=stage.format_valid, placeholder_rate=stage.placeholder_rate,
+        model_call_found=stage.model_call_found, task_score=check.task,
+        measures={case: dict(values) for case, values in check.measures.items()},
+        facts=tuple(OutputFact(kind=f.kind, text=f.text, case=f.case, file=f.file, fatal=f.fatal) for f in check.facts),
+    )  # fmt: skip
+
+
 def detect(run: Run, segmentation: Segmentation, check: OutputCheck, public: Path | None = None) -> Found:
     """Run every detector once."""
     answers = read_answers(run)
-    facts = output_facts(check, answers)
-    ctx = context(run, segmentation, facts)
+    ctx = context(run, segmentation, output_facts(check))
     return Found(
-        context=ctx, paper=fired_in(ctx), steps=fired_in(context(run, segmentation, facts, "harness")),
+        context=ctx, paper=fired(ctx), steps=fired(ctx, "harness"),
         answers=findings(run, answers, public),
     )  # fmt: skip
 

@@ -42,17 +42,13 @@ def allowed_labels(brief: str) -> frozenset[int] | None:
 _UNIT = re.compile(
     r"\bHU\b|\bHounsfield|\bSUV\b|\bdB\b|[\[(]\s?-?\d+(?:\.\d+)?\s?(?:,|\.\.+|to|-|–)\s?\d|\bdata range\b|\bin the range\b"
 )
-_INPUT_UNIT = re.compile(
-    r"\b(?:same|own|original|its|native|arbitrary|stored) (?:\w+ )?(?:units?|intensit\w+|intensity scale|gr[ae]y values?|counts)\b|\b(?:units?|intensit\w+|scale|range) (?:of|as) (?:the|its) (?:input|stored|original)",
-    re.IGNORECASE,
-)
 
 
 def absolute_scale(brief: str) -> bool:
-    """Whether the outputs of an image task have a scale of their own (HU, SUV, dB, a range), whatever their inputs were stored in."""
+    """Whether the output of an image task is declared in a unit or an interval (HU, SUV, dB, [0, 1])."""
     start = brief.find("OUTPUT")
     text = brief[max(start, 0) : max(start, 0) + 800].split("\n", 1)[0] if start >= 0 else brief[:MAX_BRIEF]
-    return _UNIT.search(text) is not None and _INPUT_UNIT.search(text) is None
+    return _UNIT.search(text) is not None
 
 
 def validation_artefacts(brief: str) -> frozenset[str]:

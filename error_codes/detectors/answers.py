@@ -1,7 +1,8 @@
 """Answers without a model behind them (E1), and the answer-level codes (taxonomy `answers`), one or none an answer file.
 
 Answers and questions come in as the mappings read from their files; nothing is opened here. The first rule that
-applies names the answer's code, so that what is wrong with the form comes before what is wrong with the content.
+applies names the answer's code, so that what is wrong with the form comes before what is wrong with the content. What a raw
+output means (no picture seen, the other side) is read.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ REQUIRED = ("question_id", "raw_model_output", "model_name", "runtime_s")
 _STAND_IN = re.compile(
     r"\s*(?:(?:heuristic|fallback|placeholder|mock|dummy|stub)\s*:|(?:unknown|n/?a|none|null)\s*\.?\s*$)", re.I
 )
-_TIME = re.compile(r"\b(?:time(?:d)? ?out|deadline exceeded)\b", re.IGNORECASE)
-_MEMORY = re.compile(r"\bout of memory\b|\bOOM\b|can't allocate memory", re.IGNORECASE)
-_PROVIDER = re.compile(
-    r"\b(?:\w+Error|Traceback|HTTP \d{3}|rate limit|service unavailable|connection (?:refused|reset))\b", re.I
+_ERRORS = (
+    (re.compile(r"\btimed out\b|\bTimeout(?:Error|Expired)?\b"), "RES001", "The raw output reports a timeout."),
+    (re.compile(r"\bout of memory\b|\bOutOfMemoryError\b"), "RES002", "The raw output reports that memory ran out."),
+    (
+        re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b|\bTraceback\b|\bHTTP \d{3}\b"),
+        "PRV001",
+        "The raw output is an error message.",
+    ),
 )
-_BLIND = re.compile(
-    r"\b(?:no image (?:was )?(?:provided|attached|given)|cannot (?:see|view|process) (?:the |any )?images?|can't (?:see|view) (?:the |any )?images?"
-    r"|unable to (?:see|view) (?:the |any )?images?|as a (?:text|language)[- ](?:only|based)? ?(?:ai|model))", re.I)  # fmt: skip
-_SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
+"""What exceptions, runtimes and providers print where an answer should be."""
 _NO_MODEL = re.compile(r"\s*(?:none|n/?a|unknown|heuristic|baseline|rule[- ]based|dummy|)\s*$", re.IGNORECASE)
 
 
@@ -82,12 +84,7 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
         return "CMP001", "Answer and raw output are both empty."
     if not raw.strip() or _STAND_IN.match(raw):
         return "PLC001", "The answer is a placeholder: its raw output is empty or a stand-in."
-    for pattern, code, why in (
-        (_TIME, "RES001", "The raw output reports a timeout."),
-        (_MEMORY, "RES002", "The raw output reports that memory ran out."),
-        (_BLIND, "VIS001", "The raw output says that no picture was seen."),
-        (_PROVIDER, "PRV001", "The raw output is an error message."),
-    ):
+    for pattern, code, why in _ERRORS:
         if pattern.search(raw[:4_000]):
             return code, why
     options = question.get("options") if question is not None else None
@@ -107,13 +104,8 @@ def _against_options(label: str, text: str, raw: str, options: dict[str, str]) -
         if _plain(text) in map(_plain, options.values()):
             return "LOG001", "The answer text is another option's than the label's."
         return "HAL001", "The answer text is none of the options."
-    named = {key for key, value in options.items() if re.search(rf"\b{re.escape(_plain(value))}\b", _plain(raw))}
-    if label and len(named) == 1 and label not in named:
-        sides = {s.lower() for s in _SIDE.findall(options[label])}
-        said = {s.lower() for s in _SIDE.findall(raw)}
-        if sides and said and not sides & said:
-            return "LOC001", "The raw output names the other side than the chosen option."
-        return "LOG002", "The raw output names one option and the label is another one."
+    if label and any(_plain(raw) in (_plain(key), _plain(value)) for key, value in options.items() if key != label):
+        return "LOG002", "The raw output is one option and the label another one."
     return None
 
 

@@ -13,7 +13,6 @@ from ...trajectories.failures import ENVIRONMENT, find_errors
 from ..context import CodeContext
 from ..episodes import Episode, short
 from ..registry import Finding, detector
-from .out_of_reach import out_of_reach
 
 MAX_LINES = 3_000
 """Lines of one output that are read, from the end."""
@@ -23,40 +22,16 @@ REPEATED = 3
 
 _OWN_OUTPUT = re.compile(r"No such file[^\n]{0,60}agents?_outputs/")
 """A look for an output that is lacking: what it meets is no cause."""
-_CAUGHT = re.compile(r"\bexcept\b|\|\| |\btryCatch\b")
-"""Code in which the error of one case does not end the batch."""
-_NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,9})?(?![\w.])")
-_NO_NEWS = re.compile(
-    r"\b(?:fall(?:ing)? ?back|fallback|default|placeholder|empty|zeros?|blank|skip\w*|instead|retry\w*)\b",
-    re.IGNORECASE,
-)
-"""Lines that tell what a failed case got instead."""
-
-
-_CASE = re.compile(r"\b([A-Za-z][A-Za-z_-]{0,20}?[_-]?0*(\d{1,8}))\b")
-
-
-def case_of(line: str) -> str | None:
-    """The case id at the beginning of a line of a log, if it has one."""
-    match = _CASE.search(line[:60])
-    return match[1] if match else None
 
 
 def _repeated(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
-    blocked = None if environment else out_of_reach(ctx)
     for episode in ctx.episodes:
-        if blocked is not None and set(episode.turns) <= set(blocked.turns):
-            continue  # errors on the way around a lack are the lack's
-        partly = _partly(ctx, episode) if not environment else None
-        attempts = episode.attempts + (partly is not None) - _went_through(ctx, episode)
+        attempts = episode.attempts - _went_through(ctx, episode)
         if attempts >= REPEATED and episode.environment == environment:
             end = f"until turn {episode.resolved_at}" if episode.resolved_at else "and is not seen to work later"
-            if partly is not None:
-                end = f"the last time for single cases in turn {partly}"
             many = f"with {episode.errors} different errors, e.g. " if episode.errors > 1 else ""
             why = f"The same step failed {attempts} times ({many}{short(episode.cause)}) {end}."
-            turns = episode.turns if partly is None else (*episode.turns, partly)
-            yield Finding(turns, why, 0.9 if attempts > REPEATED else 0.8, episode.stage)
+            yield Finding(episode.turns, why, 0.9 if attempts > REPEATED else 0.8, episode.stage)
 
 
 def _went_through(ctx: CodeContext, episode: Episode) -> bool:
@@ -67,31 +42,9 @@ def _went_through(ctx: CodeContext, episode: Episode) -> bool:
     return last == ctx.final_write and len(cases) > 1 and not lost_outputs(ctx) and all(case in shown for case in cases)
 
 
-_ERROR_LINE = re.compile(r"\b(?:ERROR|FAIL(?:ED|URE)?|[Ff]ailed|[Ee]rror)\b")
-
-
-def _partly(ctx: CodeContext, episode: Episode) -> int | None:
-    """The turn in which a failed batch ran through but for cases whose error it caught and printed, and which were run again later."""
-    turn = episode.resolved_at
-    if turn is None or episode.stage != "S4" or not ctx.feature(turn).has("runs_script", "forward_pass"):
-        return None
-    later = [
-        f.turn for f in ctx.features[turn:] if f.executed and not f.blocked and f.has("runs_script", "forward_pass")
-    ]
-    for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:]:
-        case = next((c for c in ctx.run.outputs.cases if c in line), None) if _ERROR_LINE.search(line[:600]) else None
-        if case and any(case in ctx.turn(t).code[:200_000] for t in later):
-            return turn
-    return None
-
-
 def _costly(ctx: CodeContext, environment: bool) -> Iterable[Finding]:
     lost = lost_outputs(ctx)
     if not lost:
-        cases, message = _filled(ctx, environment)
-        if cases and ctx.final_write is not None:
-            why = f"In the last full run {len(cases)} cases failed ({short(message)}) and were not run again."
-            yield Finding((ctx.final_write,), why, 0.75, "S4")
         return
     for episode in ctx.episodes:
         late = episode.stage in ("S4", "S5") or any(ctx.feature(t).writes_outputs for t in episode.turns)
@@ -117,41 +70,6 @@ def _dropped(ctx: CodeContext, environment: bool) -> dict[int, str]:
             if errors and (errors[-1].family in ENVIRONMENT) == environment:
                 found.setdefault(turn, errors[-1].message)
     return found
-
-
-def _filled(ctx: CodeContext, environment: bool) -> tuple[tuple[str, ...], str]:
-    """Cases whose error the last full run caught, with its message: none of them is seen to work later.
-
-    Only errors printed beside a case id count, and only where the code catches them: what such a case delivers is a
-    filler (an empty mask, a default answer) or what an earlier run left.
-    """
-    final = ctx.final_write
-    if final is None or final in ctx.failed_turns:
-        return (), ""
-    if any(f.turn > final and (f.forward_pass or f.runs_script) and not f.checks_outputs for f in ctx.features):
-        return (), ""  # run again in part
-    if not _CAUGHT.search(ctx.pipeline_code[:400_000]):
-        return (), ""
-    failed: dict[str, str] = {}
-    worked: set[str] = set()
-    for line in ctx.turn(final).output.splitlines()[-MAX_LINES:]:
-        case = case_of(line[:600])
-        if case is None:
-            continue
-        errors = find_errors(line[:600])
-        if errors and (errors[-1].family in ENVIRONMENT) == environment:
-            failed[case] = errors[-1].message
-        elif not errors and not _NO_NEWS.search(line[:600]) and not _all_zero(line[:600], case):
-            worked.add(case)
-            failed.pop(case, None)  # a second attempt on the spot
-    lost = {case: message for case, message in failed.items() if case not in worked}
-    return tuple(lost), next(iter(lost.values()), "")
-
-
-def _all_zero(line: str, case: str) -> bool:
-    """Whether every number that a line gives for a case is zero: an empty output is no second attempt that worked."""
-    numbers = _NUMBER.findall(line.replace(case, " "))
-    return bool(numbers) and not any(float(n) for n in numbers)
 
 
 @detector("repeated_code_failure", code="E4", stage="S4", independence="from_trace", fact="exit")

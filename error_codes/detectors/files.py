@@ -12,14 +12,11 @@ from ..output_facts import OutputFact
 from ..registry import Finding, detector
 
 _DEMANDS: dict[str, re.Pattern[str]] = {
-    "dtype": re.compile(r"\b(?:u?int(?:8|16|32)?|integers?|float(?:16|32|64)|bool(?:ean)?)\b", re.IGNORECASE),
-    "affine": re.compile(r"\b(?:affine|spacing|geometry|header|grid|orientation|origin|voxel size)\b", re.IGNORECASE),
-    "values": re.compile(
-        r"\[\s?-?\d+(?:\.\d+)?\s?,\s?-?\d+(?:\.\d+)?\s?\]|\b(?:between|range|from) -?\d", re.IGNORECASE
-    ),
-    "unknown_class": re.compile(r"\bclass(?:es)?\b", re.IGNORECASE),
+    "dtype": re.compile(r"\b(?:u?int|float)(?:8|16|32|64)\b"),
+    "values": re.compile(r"\[\s?-?\d+(?:\.\d+)?\s?,\s?-?\d+(?:\.\d+)?\s?\]"),
+    "unknown_class": re.compile(r"\bclass\b"),
 }
-"""Kinds of facts that the track's format forgives, with the words by which a brief demands them all the same."""
+"""Kinds of facts that the track's format forgives, with the type, interval or field by which a brief declares them."""
 _OUTPUT_PART = re.compile(r"(?m)^[ \t#*]{0,6}OUTPUTS?\b|agents_outputs/")
 
 

@@ -1,6 +1,6 @@
 """E3 at the hand-over: wrong files that no check asked for, a failed batch taken for success, nothing looked at at all.
 
-What was looked at is read off the calls. Closing words may only hold a finding back: where they say that something lacks.
+What was looked at is read off the calls. Whether closing words own up to a fault takes reading.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from ..context import CodeContext
 from ..output_facts import OutputFact
 from ..registry import Finding, detector
-from .cases import MAX_LINES, admits, may_be_empty, rows
+from .cases import MAX_LINES, rows
 
 _VALUE = re.compile(r"(?<![\w./:-])-?\d{1,12}(?:\.\d{1,12})?(?![\w/:%])")
 _LISTED = frozenset({"missing", "misplaced"})
 """Defects that any listing shows; another name only one that prints it."""
-_CONTENT = frozenset({"scattered", "empty", "constant", "unchanged", "placeholder", "skipped"})
+_CONTENT = frozenset({"scattered", "constant", "unchanged", "placeholder", "skipped"})
 
 
 def hand_over(ctx: CodeContext) -> tuple[int, ...]:
@@ -27,7 +27,7 @@ def hand_over(ctx: CodeContext) -> tuple[int, ...]:
 @detector("wrong_files_unnoticed", code="E3", stage="S5", independence="from_files")
 def wrong_files_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
     """Delivered files are wrong and the run's own check passed, tested something else, or never took place."""
-    if ctx.facts is None or not ctx.facts.defects or not ctx.handed_over or ctx.final_write is None or admits(ctx):
+    if ctx.facts is None or not ctx.facts.defects or not ctx.handed_over or ctx.final_write is None:
         return
     opened = tuple(f.turn for f in ctx.features[ctx.final_write - 1 :] if f.checks_outputs or f.reads_outputs)
     shown = _shown_defects(ctx, opened)
@@ -72,20 +72,18 @@ def rejected_unnoticed(ctx: CodeContext) -> Iterable[Finding]:
     lacking = any(key.startswith("missing") and value for key, value in (answer or {}).items())
     wrong = lacking or fewer or (answer is not None and ctx.run.status.completed is False)
     wrong = wrong or (report is not None and report.submission_format_valid is False)
-    if wrong and not admits(ctx):
+    if wrong:
         why = "The run was handed over as good and the harness found its files incomplete or invalid."
         yield Finding(hand_over(ctx), why, 0.75)
 
 
 @detector("failed_batch_accepted", code="E3", stage="S4", independence="from_trace")
 def failed_batch_accepted(ctx: CodeContext) -> Iterable[Finding]:
-    """The last run over the cases failed, nothing was checked after it, and it was handed over without a word on it."""
+    """The last run over the cases failed, nothing was checked after it, and the run was handed over."""
     final = ctx.final_write
     if final is None or final not in ctx.failed_turns or not ctx.handed_over or ctx.checks or ctx.run.track is None:
         return
-    if not admits(ctx):
-        why = "The last run over the cases failed, and the run was handed over without a look."
-        yield Finding((final, ctx.last), why, 0.85)
+    yield Finding((final, ctx.last), "The last run over the cases failed, and nothing was looked at after it.", 0.85)
 
 
 @detector("nothing_checked", code="E3", stage="S5", independence="from_trace")
@@ -113,8 +111,9 @@ def bad_output_unseen(ctx: CodeContext) -> Iterable[Finding]:
     pilot = any(t < final and t not in ctx.failed_turns and ctx.stage(t) == "S3" for t in ctx.model_turns)
     if pilot or len(cases) < 4 or len(seen & cases) > len(cases) / 4:
         return
-    bad = [f for f in ctx.facts.facts if f.kind in _CONTENT and f.case is not None and f.case not in seen]
-    if bad and not (bad[0].kind == "empty" and may_be_empty(ctx)):
+    content = (*ctx.facts.of(*_CONTENT), *ctx.facts.hollow)
+    bad = [fact for fact in content if fact.case is not None and fact.case not in seen]
+    if bad:
         why = f"Without a pilot, results of {len(seen)} of {len(cases)} cases were ever shown; unseen, {str(bad[0]).rstrip('.')}."
         yield Finding(hand_over(ctx), why, 0.8)
 

@@ -1,33 +1,40 @@
 """E2: a model that could not be had, and other code that made the deliverables in its place.
 
-Read off what failed (weights, hub names and packages that code and traceback name) and off the code that wrote the files.
+Read off names alone: weight files, hub ids and packages that failed code, its message and its traceback name, held
+against the names in the code that wrote the files.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...trajectories.code_parts import split
 from ...trajectories.failures import Failure, find_errors
-from ...trajectories.models import Run, Turn
+from ...trajectories.models import Action, Run, Turn
 from ..context import CodeContext
 from ..episodes import short
-from ..lacks import GENERAL, WEIGHTS, models_in, names_of
+from ..package_names import general
 from ..registry import Finding, detector
 
 _ACCESS = frozenset(
     {"package", "network", "model", "memory", "device", "disk", "permission", "shell", "path", "killed"}
 )
+_EXTENSION = r"(?:pth?|onnx|ckpt|safetensors|h5|hdf5|keras|pkl|joblib|bin|tflite|pb|msgpack|torchscript|gguf|whl)"
+_WEIGHTS = re.compile(rf"(?<![\w.-])([A-Za-z][\w.-]{{1,80}}?)\.{_EXTENSION}\b")
+_HUB_CALL = re.compile(r"from_pretrained|hf_hub_download|snapshot_download|hub\.load\b|\bpipeline\(")
+_HUB_NAME = re.compile(r"['\"][A-Za-z][\w.-]{1,60}/([A-Za-z][\w.-]{1,80})['\"]")
+_PACKAGE = re.compile(r"(?:No module named|found for|requirement) '?([A-Za-z][\w-]{1,40})\b")
 _LOADS = re.compile(
     r"torch\.(?:jit\.)?load|load_state_dict|from_pretrained|InferenceSession|joblib\.load|load_model|pickle\.load|\bpipeline\(|load_file\(|\.pth?\b"
 )
-_FILE_OF_PROSE = re.compile(r"\.(?:md|rst|txt|log|json|csv)$", re.IGNORECASE)
+_NO_CODE = (".md", ".rst", ".txt", ".log", ".json", ".csv")
 _COMMENT = re.compile(r"(?m)(?:^|\s)#[^\n'\"]{0,400}$")
 MAX_CODE = 400_000
-MAX_LINES = 400
-"""Lines of one output that are read for errors which code caught and printed, from the end."""
+_BRIEF = 8_000
+"""Characters at the end of a brief in which a model is named."""
 
 
 class OutOfReach(NamedTuple):
@@ -39,13 +46,16 @@ class OutOfReach(NamedTuple):
 
 
 class _Lack(NamedTuple):
-    """One failure of access: what came back, how many different errors, and what it was about."""
+    """One failure of access: what came back, and the models and packages that it names."""
 
     turn: int
     message: str
-    errors: int
     models: frozenset[str]
-    packages: frozenset[str]
+    packages: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.models | self.packages
 
 
 def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
@@ -55,99 +65,88 @@ def out_of_reach(ctx: CodeContext) -> OutOfReach | None:
     stands for a model where brief or plan names it and none of the brief's weights served.
     """
     final = ctx.final_write
-    if final is None:
-        return None
-    lacks = sorted((*_ended(ctx, final), *_printed(ctx, final)), key=lambda lack: lack.turn)
-    if not lacks:
+    lacks = sorted(_lacks(ctx, final), key=lambda lack: lack.turn) if final else []
+    if final is None or not lacks:
         return None
     modules = written_modules(ctx.run, final)
-    last = lacks[-1].turn
-    writes = {t for t in ctx.write_turns if t > last and t not in ctx.failed_turns} | {final}
+    writes = {t for t in ctx.write_turns if t > lacks[-1].turn and t not in ctx.failed_turns} | {final}
     serving = "\n".join(run_code(ctx.turn(t), modules) for t in sorted(writes))[:MAX_CODE]
-    models = frozenset(name for lack in lacks for name in lack.models)
-    wanted = ctx.run.brief[-8_000:] + (ctx.run.plan.text or "")
-    served = any(names_weights(serving, w) for w in WEIGHTS.findall(ctx.run.brief[-8_000:]))
-    found = [
-        blocked
-        for name in dict.fromkeys(name for lack in lacks for name in (*sorted(lack.models), *sorted(lack.packages)))
-        if (name in models or (not served and name.lower() not in GENERAL and _named(name, wanted)))
-        and (blocked := _blocked(ctx, name, lacks, serving, modules)) is not None
-    ]
-    return max(found, key=lambda b: (_named(b.name, wanted), len(b.turns)), default=None)
+    models = {name for lack in lacks for name in lack.models}
+    brief = ctx.run.brief[-_BRIEF:]
+    wanted = brief + (ctx.run.plan.text or "")
+    served = any(names_weights(serving, weights) for weights in _WEIGHTS.findall(brief))
+    found = []
+    for name in sorted({name for lack in lacks for name in lack.names}):
+        stands = name in models or (not served and not general(name) and _named(name, wanted))
+        if stands and (blocked := _blocked(ctx, name, lacks, serving, modules)) is not None:
+            found.append(blocked)
+    return max(found, key=lambda b: (_named(b.name, wanted), len(b.turns), -b.turns[0]), default=None)
 
 
 def _blocked(
     ctx: CodeContext, name: str, lacks: list[_Lack], serving: str, modules: Mapping[str, str]
 ) -> OutOfReach | None:
-    mine = [lack for lack in lacks if name in lack.models | lack.packages]
-    if mine[-1].turn != ctx.final_write:
-        if names_weights(serving, name):
+    final = ctx.final_write or 0
+    mine = [lack for lack in lacks if name in lack.names]
+    if mine[-1].turn != final:
+        later = [f for f in ctx.features[mine[-1].turn : final - 1] if f.executed and f.turn not in ctx.failed_turns]
+        codes = [(f, code) for f in later if names_weights(code := run_code(ctx.turn(f.turn), modules), name)]
+        saved = {weights for _, code in codes for weights in _WEIGHTS.findall(code)} - {name}
+        if names_weights(serving, name) or any(f.forward_pass for f, _ in codes):
             return None
-        for feature in ctx.features[mine[-1].turn : (ctx.final_write or 0) - 1]:
-            code = run_code(ctx.turn(feature.turn), modules)
-            if not feature.executed or feature.turn in ctx.failed_turns or not names_weights(code, name):
-                continue
-            saved = any(w != name and names_weights(serving, w) for w in WEIGHTS.findall(code))
-            if feature.forward_pass or saved:
-                return None  # it was had in the end, or serves under another name
-    # What failed together with the model (its tokenizer, its wheel) was tried for its sake; where no model serves at
-    # all, every model that was tried for counts.
-    group = {name} | {n for lack in mine for n in lack.models | lack.packages if n.lower() not in GENERAL}
-    no_model = not _LOADS.search(serving)
-    about = [x for x in lacks if group & (x.models | x.packages) or (no_model and x.models)]
-    attempts: dict[int, int] = {}
-    for lack in about:
-        attempts[lack.turn] = max(attempts.get(lack.turn, 0), lack.errors)
-    for feature in ctx.features[
-        min(attempts) : (ctx.final_write or 1) - 1
-    ]:  # tried, and what came back was no error of access
+        if any(names_weights(serving, weights) for weights in saved):
+            return None  # it serves under another name
+    # What failed together with the model (its tokenizer, its wheel) was tried for its sake.
+    group = {name} | {n for lack in mine for n in lack.names if not general(n)}
+    about = [lack for lack in lacks if group & lack.names]
+    attempts = {lack.turn for lack in about}
+    for feature in ctx.features[min(attempts) : final - 1]:  # tried, and what came back was no error of access
         tries = feature.executed and feature.has("loads_model", "forward_pass", "loads_inputs")
         if tries and any(names_weights(run_code(ctx.turn(feature.turn), modules), n) for n in group):
-            attempts.setdefault(feature.turn, 1)
-    others = [w for w in WEIGHTS.findall(serving) if w not in group]
-    brief = ctx.run.brief[-8_000:]
-    wanted = [w for w in dict.fromkeys(WEIGHTS.findall(brief)) if w not in group]
-    named = any(_named(n, brief) for n in group)
-    enough = (2 if wanted else 1) if named else 3
-    if sum(attempts.values()) < enough or not (others or no_model):
+            attempts.add(feature.turn)
+    others = set(_WEIGHTS.findall(serving)) - group
+    brief = ctx.run.brief[-_BRIEF:]
+    enough = 3
+    if any(_named(n, brief) for n in group):
+        enough = 2 if set(_WEIGHTS.findall(brief)) - group else 1
+    if len(attempts) < enough or (not others and _LOADS.search(serving)):
         return None
     return OutOfReach(name, tuple(sorted(attempts)), about[0].message)
 
 
-def _ended(ctx: CodeContext, final: int) -> Iterable[_Lack]:
+def _lacks(ctx: CodeContext, final: int) -> Iterable[_Lack]:
     """Executions that ended in a failure of access."""
     for failure in ctx.failures:
         sure = failure.confidence >= (0.5 if failure.turn == final else 0.6) and failure.kind != "look-up"
         if failure.turn <= final and failure.family in _ACCESS and failure.environment and sure:
             action = ctx.turn(failure.turn).actions[failure.action]
-            yield _Lack(failure.turn, failure.message, _errors(ctx, failure), *names_of(action, failure))
+            yield _Lack(failure.turn, failure.message, *_names_of(action, failure))
 
 
-def _errors(ctx: CodeContext, failure: Failure) -> int:
-    """1 or 2: different kinds of errors that one action ended in; several sources tried in one go are several attempts."""
-    seen = ctx.turn(failure.turn).actions[failure.action].observation
-    kinds = {e.kind for e in find_errors(seen.text[-8_000:]) if e.confidence >= 0.6} if seen else set()
-    return 2 if len(kinds) > 1 else 1
+def _models_in(code: str) -> frozenset[str]:
+    """Weight files and hub names that code names."""
+    return frozenset({*_WEIGHTS.findall(code), *(_HUB_NAME.findall(code) if _HUB_CALL.search(code) else ())})
 
 
-def _printed(ctx: CodeContext, final: int) -> Iterable[_Lack]:
-    """Errors that code caught and printed while it opened models: of the model on the same line, else of the only one."""
-    for turn in ctx.run.turns[: final - 1]:
-        for action in turn.actions:
-            seen = action.observation
-            if action.kind != "execute" or seen is None or seen.kind not in ("ok", "unknown"):
-                continue
-            code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
-            opened = models_in(code)
-            kinds: dict[frozenset[str], dict[str, str]] = {}
-            for line in seen.text.splitlines()[-MAX_LINES:] if opened and _LOADS.search(code) else ():
-                errors = [e for e in find_errors(line[:600]) if e.confidence >= 0.5]
-                on_line = frozenset(name for name in opened if _named(name, line[:600])) if errors else frozenset()
-                if on_line or (len(opened) == 1 and any(e.family in ("model", "network") for e in errors)):
-                    kinds.setdefault(on_line or opened, {})[errors[-1].kind] = errors[-1].message
-            for models, came_back in kinds.items():
-                message = next(iter(came_back.values()))
-                yield _Lack(turn.index, message, min(len(came_back), 2), models, frozenset())
+def _names_of(action: Action, failure: Failure) -> tuple[frozenset[str], frozenset[str]]:
+    """Models (files, hub names) and packages that a failed action was about."""
+    text = action.observation.text if action.observation is not None else ""
+    said = "\n".join([failure.message, *(e.message for e in find_errors(text[-8_000:]))])
+    code = "\n".join(p.text for p in split(action) if p.kind != "file")[:60_000]
+    models = _models_in(code) | frozenset(_WEIGHTS.findall(said))
+    if not models:  # the call stands in a module; the traceback quotes it
+        models = frozenset(model for line in _quoted(text) for model in _models_in(line))
+    return models, frozenset(_PACKAGE.findall(said))
+
+
+def _quoted(text: str) -> list[str]:
+    """Lines of the agent's own code that tracebacks quote."""
+    lines = text[-20_000:].splitlines()
+    return [
+        after[:600]
+        for line, after in pairwise(lines)
+        if line.lstrip().startswith('File "') and "-packages/" not in line
+    ]
 
 
 def _named(name: str, text: str) -> bool:
@@ -169,7 +168,7 @@ def written_modules(run: Run, until: int) -> dict[str, str]:
         for action in turn.actions:
             for part in split(action):
                 stem = part.path.removesuffix("/__init__.py").rpartition("/")[2].partition(".")[0]
-                if part.kind == "file" and stem and not _FILE_OF_PROSE.search(part.path):
+                if part.kind == "file" and stem and not part.path.lower().endswith(_NO_CODE):
                     files[stem] = files.get(stem, "") + "\n" + part.text if part.append else part.text
     return files
 

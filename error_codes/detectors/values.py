@@ -5,14 +5,13 @@ Sizes of organs in ml, levels of images, numbers of boxes: a look at the files w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from ...trajectories.briefs import absolute_scale
 from ..context import CodeContext
 from ..registry import Finding, detector
-from .cases import admits, looked_into, may_be_empty, owns_up, rows
+from .cases import looked_into
 from .handover import hand_over
 
 TIGHT = 1.6
@@ -25,29 +24,27 @@ SHARE = 0.55
 """Share of the cases that have to belong together; at least four."""
 _SAME = {
     "identical": "the same output for every case", "unchanged": "the input, unchanged",
-    "constant": "constant outputs", "empty": "empty outputs",
+    "constant": "constant outputs",
 }  # fmt: skip
 
 
 @detector("bad_content_delivered", code="E3", stage="S4", independence="from_files")
 def bad_content_delivered(ctx: CodeContext) -> Iterable[Finding]:
     """The files hold what a look would have shown: placeholders, one output for all cases, the unchanged input."""
-    if ctx.facts is None or not ctx.last or ctx.run.status.ended == "breach":
+    if ctx.facts is None or not ctx.handed_over:
         return
     where = hand_over(ctx)
     rate, total = ctx.facts.placeholder_rate, ctx.facts.expected_cases or len(ctx.run.outputs.cases)
-    if rate is not None and rate > 0.05 and not admits(ctx):
+    if rate is not None and rate > 0.05:
         yield Finding(where, f"{rate:.0%} of the delivered answers are placeholders.", 0.9)
     for kind, words in _SAME.items():
         found = ctx.facts.of(kind)
         cases = len({f.case for f in found})
-        if kind == "empty" and cases < (total or 0) and may_be_empty(ctx):
-            continue
         few = kind in ("constant", "unchanged") and ctx.output == "images"
         if found and (found[0].case is None or few or (total and cases > 0.5 * total)):
-            yield Finding(where, f"The delivered files hold {words}, and it was not noticed.", 0.8)
-    for fact in ctx.facts.of("class_absent", "repeated", "cut_off") if not owns_up(ctx) else ():
-        yield Finding(where, f"In the delivered files, {fact.text}, and it was not noticed.", 0.8)
+            yield Finding(where, f"The delivered files hold {words}, and were handed in.", 0.8)
+    for fact in ctx.facts.of("class_absent", "repeated", "cut_off"):
+        yield Finding(where, f"In the delivered files, {fact.text}, and they were handed in.", 0.8)
 
 
 @detector("unlike_files_accepted", code="E3", stage="S4", independence="from_files")
@@ -58,7 +55,7 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
     """
     for name, column in _columns(ctx).items():
         if ctx.output == "masks":
-            odd = () if _varies(ctx, name) else apart(column, APART if name == "organ" else MANY_LABELS_APART)
+            odd = () if name == "lesion" else apart(column, APART if name == "organ" else MANY_LABELS_APART)
         else:
             compared = ctx.track is not None and name in ctx.track.levels and absolute_scale(ctx.run.brief)
             odd = outliers(column) if compared else ()
@@ -76,52 +73,20 @@ def unlike_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("empty_files_accepted", code="E3", stage="S4", independence="from_files")
 def empty_files_accepted(ctx: CodeContext) -> Iterable[Finding]:
-    """Masks or lists of boxes are empty in cases that the brief gives no leave to be, and no execution went into one."""
+    """Masks of what is always there are empty in some cases, and no execution went into one."""
     final = ctx.final_write
-    if ctx.facts is None or final is None or not ctx.handed_over or owns_up(ctx):
+    if ctx.facts is None or final is None or not ctx.handed_over or len(ctx.run.outputs.cases) < 3:
         return
-    if ctx.output not in ("masks", "boxes") or may_be_empty(ctx):
-        return
-    cases = dict.fromkeys(fact.case for fact in ctx.facts.of("empty") if fact.case is not None)
-    empty = tuple(case for case in cases if case not in ctx.closing)  # a case that the closing words name was seen
-    if empty and len(ctx.run.outputs.cases) >= 3 and not looked_into(ctx, empty, final) and not _gone_into(ctx, empty):
-        yield Finding(
-            tuple(sorted({final, ctx.last})),
-            f"The files of {joined(empty)} are empty, the brief knows no empty cases, and no execution looked into one.",
-            0.7,
-        )
-
-
-def _gone_into(ctx: CodeContext, empty: tuple[str, ...]) -> bool:
-    """Whether the cases were seen empty before the last run, and inputs or values were inspected in between."""
-    final = ctx.final_write or 0
-    seen = next(
-        (t for t in ctx.model_turns for case, numbers in rows(ctx, t).items() if case in empty and 0 in numbers),
-        final,
-    )
-    between = ctx.features[seen : max(seen, final - 1)]
-    return any(
-        f.executed and not f.writes_outputs and f.has("inspects_inputs", "inspects_values", "forward_pass")
-        for f in between
-    )
-
-
-_FINDINGS = r"(?:tumou?r|lesion|nodule|thromb|effusion|oedema|edema|necro|met(?:astas|s\b)|cyst|plaque|h(?:a?e)morrh|bleed|infarct|calcif|enhanc|core|polyp|stone|fluid|fat\b)"
-
-
-def _varies(ctx: CodeContext, name: str) -> bool:
-    """Whether a mask shows something that is absent or of any size by nature: a lesion, or a label that the brief gives such a name."""
-    if name == "lesion":
-        return True
-    number = name.removeprefix("label_")
-    named = rf"(?<![\d.]){number}(?![\d.])[\s=:()-]{{1,4}}[^,;.\n\d]{{0,40}}?{_FINDINGS}|{_FINDINGS}[a-z]{{0,10}}[\s=:(]{{1,4}}(?:label )?{number}(?![\d.])"
-    return number.isdigit() and re.search(named, ctx.run.brief[:200_000], re.IGNORECASE) is not None
+    empty = tuple(dict.fromkeys(fact.case for fact in ctx.facts.hollow if fact.case is not None))
+    if empty and not looked_into(ctx, empty, final):
+        why = f"The files of {joined(empty)} are empty, and no execution looked into one."
+        yield Finding(tuple(sorted({final, ctx.last})), why, 0.7)
 
 
 def _columns(ctx: CodeContext) -> dict[str, dict[str, float]]:
-    """Quantity -> case -> number, where a finished run delivered files and claims no limitation of its results."""
+    """Quantity -> case -> number, where a run handed in files."""
     columns: dict[str, dict[str, float]] = {}
-    if ctx.facts is None or not ctx.handed_over or owns_up(ctx):
+    if ctx.facts is None or not ctx.handed_over:
         return columns
     for case, values in ctx.facts.measures.items():
         for name, value in values.items():

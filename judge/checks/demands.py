@@ -36,11 +36,6 @@ _SECTIONS = re.compile(r"\bfindings\b[^.\n]{0,60}\b(?:and|,|/|&)[^.\n]{0,30}\bim
 _ONLY = re.compile(r"\bonly\b|\boptional|\bno impression|\bwithout\b", re.IGNORECASE)
 _PIXELS = re.compile(r"\bpixels?\b|\bpx\b", re.IGNORECASE)
 _RELATIVE = re.compile(r"\bnormali[sz]ed\b|\brelative\b|\bfractions?\b", re.IGNORECASE)
-_SIZE = re.compile(
-    r"\b(?:images?|films?|slices?|frames?|radiographs?|scans?|smears?)\b[^.\n]{0,30}?(?<![\w.])(\d{2,4})\s?[x×]\s?(\d{2,4})(?![\w.]| ?[x×]| box)"
-    r"|(?<![\w.])(\d{2,4})\s?[x×]\s?(\d{2,4})(?:[- ](?:pixels?|px|grey|RGB|PNG|CT|MR|X-ray)){0,2} (?:images?|films?|slices?|frames?|radiographs?|scans?|smears?)\b",
-    re.IGNORECASE,
-)
 _OUTPUT_FILE = re.compile(
     r"agents?_outputs/((?:[<{\[][^>}\]\n/]{1,40}[>}\]]/|case_?id/|\*/)?)([\w-]{2,60}\.(?:csv|json|npy|nii\.gz|txt|md|tsv|yaml))\b"
 )
@@ -121,13 +116,6 @@ def wants_pixels(brief: str) -> bool:
     place = brief.find("prediction.json")
     text = brief[place : place + 500] if place >= 0 else ""
     return _PIXELS.search(text) is not None and not _RELATIVE.search(text)
-
-
-def image_size(brief: str) -> tuple[int, int] | None:
-    """(width, height) where the brief names one size only, and a square one: which of two comes first is not known."""
-    sizes = {(int(a or c), int(b or d)) for a, b, c, d in _SIZE.findall(brief)}
-    only = sizes.pop() if len(sizes) == 1 else None
-    return only if only is not None and only[0] == only[1] else None
 
 
 def wants_score(brief: str) -> bool:

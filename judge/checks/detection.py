@@ -13,7 +13,7 @@ from typing import Any
 
 from ...tracks import PLAN_ITEMS, Track
 from ...trajectories.reading import number
-from .demands import image_size, wants_pixels, wants_score
+from .demands import wants_pixels, wants_score
 from .files import read_json
 from .outcome import Fact, FactKind, TrackCheck
 from .submission import Submission, identical
@@ -42,7 +42,6 @@ def check(submission: Submission) -> TrackCheck:
     corners: list[float] = []
     alike: dict[str, str] = {}
     given: list[set[str]] = []
-    inner = image_size(submission.run.brief)
 
     def known(name: str) -> bool:
         if classes is not None:
@@ -80,10 +79,6 @@ def check(submission: Submission) -> TrackCheck:
             Fact(kind, texts[0] + (f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""), case, NAME)
             for kind, texts in wrong.items()
         ]
-        reach = [number(box.get(key)) for box in boxes if isinstance(box, dict) for key in ("x2", "y2")]
-        if size is None and inner is not None and any(end is not None and end > inner[0] for end in reach):
-            text = f"boxes leave the {inner[0]}x{inner[1]} image that the brief names"
-            facts.append(Fact("demand", text, case, NAME, fatal=False))
         if unscored:
             facts.append(
                 Fact("demand", f"{unscored} boxes have no score, which the brief names", case, NAME, fatal=False)

@@ -14,10 +14,10 @@ from .submission import Submission, identical
 
 NAME = "report.txt"
 _FILLER = re.compile(
-    r"\W{0,3}(?:TODO|TBD|FIXME|placeholder|lorem ipsum|traceback|(?:\w{0,20}error|exception|failed)\b ?:|n/?a\b|none\b|null\b|(?:could not|unable to|failed to) (?:generate|process|load)|error (?:while|during|processing)|no report (?:available|generated)|report (?:not available|generation failed)|insert )",
+    r"\W{0,3}(?:TODO|TBD|FIXME|placeholder|lorem ipsum|Traceback|[A-Z]\w{0,30}(?:Error|Exception)\b ?:|n/?a\b|none\b|null\b)",
     re.IGNORECASE,
 )
-"""How a text begins that stands where a report should be."""
+"""How a text begins that a program left where a report should be. What says in words that there is none is read."""
 _OPEN_END = re.compile(r"[A-Za-z,]$")
 _NORMAL = re.compile(
     r"\b(?:no acute|unremarkable|within normal limits|(?:is|are) normal|normal (?:chest|study|heart|size))\b",

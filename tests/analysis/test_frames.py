@@ -100,12 +100,12 @@ def test_criteria_and_codes_stand_beside_the_runs(sim):
 @pytest.mark.parametrize(
     ("by", "independence", "columns"),
     [
-        ("detector:wrong_files_unnoticed", "from_files", ["E3_detector", "E3_fact"]),
-        ("detector:asserted_not_questioned", "from_trace", ["E3_detector"]),
+        ("detector:missing_files", "from_files", ["E3_detector", "E3_fact"]),
+        ("detector:wrong_files_unnoticed", "from_files", ["E3_detector"]),
         ("judge:heuristic", "from_judge", ["E3_judge"]),
         ("detector:near_zero_metric", "from_score", ["E3_score"]),
     ],
-    ids=["fact", "likelihood", "judge", "score"],
+    ids=["fact", "detector", "judge", "score"],
 )
 def test_columns_say_what_a_code_was_read_from(sim, by, independence, columns):
     code = FiredCode(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from ambjudge import score
 from ambjudge.cli import COMMANDS, commands
-from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.panel import Panel
+from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.select import JUDGES, make_judge
 from ambjudge.testing import (
     ScriptedJudge,

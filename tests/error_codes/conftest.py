@@ -21,7 +21,7 @@ def detect(tmp_path):
     def run_detector(name, turns, stages, known=None, taxonomy="paper", **options):
         run = write_run(tmp_path / "run", turns, **options)
         assert len(stages.split()) == len(run.turns), "one stage a turn"
-        ctx = context(run, Segmentation(turn_stages=tuple(stages.split()), segments=()), known, taxonomy)
+        ctx = context(run, Segmentation(turn_stages=tuple(stages.split()), segments=()), known)
         detector = next(d for d in detectors(taxonomy) if d.name == name)
         found = list(detector.function(ctx))
         for finding in found:

@@ -7,13 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from ambjudge.error_codes.fired import context
 from ambjudge.error_codes.registry import DETECTORS, detector, detectors
+from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.tagging import output_facts
 from ambjudge.testing import check_detector
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.segment import segment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import SUBMIT, facts, say, submit
 
+FLAT = str.maketrans({"(": None, "[": None, ")": None, "]": None, " ": None, "\n": None})
 DATA = Path(__file__).parents[1] / "data"
 GALLERY = sorted(path.stem for path in (DATA / "golden").glob("*.json"))
 
@@ -27,7 +32,6 @@ TRACE = 'Traceback (most recent call last):\n  File "/workspace/run.py", line 9,
 NO_PIP = "ERROR: No matching distribution found for {}"
 HUB = TRACE.format("OSError: We couldn't connect to 'https://huggingface.co' to load the files")
 POINTER = TRACE.format("_pickle.UnpicklingError: invalid load key, 'v'.")
-TRAIN = LOAD + "loss = f(net(x)); loss.backward(); optimizer.step()\n"
 BLOCK = "WARNING (1/1): SANDBOX VIOLATION at turn 2.\nViolation: BLOCKED: forbidden pattern '.backward('\nYour code was blocked and not executed."
 
 GOOD = say("Run all.", BATCH, LOG)
@@ -62,7 +66,8 @@ LACKS = ("missing", "lesion.nii.gz is missing", "patient_0004")
 MISNAMED = ("misnamed", "mask.nii.gz instead of lesion.nii.gz", "patient_0001")
 HEADER = ("header", "predictions.csv has the header a,b, not patient_id,label", None)
 FLOAT = ("dtype", "lesion.nii.gz has type float64, not an integer", "p_1")
-VOID = ("empty", "lesion.nii.gz has no voxel set", "case_3")
+VOID = ("empty", "organ.nii.gz has no voxel set", "case_3")
+NO_LESION = ("empty", "lesion.nii.gz has no voxel set", "case_3")
 DEMAND = {"extra": "OUTPUT. /workspace/agents_outputs/<patient_id>/lesion.nii.gz, uint8, same affine as the CT."}
 VQA = {"track": "vqa", "task": "slake-task"}
 ANSWER = say("Answer.", "json.dump(a, open('/workspace/agents_outputs/q_1/answer.json','w'))", "ok")
@@ -70,7 +75,6 @@ ZOO = {"plan": "# Plan\nUse medsegzoo for inference.\n"}
 ODD = [180, 175, 30, 190, 185, 178, 182, 188]
 EMPTY = {"track": "segmentation", "cases": IDS} | known(VOID, fatal=False)
 SWITCH = say("A threshold.", LOOP.replace("net(x)", "x > 60") + SAVE, LOG)
-ASSERTED = [GOOD, COUNT | {"text": "Exactly as expected everywhere."}, submit("Everything is verified and complete, submitting with confidence.")]  # fmt: skip
 
 FIRES = [
     ("repeated_code_failure", [fail(), fail(), fail(), *DONE], "S4 S4 S4 S4 S5 S5", {}),
@@ -84,22 +88,19 @@ FIRES = [
     ("report_says_incomplete", [GOOD, submit(complete=False, missing_files=["patient_0006/lesion.nii.gz"])], "S4 S5", {}),
     ("called_invalid", [GOOD, SUBMIT], "S4 S5", known() | {"report": {"format": {"output_format_valid": False, "completion_rate": 1.0}}}),
     ("ended_without_deliverable", [fail(), say("I stop here.")], "S4 S5", {}),
-    ("forbidden_training", [say("Tune.", TRAIN, "0 loss 0.1"), GOOD, SUBMIT], "S3 S4 S5", {}),
-    ("forbidden_training", [blocked(TRAIN), blocked(TRAIN)], "S3 S4", {}),
     ("repeated_violation", [blocked("ls /data/private"), blocked("ls /data/private")], "S1 S1", {}),
     ("invented_name", [pip("medsegzoo"), GOOD, SUBMIT], "S2 S4 S5", ZOO),
     ("no_model_behind_answers", [ANSWER], "S4", VQA | known(model_call_found=False)),
     ("wrong_files_unnoticed", DONE, "S4 S5 S5", known(LACKS)),
     ("wrong_files_unnoticed", [GOOD, SUBMIT], "S4 S5", known(MISNAMED, format_valid=False)),
     ("rejected_unnoticed", [GOOD, LOOK, submit(complete=False, missing_files=["x"])], "S4 S5 S5", {}),
-    ("failed_batch_accepted", [fail(), say("All set, segmentation is done!")], "S4 S5", {}),
+    ("failed_batch_accepted", [fail(), SUBMIT], "S4 S5", {}),
     ("nothing_checked", [say("Run.", BATCH, "done"), submit("Saved and verified.")], "S4 S5", {}),
     ("bad_output_unseen", [say("Run.", BATCH, "done"), COUNT, SUBMIT], "S4 S5 S5", EMPTY),
     ("bad_content_delivered", [GOOD, SUBMIT], "S4 S5", known(placeholder_rate=0.2)),
     ("bad_content_delivered", [GOOD, SUBMIT], "S4 S5", known(("identical", "all outputs are the same", None))),
     ("unlike_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", measured("segmentation", organ=ODD)),
     ("empty_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", EMPTY),
-    ("asserted_not_questioned", ASSERTED, "S4 S5 S5", {}),
     ("near_zero_metric", [GOOD, SUBMIT], "S4 S5", known(task_score=0.03)),
 ]  # fmt: skip
 
@@ -118,22 +119,19 @@ SILENT = [
     ("report_says_incomplete", [GOOD, submit(complete=False)], "S4 S5", known()),
     ("called_invalid", [GOOD, SUBMIT], "S4 S5", known() | {"report": {"format": {"output_format_valid": True, "completion_rate": 1.0}}}),
     ("ended_without_deliverable", [GOOD, say("I could not complete it.")], "S4 S5", {}),
-    ("forbidden_training", [blocked(TRAIN), GOOD, SUBMIT], "S3 S4 S5", {}),
-    ("forbidden_training", [say("Look.", LOAD + "g, = torch.autograd.grad(net(x).sum(), x)\nprint(g.abs().max())", "0.1"), *DONE], "S3 S4 S5 S5", {}),
     ("repeated_violation", [blocked("ls /data/private"), GOOD, SUBMIT], "S1 S4 S5", {}),
     ("invented_name", [pip("monai"), GOOD], "S2 S4", {"plan": "# Plan\nUse monai for inference.\n"}),
     ("no_model_behind_answers", [fail(HUB, LOAD), fail(POINTER, LOAD), ANSWER], "S2 S2 S4", VQA | known(model_call_found=False)),
-    ("wrong_files_unnoticed", [GOOD, LOOK, submit("Only 4 of 8 patients could be done, the rest is missing.")], "S4 S5 S5", known(LACKS)),
+    ("wrong_files_unnoticed", [GOOD, LOOK, say("What could be done is stored.")], "S4 S5 S5", known(LACKS)),
     ("wrong_files_unnoticed", DONE, "S4 S5 S5", known(MISNAMED)),
     ("rejected_unnoticed", [GOOD, LOOK, submit(complete=False)], "S4 S5 S5", known()),
     ("failed_batch_accepted", [fail(), GOOD, say("Done.")], "S4 S4 S5", {}),
     ("nothing_checked", [GOOD, SUBMIT], "S4 S5", {}),
     ("bad_output_unseen", [say("Pilot.", LOAD + "print(net(x))", "1"), say("Run.", BATCH, "done"), COUNT, SUBMIT], "S3 S4 S5 S5", EMPTY),
-    ("bad_content_delivered", [GOOD, SUBMIT], "S4 S5", known(placeholder_rate=0.04)),
+    ("bad_content_delivered", [GOOD, say("I stop: the answers are placeholders.")], "S4 S5", known(placeholder_rate=0.2)),
     ("unlike_files_accepted", [GOOD, LOOKED, SUBMIT], "S4 S5 S5", measured("segmentation", organ=ODD)),
     ("unlike_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", measured("segmentation", lesion=ODD)),
-    ("empty_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", EMPTY | {"extra": "Some patients may have no lesion."}),
-    ("asserted_not_questioned", [GOOD, COUNT, SUBMIT], "S4 S5 S5", {}),
+    ("empty_files_accepted", [GOOD, COUNT, SUBMIT], "S4 S5 S5", {"track": "segmentation", "cases": IDS} | known(NO_LESION, fatal=False)),
     ("near_zero_metric", [GOOD, SUBMIT], "S4 S5", known(task_score=0.4)),
 ]  # fmt: skip
 
@@ -158,11 +156,27 @@ def test_every_detector_is_shown_firing_and_silent():
     assert {row[0] for row in SILENT} == names
 
 
+QUOTED = {
+    "repeated_code_failure",
+    "repeated_access_failure",
+    "crash_cost_outputs",
+    "access_cost_outputs",
+    "model_out_of_reach",
+}
+"""Detectors that quote in brackets what failed."""
+
+
 @pytest.mark.parametrize("name", GALLERY)
-def test_on_real_runs_every_finding_names_turns_of_the_run_and_says_one_sentence(name):
+def test_on_real_runs_every_finding_names_turns_says_one_sentence_and_quotes_the_run(name):
     folder = DATA / json.loads((DATA / "golden" / f"{name}.json").read_text("utf-8"))["folder"]
     run = load_run(folder)
     check_detector(*detectors("paper"), *detectors("harness"), run=run, public=DATA / "recorded" / "public")
+    ctx = context(run, segment(run), output_facts(check_outputs(run, public=DATA / "recorded" / "public")))
+    said = "".join(turn.output for turn in run.turns).translate(FLAT)
+    for d in (d for d in detectors("paper") if d.name in QUOTED):
+        for finding in d.function(ctx):
+            quote = " ".join(finding.why.split()).partition("(")[2].rpartition(")")[0].rpartition("e.g. ")[2]
+            assert quote.partition(": ")[2].removesuffix("...").translate(FLAT) in said, finding.why
 
 
 def test_detectors_say_what_they_are():

@@ -1,4 +1,4 @@
-"""Failures grouped into episodes: same step, attempts, resolution, recovery."""
+"""Failures grouped into episodes: same step, attempts, resolution."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.episodes import recovery
 from ambjudge.error_codes.fired import context
 from ambjudge.trajectories.models import Segmentation
 
@@ -53,9 +52,3 @@ FAIL2 = bad("python train.py --lr 1", "ValueError: bad lr", "bash")
 def test_episodes(tmp_path, turns, stages, expected):
     found = episodes_of(tmp_path, turns, stages)
     assert [(e.first_turn, e.attempts, e.resolved_at, e.environment) for e in found] == expected
-
-
-def test_recovery_is_the_share_of_resolved_episodes(tmp_path):
-    found = episodes_of(tmp_path, [FAIL, RUN, FAIL], "S4 S4 S4")
-    assert recovery(found) == 0.5
-    assert recovery(()) is None

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.fired import fired
+from ambjudge.error_codes.fired import context, fired
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
 
@@ -31,4 +31,4 @@ def test_validation_artefacts(tmp_path, track, brief, written, expected):
     for name in written:
         (tmp_path / "outputs" / "agents_outputs" / name).write_text("{}")
     run = load_run(tmp_path)
-    assert [c.code for c in fired(run, segment(run), None, "harness") if c.code == "E8"] == expected
+    assert [c.code for c in fired(context(run, segment(run)), "harness") if c.code == "E8"] == expected

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.fired import fired
+from ambjudge.error_codes.fired import context, fired
 from ambjudge.trajectories.models import Segmentation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -59,7 +59,7 @@ def test_megabytes_stay_cheap(tmp_path, text, track, no_runaway):
         extra=text[:200_000],
     )
     with no_runaway():
-        fired(run, all_s4(run), facts())
+        fired(context(run, all_s4(run), facts()))
 
 
 BOX = "for i, j in np.argwhere(h > 0.3):\n    bw = 4 * s; bh = 4 * s\n"
@@ -82,7 +82,7 @@ def test_hostile_programs_stay_cheap(tmp_path, code, track, no_runaway):
     turns = [CARD, say("All.", CODE + code, "patient_0001 done"), SUBMIT]
     run = write_run(tmp_path / "run", turns, track=track, task=f"any-{track}-task", extra=LABELS)
     with no_runaway():
-        fired(run, all_s4(run), facts())
+        fired(context(run, all_s4(run), facts()))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -98,7 +98,9 @@ def test_hostile_programs_stay_cheap(tmp_path, code, track, no_runaway):
 def test_any_conversation_gives_sound_codes(tmp_path_factory, texts, taxonomy):
     turns = [say(text, code, out, exit_code) for text, code, out, exit_code in texts] or [say("Done.")]
     run = write_run(tmp_path_factory.mktemp("any") / "run", turns)
-    for code in fired(run, all_s4(run), facts(completion=0.0, kinds=[("missing", "x is missing", "c")]), taxonomy):
+    for code in fired(
+        context(run, all_s4(run), facts(completion=0.0, kinds=[("missing", "x is missing", "c")])), taxonomy
+    ):
         assert code.turns
         assert all(1 <= turn <= len(run.turns) for turn in code.turns)
         assert 0.5 <= code.confidence <= 1
@@ -111,4 +113,4 @@ def test_words_of_the_transcript_fire_nothing(tmp_path):
     run = write_run(
         tmp_path / "run", [say(words), say(words), say(words)], task="other", brief="A task without a track."
     )
-    assert fired(run, all_s4(run)) == ()
+    assert fired(context(run, all_s4(run))) == ()

@@ -71,7 +71,6 @@ FIRES = [
     ("checkpoint-corrupt-twice", [fail(CORRUPT), fail(CORRUPT, MODEL.format("net.pt").replace(")", ", weights_only=False)")), threshold()], "S2 S2 S4", {}),
     ("pointer-then-download", [fail(POINTER), hidden("curl: (6) Could not resolve host: zoo.example", "cd /workspace; curl -O https://zoo.example/net.pt || true"), threshold()], "S2 S2 S4", {}),
     ("undeclared-other-weights", [fail(POINTER), fail(POINTER), other()], "S2 S2 S4", {}),
-    ("wheel-then-import-through-a-pipe", [hidden(WHEEL, "pip install /data/public/models/netkit-1.2-cp38-cp38-linux_x86_64.whl | tail -3"), hidden("ModuleNotFoundError: No module named 'netkit._core'", "python -c 'import netkit' 2>&1 | tail -1"), other("Its forward pass cannot be used; small.pt instead.")], "S2 S2 S4", KIT),
     ("caught-and-printed", [
         hidden(f"failed: {CORRUPT}", "import torch\ntry:\n    net = torch.load('/data/public/models/net.pt')\nexcept Exception as e:\n    print('failed:', type(e).__name__ + ':', e)\n", language="python"),
         hidden(f"failed: {CORRUPT}", "import torch\ntry:\n    net = torch.jit.load('/data/public/models/net.pt')\nexcept Exception as e:\n    print('failed:', type(e).__name__ + ':', e)\n", language="python"),

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.error_codes.fired import fired, primary_failure
-from ambjudge.error_codes.output_facts import output_facts
+from ambjudge.error_codes.fired import context, fired, primary_failure
 from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.scorecard import FiredCode
+from ambjudge.judge.tagging import output_facts
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
 
@@ -18,14 +18,17 @@ GOLD = {
     p.stem: json.loads(p.read_text(encoding="utf-8"))["codes"]
     for p in sorted((RECORDED / "labels" / "gold").glob("*.json"))
 }
-READ = {"bccd-lite-04": {"E3"}, "ldct-lite-01": {"E3"}, "ldct-lite-03": {"E3"}}
-"""Codes that only a reader finds: a defect that was talked away, a card's convention, a check of the wrong thing."""
+READ = {
+    name: {"E3"}
+    for name in ("bccd-lite-04", "kidney-lite-02", "kidney-lite-04", "ldct-lite-01", "ldct-lite-03", "vqa-lite-01")
+}
+"""Codes that only a reader finds: a defect that was talked away, empty masks of lesions, how a run spoke when it stopped."""
 
 
 def codes_of(name, taxonomy="paper"):
     run = load_run(RECORDED / "runs" / name)
     facts = output_facts(check_outputs(run, public=RECORDED / "public"))
-    return run, fired(run, segment(run), facts, taxonomy)
+    return run, fired(context(run, segment(run), facts), taxonomy)
 
 
 def assert_sound(run, codes):
@@ -75,4 +78,4 @@ def test_harness_primary_failure(name, primary):
 def test_a_run_without_turns_fires_nothing(tmp_path):
     (tmp_path / "conversation.json").write_text('[{"role": "user", "content": "Begin."}]')
     run = load_run(tmp_path / "conversation.json")
-    assert fired(run, segment(run)) == ()
+    assert fired(context(run, segment(run))) == ()

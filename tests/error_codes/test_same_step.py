@@ -54,7 +54,6 @@ def cases(line, good=0):
 EDIT = say("Edit.", "sed -i 's/net(x)/net(x[None])/' /workspace/run.py", "", language="bash")
 FIRES = [
     ("edited-between-runs", [crash(script("run.py")), EDIT, crash("cd /workspace && python run.py", 1), EDIT, crash("python /workspace/run.py --all", 2), GOOD], "S4 S4 S4 S4 S4 S4"),
-    ("script-renamed-at-each-attempt", [crash(script("run.py")), crash(script("run_v2.py", BATCH + "# new\n"), 1), crash(script("run_fixed.py", "import batch\n"), 2), GOOD], "S4 S4 S4 S4"),
     ("seen-in-a-log", [say("Start.", "nohup python /workspace/run.py > run.log 2>&1 &", "", language="bash"), say("Log.", "tail -5 run.log", TRACE.format(9, ERRORS[0]), language="bash"), crash("python run.py", 1), crash("python run.py", 2), GOOD], "S4 S4 S4 S4 S4"),
     ("last-line-through-a-pipe", [say("Run.", "python run.py 2>&1 | tail -1", ERRORS[i], language="bash") for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
     ("caught-case-by-case", [say("Batch.", CAUGHT, cases("{} FAILED " + ERRORS[i].replace(": ", " ", 1))) for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
@@ -97,7 +96,6 @@ def lack(code, error, text="Look."):
 
 LACKS = [
     ("two-packages-and-a-command", [lack("python -c 'import monai'", "ModuleNotFoundError: No module named 'monai'"), lack("pip install monai", NO_PIP.format("monai")), lack("pip install tqdm", NO_PIP.format("tqdm")), lack("nvidia-smi", "bash: line 1: nvidia-smi: command not found"), GOOD], 0),
-    ("library-then-a-candidate", [lack("pip install timm", NO_PIP.format("timm")), lack("pip install timm --pre", NO_PIP.format("timm")), crash("import torch\nn = torch.load('/data/public/models/alt.pt')", 0, "python") | {"err": TRACE.format(2, "EOFError: Ran out of input")}, GOOD], 0),
     ("a-look-at-the-machine-first", [lack("conda --version", "bash: conda: command not found"), *(crash("import torch\nn = torch.load('/data/public/models/alt.pt')", 0, "python") | {"err": TRACE.format(2, "EOFError: Ran out of input")} for _ in range(2)), GOOD], 0),
     ("two-files-that-are-not-there", [lack(f"python -c \"import json; print(json.load(open('/data/public/{n}.json')))\"", TRACE.format(1, f"FileNotFoundError: [Errno 2] No such file or directory: '/data/public/{n}.json'")) for n in ("info", "meta")] + [lack("cp -r /data/public /dev/shm/x", "cp: error writing '/dev/shm/x': No space left on device"), GOOD], 0),
     ("one-package-three-ways", [lack("pip: x", "bash: line 1: pip: command not found"), lack("pip install pandas", "bash: line 1: pip: command not found"), lack("python3 -m pip install pandas", "/usr/bin/python3: No module named pip"), lack("python3 -m pip install --user pandas", "error: externally-managed-environment"), GOOD], 1),

@@ -7,7 +7,6 @@ from ambjudge.judge.checks.demands import (
     class_names,
     files,
     foreign_label,
-    image_size,
     other_format,
     sections,
     wants_pixels,
@@ -34,21 +33,6 @@ BOXES = (
 )
 def test_sections(words, count):
     assert len(sections(REPORT + words)) == count
-
-
-@pytest.mark.parametrize(
-    ("brief", "size"),
-    [
-        ("12 images of 160x160 pixels", (160, 160)),
-        ("Each film is a 96 x 96 grey image.", (96, 96)),
-        ("512x512 slices", (512, 512)),
-        ("a box of 24x24 around the spot", None),
-        ("scans of 64x48", None),
-        ("images of 64x64 or 80x80: slices 80x80", None),
-    ],
-)
-def test_one_square_image_size(brief, size):
-    assert image_size(brief) == size
 
 
 def test_boxes():

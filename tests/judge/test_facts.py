@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ambjudge.error_codes.fired import context, fired_in
-from ambjudge.error_codes.output_facts import output_facts
+from ambjudge.error_codes.fired import context, fired
 from ambjudge.error_codes.registry import detectors
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.checks.vqa_answers import read_answers
 from ambjudge.judge.run_facts import MAX_CHARS, MAX_FACTS, run_facts
+from ambjudge.judge.tagging import output_facts
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import OutputFile, Outputs, Violation
 from ambjudge.trajectories.segment import segment
@@ -27,8 +26,8 @@ CASES = ("c1", "c2", "c3")
 
 def facts_of(run, public=None):
     segmentation, check = segment(run), check_outputs(run, public=public)
-    ctx = context(run, segmentation, output_facts(check, read_answers(run)))
-    found = fired_in(ctx)
+    ctx = context(run, segmentation, output_facts(check))
+    found = fired(ctx)
     facts = run_facts(run, segmentation, check, found)
     assert facts == run_facts(run, segmentation, check, found, ctx)
     assert [fact.id for fact in facts] == [f"F{n}" for n in range(1, len(facts) + 1)]
@@ -117,10 +116,10 @@ def test_violations_stand_with_their_turns():
 def test_findings_are_those_of_marked_detectors_and_name_no_code():
     marked = {d.name for d in detectors() if d.fact is not None}
     assert {"missing_files", "repeated_code_failure", "repeated_violation"} <= marked
-    assert not {d.name for d in detectors() if d.likelihood} & marked
+    assert not {"wrong_files_unnoticed", "model_out_of_reach"} & marked
     run = load_run(RECORDED / "runs" / "kidney-lite-02")
     check = check_outputs(run, public=RECORDED / "public")
-    found = fired_in(context(run, segment(run), output_facts(check)))
+    found = fired(context(run, segment(run), output_facts(check)))
     assert {code.by.partition(":")[2] in marked for code in found if code.fact} == {True}
     assert "fact" not in found[0].model_dump()
     told = {fact.kind for fact in run_facts(run, segment(run), check, found)} & {d.name for d in detectors()}
@@ -275,7 +274,7 @@ def test_a_run_without_end_stays_within_the_bounds(tmp_path):
     assert told["failed_step"].turns == (100,)
     assert "194 more violations" in told["violations"].text
 
-    found = fired_in(context(run, segment(run), output_facts(check_outputs(run))))
+    found = fired(context(run, segment(run), output_facts(check_outputs(run))))
     many = [code.model_copy(update={"why": f"{n} {code.why}"}) for n in range(300) for code in found]
     facts = run_facts(run, segment(run), check_outputs(run), many)
     assert len(facts) <= MAX_FACTS

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from ambjudge.analysis.cohorts import cohort
 from ambjudge.analysis.descriptive import stage_profile
 from ambjudge.analysis.display import display
-from ambjudge.analysis.cohorts import cohort
 from ambjudge.judge.base import Request
 from ambjudge.judge.engine import prepare, score, score_run
 from ambjudge.judge.presumed import presumed, presumptions

@@ -38,7 +38,6 @@ SCALES = [
     pytest.param("OUTPUT. sct.nii.gz in Hounsfield units, air near -1000.", True, id="a unit in words"),
     pytest.param("OUTPUT. enhanced.npy, linear amplitude in [0, 1].", True, id="a range"),
     pytest.param("OUTPUT. enhanced.npy, float32, same scanner units as the input.", False, id="the input's units"),
-    pytest.param("OUTPUT. enhanced.npy, HU or whatever, the intensity of the input is kept: units of the input.", False, id="a unit, but the input's"),
     pytest.param("OUTPUT. enhanced.npy, float32, same 2D shape.\nMetric: SSIM in [0, 1].", False, id="nothing said of the outputs"),
     pytest.param("", False, id="no brief"),
 ]  # fmt: skip

@@ -1,13 +1,16 @@
 """Lines that tools write about themselves: progress, installers, warnings of libraries, debug logs, listings.
 
 `noise(line)` says which kind a line is, by the format that the tool prints it in. What an agent's own program prints in
-words of its own is never noise here: `folding` looks at how such lines repeat instead.
+words of its own is never noise here: `folding` looks at how such lines repeat instead. The patterns stand in noise.yaml.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple, cast
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import yaml
 
 Kind = Literal["progress", "installer", "warning", "log"]
 Listing = Literal["files", "long", "packages", "environment", "processes"]
@@ -23,45 +26,13 @@ class Noise(NamedTuple):
     group: str = ""
 
 
-_INSTALLER = re.compile(
-    r"""[ \t]*(?:
-    # pip, uv
-      Requirement\ already\ | Collecting\ [\w.\-\[\],]+(?:\ ?[<>=!~@(].*)?$ | Using\ cached\  | Obtaining\ (?:file|dependency)
-    | (?:Downloading|Using\ cached|Building|Downloaded|Built)\ \S+(?:\.whl|\.tar\.gz|\.zip|\.metadata|\.tgz)?\ \([\d.]+\ ?[kKMG]?i?B
-    | Downloading\ \S+(?:\.whl|\.tar\.gz|\.zip|\.metadata|://\S+)
-    | Building\ wheels?\  | Created\ wheel\  | Stored\ in\ directory: | Preparing\ metadata\  | Getting\ requirements\ to[ ]
-    | Installing\ (?:build\ dependencies|backend\ dependencies|collected\ packages:) | Running\ setup\.py[ ]
-    | Attempting\ uninstall:\  | Found\ existing\ installation:\  | Uninstalling\ \S+: | Successfully\ uninstalled[ ]
-    | WARNING:\ (?:Running\ pip\ as|Ignoring\ invalid\ distribution)\b
-    | Looking\ in\ (?:indexes|links): | \[notice\]\  | (?:Resolved|Prepared|Audited)\ \d+\ packages?\ in\  | [+~-]\ [\w.-]+==\S+$
-    # apt, dpkg
-    | (?:Get|Hit|Ign):\d+\  | Reading\ (?:package\ lists|state\ information) | \(Reading\ database\  | Building\ dependency\ tree
-    | Selecting\ previously\ unselected\  | Preparing\ to\ unpack\  | (?:Unpacking|Setting\ up)\ \S+\ \( | Processing\ triggers\ for[ ]
-    | (?:Need\ to\ get|Fetched)\ [\d.,]+\ ?[kMG]?B\  | After\ this\ operation,\  | update-alternatives:\  | debconf:[ ]
-    # conda, npm, docker, git
-    | (?:Collecting\ package\ metadata|Solving\ environment|(?:Preparing|Verifying|Executing)\ transaction)\b
-    | [\w.-]+\ +\|\ [\d.]+\ [kKMG]B\ +\| | npm\ (?:http|timing|verb|sill|notice)\b
-    | [0-9a-f]{12}:\ (?:Pulling|Waiting|Downloading|Extracting|Verifying|Pull\ complete|Download\ complete|Already\ exists)
-    | remote:\ (?:Enumerating|Counting|Compressing|Total)[ ]
-    )""",
-    re.VERBOSE,
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PATTERNS: dict[str, list[dict[str, Any]]] = yaml.load(
+    Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), Loader=_LOADER
 )
-"""What package managers and downloaders print while they work. Their errors and their last word (`Successfully
-installed`) are none of these."""
-_BAR = "[#=█▉▊▋▌▍▎▏━╸╺>-]"
-_PROGRESS = re.compile(
-    r"(?<!\d)\d{1,3}%(?:\|[#█▉▊▋▌▍▎▏0-9 ]{0,200}\| ?[\d.?]| ?\[[=>#. -]{3})"  # tqdm, and bars in brackets
-    r"|(?<!\d)\d{1,9}/\d{1,9} \[[\d:?]+<"  # tqdm without a bar
-    r"|(?<!\d)\d{1,9}/(?:\d{1,9}|Unknown) {1,9}\[[=>. ]*\]|(?<!\d)\d{1,9}/\d{1,9} [━╸╺]"  # Keras
-    rf"|(?<!{_BAR}){_BAR}{{4,}}(?!{_BAR})[^\n]{{0,30}}?\d%|(?<!\d)\d{{1,3}}%[^\n]{{0,4}}{_BAR}{{4}}"
-    r"|(?<![━╸╺])[━╸╺]{4,} {1,9}[\d.]{1,9}(?:/[\d.]{1,9})? [kMG]i?B"  # pip
-    r"|^ *\d{1,9}K(?: [.,]{1,10}| {1,11}){1,6} {1,9}\d{1,3}%"  # wget
-    r"|^ *\d{1,3}(?: +\d+(?:\.\d+)?[kMGT]?){6,8} +(?:--:--:--|\d{0,2}:\d\d:\d\d)"  # curl
-    r"|^(?:remote: )?[A-Z][a-z]+ [a-z]+: +\d{1,3}% \(\d{1,9}/\d{1,9}\)"  # git
-    r"|(?<![\d.?])[\d.?]{1,12} ?(?:it/s|s/it|[kMGT]i?B/s)\b[^\n]{0,40}?(?:\]|\d:\d\d|\beta\b)|\beta -?\d{1,3}:\d\d"
-    r"|\bETA: *-?\d{1,4} ?[:hms]",  # fastText and others
-    re.IGNORECASE,
-)
+_INSTALLER = re.compile(rf"[ \t]*(?:{'|'.join(entry['pattern'] for entry in _PATTERNS['installer'])})")
+_PROGRESS = re.compile("|".join(entry["pattern"] for entry in _PATTERNS["progress"]), re.IGNORECASE)
+_ROW = re.compile(rf"\s*(?:{'|'.join('(?P<{form}>{pattern})'.format_map(entry) for entry in _PATTERNS['listing'])})")
 _MAYBE_PROGRESS = re.compile(r"[%━]|\d/|/s\b|/it\b|:\d\d:\d\d|--:--|\beta\b", re.IGNORECASE)
 _COUNT = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9})(?!\d)")
 _MEASURES = re.compile(r"[A-Za-z_]=-?\d{1,9}\.|[-,] \w{1,40}: -?\d{1,9}\.")
@@ -78,14 +49,6 @@ _QUIET = re.compile(r"\b(?:DEBUG|TRACE|VERBOSE)\b|^D\d{4} ")
 _LOGGER = re.compile(r"\b(?:INFO|NOTICE)\b[^\n]{0,12}?\b[a-z_]\w*(?:\.\w+)+|^I\d{4} |: I [a-z_]+/")
 _FRACTION = re.compile(r"(?<![\d.:])-?\d+\.\d+(?![\d.])")
 
-_ROW = re.compile(
-    r"""\s*(?:(?P<long>[-dlcbps][-rwxsStT]{9}[.+@]?\ +\d+\ )
-    |(?P<environment>[A-Z_][A-Z0-9_]*=)
-    |(?P<packages>[A-Za-z][\w.-]*(?:==\S+$|\ @\ \S+$|\ +\d+\.\d+(?:\.\d+|\.?(?:post|rc|dev|a|b)\d+)\S*(?:\ +\S+){0,2}$))
-    |(?P<files>[^\s=,(){}"']+\s*$)
-    |(?P<processes>\S+\ +\d+\ +\d+\.\d\ +\d+\.\d\ +\d+\ +\d+\ |\d+\ (?:\?|pts/\d+|tty\d*)\ +\d+:\d\d))""",
-    re.VERBOSE,
-)
 _SUFFIX = re.compile(r"\w\.[A-Za-z]\w{0,9}$|:$")
 
 
