@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -213,35 +209,3 @@ async def test_through_a_providers_batch(store, runs, loopback, judge_server) ->
         assert plan(store, runs, judge, scope).calls == 1
     finally:
         server.stop()
-
-
-def test_kill_9_in_the_middle_asks_only_the_rest(tmp_path: Path, judge_server) -> None:
-    spec = importlib.util.spec_from_file_location("ambjudge_tests_ask_http_judge", HERE / "http_judge.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    count, concurrency = 20, 3
-    module.make_runs(tmp_path / "runs", count)
-    judge_server.script = ["slow:0.05"]
-    command = [
-        sys.executable, "-m", "ambjudge.cli", "ask", str(tmp_path / "runs"), QUESTION, "--judge", "m", "--api-base",
-        judge_server.url, "--concurrency", str(concurrency), "--store", str(tmp_path / "s.db"), "--json",
-    ]  # fmt: skip
-    environment = {**os.environ, "OPENAI_API_KEY": "none"}
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=tmp_path)
-    until = time.monotonic() + 60
-    while judge_server.count < 8 and time.monotonic() < until:
-        time.sleep(0.01)
-    child.kill()
-    child.communicate()
-    with open_store(tmp_path / "s.db") as store:
-        store.check()
-        kept = sum(1 for _ in store.iter_verdicts())
-    assert 0 < kept < count
-    asked_before = judge_server.count
-    last = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env=environment, cwd=tmp_path, check=True
-    )
-    answers = [json.loads(line) for line in last.stdout.splitlines()]
-    assert [one["answer"] for one in answers] == [True] * count
-    assert judge_server.count - asked_before == count - kept
-    assert judge_server.count <= count + concurrency

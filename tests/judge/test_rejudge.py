@@ -32,6 +32,7 @@ from ambjudge.trajectories.load import load_conversation, load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")
+RUNS = 10
 
 
 @dataclass
@@ -128,19 +129,19 @@ def edited(stage: str, id: str, **update):
 
 
 @pytest.fixture(scope="module")
-def fifty(tmp_path_factory):
-    """Fifty runs, all judged."""
-    folder = tmp_path_factory.mktemp("fifty")
-    paths = make_runs(folder, 50)
+def judged(tmp_path_factory):
+    """Ten runs, all judged."""
+    folder = tmp_path_factory.mktemp("judged")
+    paths = make_runs(folder, RUNS)
     with open_store(folder / ".ambjudge" / "ambjudge.db") as store:
         score_all(store, paths, LengthJudge(), Scope(RUBRIC))
     return folder, paths
 
 
 @pytest.fixture
-def stored(fifty, tmp_path):
-    """The fifty runs with a store of this test's own."""
-    folder, paths = fifty
+def stored(judged, tmp_path):
+    """The ten runs with a store of this test's own."""
+    folder, paths = judged
     shutil.copy(folder / ".ambjudge" / "ambjudge.db", tmp_path / "s.db")
     with open_store(tmp_path / "s.db", root=folder) as store:
         yield store, paths
@@ -153,12 +154,12 @@ CRITERIA = len(RUBRIC.criteria())
     ("judge", "scope", "calls", "stages", "reason"),
     [
         pytest.param(LengthJudge(), Scope(RUBRIC), 0, set(), None, id="nothing"),
-        pytest.param(LengthJudge(), Scope(edited("S3", "S3", text="Was it tried?")), 50, {"S3"}, "criterion", id="text"),
+        pytest.param(LengthJudge(), Scope(edited("S3", "S3", text="Was it tried?")), RUNS, {"S3"}, "criterion", id="text"),
         pytest.param(LengthJudge(), Scope(edited("S3", "S3", weight=3.0)), 0, set(), None, id="weight"),
         pytest.param(LengthJudge(), Scope(edited("S1", "S1b", requires=())), 0, set(), None, id="requirement"),
-        pytest.param(LengthJudge(model="length-2"), Scope(RUBRIC), 150, {"S1", "S2", "S3"}, "judge", id="model"),
-        pytest.param(LengthJudge(prompt="p2"), Scope(RUBRIC), 150, {"S1", "S2", "S3"}, "prompt", id="prompt"),
-        pytest.param(LengthJudge(temperature=1.0), Scope(RUBRIC), 150, {"S1", "S2", "S3"}, "parameters", id="temperature"),
+        pytest.param(LengthJudge(model="length-2"), Scope(RUBRIC), 3 * RUNS, {"S1", "S2", "S3"}, "judge", id="model"),
+        pytest.param(LengthJudge(prompt="p2"), Scope(RUBRIC), 3 * RUNS, {"S1", "S2", "S3"}, "prompt", id="prompt"),
+        pytest.param(LengthJudge(temperature=1.0), Scope(RUBRIC), 3 * RUNS, {"S1", "S2", "S3"}, "parameters", id="temperature"),
     ],
 )  # fmt: skip
 def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, calls, stages, reason):
@@ -168,14 +169,14 @@ def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, cal
     assert planned.calls == calls
     assert {need.question for need in planned.needs} == stages
     assert {why for counts in planned.by_criterion().values() for why in counts} == ({reason} if reason else set())
-    assert planned.current + planned.stale == 50 * CRITERIA
+    assert planned.current + planned.stale == RUNS * CRITERIA
     assert judge.asked == []
     execute(store, planned, judge)
     assert len(judge.asked) == calls
     assert {stage for _, stage, _ in judge.asked} == stages
     assert Counter((r, s) for r, s, _ in judge.asked) == Counter((n.run_id, n.question) for n in planned.needs)
     again = plan(store, paths, judge, scope)
-    assert (again.calls, again.current) == (0, 50 * CRITERIA)
+    assert (again.calls, again.current) == (0, RUNS * CRITERIA)
 
 
 def test_only_the_edited_criterion_of_a_stage_is_asked_again(stored):
@@ -183,14 +184,14 @@ def test_only_the_edited_criterion_of_a_stage_is_asked_again(stored):
     planned = plan(store, paths, judge := LengthJudge(), Scope(edited("S1", "S1c", text="Other words.")))
     execute(store, planned, judge)
     assert {ids for _, _, ids in judge.asked} == {("S1c",)}
-    assert planned.by_criterion() == {("segmentation", "S1c"): Counter({"criterion": 50})}
+    assert planned.by_criterion() == {("segmentation", "S1c"): Counter({"criterion": RUNS})}
 
 
 def test_the_dry_run_bounds_what_is_spent(stored):
     store, paths = stored
     planned = plan(store, paths, judge := LengthJudge(model="length-2"), Scope(RUBRIC))
-    assert planned.estimate.low == Usage(150, 15_000, 1_500, pytest.approx(1.5))
-    assert planned.estimate.high == Usage(300, 30_000, 6_000, pytest.approx(4.5))
+    assert planned.estimate.low == Usage(3 * RUNS, 300 * RUNS, 30 * RUNS, pytest.approx(0.03 * RUNS))
+    assert planned.estimate.high == Usage(6 * RUNS, 600 * RUNS, 120 * RUNS, pytest.approx(0.09 * RUNS))
     before = store.total_usage()
     execute(store, planned, judge)
     assert (
@@ -250,12 +251,12 @@ def questions(judge, paths) -> set[str]:
     return found
 
 
-def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, fifty, tmp_path):
+def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, judged, tmp_path):
     store, paths = stored
     first = plan(store, paths, LengthJudge(), Scope(RUBRIC))
-    assert first.read == 50  # score_run noted the runs without stamps
+    assert first.read == RUNS  # score_run noted the runs without stamps
     assert plan(store, paths, LengthJudge(), Scope(RUBRIC)).read == 0
-    assert plan(store, paths, LengthJudge(), Scope(RUBRIC), verify=True).read == 50
+    assert plan(store, paths, LengthJudge(), Scope(RUBRIC), verify=True).read == RUNS
     text = paths[7].read_text()
     try:
         paths[7].write_text(text.replace("patient", "pacient"))
@@ -265,7 +266,7 @@ def test_unchanged_runs_are_not_read_and_changed_ones_are(stored, fifty, tmp_pat
         assert {why for need in planned.needs for why in need.reasons.values()} == {("evidence",)}
     finally:
         paths[7].write_text(text)
-        age(fifty[0])
+        age(judged[0])
     assert plan(store, paths, LengthJudge(), Scope(RUBRIC)).calls == 0
 
 
@@ -288,7 +289,7 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     (broken,) = make_runs(tmp_path / "broken", 1)
     broken.write_text("{")
     planned = plan(store, [*paths, new, broken, tmp_path / "gone.json"], LengthJudge(), Scope(RUBRIC))
-    assert planned.runs == 53
+    assert planned.runs == RUNS + 3
     assert [path for path, _ in planned.errors] == [broken, tmp_path / "gone.json"]
     assert {(need.path, why) for need in planned.needs for why in need.reasons.values()} == {(new, ("new",))}
     new.unlink()
