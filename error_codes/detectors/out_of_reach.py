@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ...trajectories.code_parts import split
+from ...trajectories.actions import split
 from ...trajectories.failures import Failure, find_errors
 from ...trajectories.models import Run, Turn
 from ..context import CodeContext
