@@ -7,183 +7,127 @@ executed code (or a tool) shows it, not when the text claims it; `quotes` gives 
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from .case_scope import case_scope, scope_label
-from .code_modules import Facts
-from .code_parts import Part, clip, split
-from .executed_parts import line_with, read_python, read_shell
+from .actions import PLAN_NAME, Part, clip, split
+from .cases import case_ids, cases_in, output_places
+from .executed import Files, Shown
 from .memo import once_a_run
 from .models import STAGES, Action, Run, Stage, Turn
-from .own_files import store
-from .shell_functions import defines_or_sources, written_out
-from .turn_features import TurnFeatures
-from .world import World, world_of
+from .planfile import writes_plan_image
+from .python_module import ALL
+from .shell import commands
+from .shell_facts import asks_machine
+from .turn_features import Scope, TurnFeatures
 
-_PLAN = re.compile(r"(?<![\w-])plan\.md$", re.IGNORECASE)
-_PLAN_NAMED = re.compile(r"(?<![\w-])plan\.md\b", re.IGNORECASE)
 _PLAN_IMAGE = re.compile(r"(?<![\w-])plan\.png\b", re.IGNORECASE)
-_READS = re.compile(
-    r"load\w{0,20}\(|\bopen\((?![^)\n]{0,200},\s?(?:mode=)?['\"][wax])|read\w{0,20}\(|ReadImage|agents_outputs|glob|listdir(?!\([^)\n]{0,100}plan\b)",
-    re.IGNORECASE,
-)
-"""What code does that works on data; the plan that it writes and the plan's folder are none."""
 _STAGE_COMMENT = re.compile(
     r"(?:^|\n)[ \t]{0,8}(?:#|//|--)[ \t#*=-]{0,8}(?:Stage |Step |Phase )?(S[1-5])\b", re.IGNORECASE
 )
 _STAGE_TEXT = re.compile(r"(?:^|[\n.:!;(*#] ?)\**(S[1-5])\b(?! ?(?:-|to|–) ?S?[1-5])")
 _DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp)$|readme", re.IGNORECASE)
-_SHOWS = re.compile(r"print|echo|\b_{0,2}log(?:ger|ging)?_{0,2}\.(?:debug|info|warning|error)\b", re.I)
-_COMPARISON = re.compile(
-    r"\bcompar|\bcandidate|\bversus\b|\bvs\.? |\bvariant|\bablat|\bbaseline|\bthreshold sweep|\btta\b", re.IGNORECASE
-)
-_CHECK_WORDS = re.compile(r"\b(?:verif|check|validat|confirm|sanity|complete|missing|ok\b)", re.IGNORECASE)
+_SOURCE = frozenset([".py", ".sh", ".ipynb", ".r", ".js", ".ts", ".c", ".cpp", ".rs", ".go", ".java", ".yaml", ".yml", ".toml", ""])  # fmt: skip
 _TEST_FILE = re.compile(r"tests?_\w{1,60}\.py|\w{1,60}_tests?\.py|tests?\.py|selftest\.py|unittests?\.py")
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
-_STATE_PROGRAMS = re.compile(
-    "nvidia-smi|rocm-smi|free|df|du|ps|top|uptime|vmstat|printenv|locale|ulimit|uname|arch|hostname|lscpu|lsblk|lspci|"
-    "lsmem|nproc|getconf|date|whoami|id|groups|pwd|ls|tree|find|which|type"
-)
-_PACKAGE_LISTS = {
-    "pip": ("list", "freeze", "show", "check"),
-    "conda": ("list", "info", "env"),
-    "mamba": ("list", "info", "env"),
-    "npm": ("list", "ls"),
-    "apt": ("list",),
-    "dpkg": ("-l", "--list"),
-    "rpm": ("-qa",),
-}
-_READERS = re.compile("head|tail|sort|uniq|grep|wc|cut|tr|awk|sed|column|less|more|cat")
-"""After a pipe they only pass on or cut what comes; before one they read files."""
-_FIND_ACTS = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint\w*|fls)")
-_MACHINE_FILE = re.compile(r"/(?:proc|sys|etc)/")
-_SUBSTITUTION = re.compile(r"\$\(([^()\n]{0,400})\)")
 _LOOK_CHARS = 2_000
 """A look at the machine is a short command; longer code is not read for one."""
 _FLAGS = tuple(name for name, info in TurnFeatures.model_fields.items() if info.annotation is bool)
-_USES = {
-    "applies_module",
-    "forward_pass",
-    "writes_outputs",
-    "reads_outputs",
-    "loads_inputs",
-    "training",
-    "made_up_input",
-}
+_USES = frozenset([
+    "applies_module", "forward_pass", "writes_outputs", "reads_outputs", "loads_inputs", "training", "made_up_input",
+])  # fmt: skip
+
+
+@dataclass
+class _Known:
+    """What is known of the run when a turn is read."""
+
+    files: Files
+    total: int | None
+    """How many cases there are."""
+    planned: bool = False
 
 
 @once_a_run
 def features(run: Run) -> tuple[TurnFeatures, ...]:
     """Facts for every turn of a run, in order; empty for a run without turns. Pure: the same run gives the same facts."""
-    world = world_of(run)
+    ids = case_ids(run)
+    prefixes = tuple({case.rstrip("0123456789") for case in ids} - {""})
+    known = _Known(Files(output_places(run), frozenset(ids), prefixes), len(ids) or None)
     last = len(run.turns)
-    return tuple(_turn_features(turn, world, turn.index == last) for turn in run.turns)
+    return tuple(_turn_features(turn, known, turn.index == last) for turn in run.turns)
 
 
-def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
-    quotes: dict[str, str] = {}
-    facts = Facts()
+def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
+    files, quotes = known.files, dict[str, str]()
+    shown = Shown()
     executed_lines = plan_lines = module_lines = drawing_lines = 0
     written: list[str] = []
-    started: list[str] = []
-    executed_text: list[str] = []
-    revised = world.planned
-
+    executed: list[str] = []
     for action in turn.actions:
-        _tool_facts(action, world, quotes)
-        if action.kind == "execute" and action.language in ("bash", "sh") and defines_or_sources(action.code):
-            files = {PurePosixPath(p.path).name: p.text for p in split(action) if p.kind == "file"}
-            action = action.model_copy(update={"code": written_out(action.code, world.texts | files)})
+        _tool_facts(action, files, quotes)
         parts = split(action)
-        own = [p for p in parts if p.kind == "file"]
+        own = [part for part in parts if part.kind == "file"]
         for part in own:
             written.append(part.path)
-            if _PLAN.search(part.path):
+            if PLAN_NAME.search(part.path):
                 quotes.setdefault("writes_plan", f"{part.path}: {part.text.strip()[:120]}")
                 plan_lines += part.lines
             else:
                 module_lines += part.lines
-                if part.path.lower().endswith((".md", ".rst")):
-                    quotes.setdefault("writes_report", part.path)
-                elif _is_source(part.path):
-                    quotes.setdefault("writes_module", part.path)
-                if world.outputs.search(part.path):
-                    quotes.setdefault("writes_outputs", part.path)
-            store(part, action, world)
-        inside = sum(p.lines for p in own) if action.language == "python" else 0
+                _file_facts(part, files, quotes)
+            _store(part, action, files)
+            if files.only_looks(part.path):
+                quotes.setdefault("module_looks", part.path)
         for part in parts:
             if part.kind == "shell":
                 executed_lines += part.lines
-                executed_text.append(part.text)
-                read_shell(part.text, world, facts, quotes, started)
+                executed.append(part.text)
+                files.shell(part.text, shown)
             elif part.kind == "python":
-                executed_lines += max(0, part.lines - inside)
                 code = _without(part.text, own)
-                executed_text.append(code)
-                shown = facts.seen.keys() & _USES
-                read_python(part, world, facts, quotes, started)
-                if _PLAN_IMAGE.search(code) and not _READS.search(code) and facts.seen.keys() & _USES == shown:
-                    drawing_lines += max(0, part.lines - inside)
-    for fact, quote in facts.seen.items():
+                lines = Part("python", code).lines
+                executed_lines += lines
+                executed.append(code)
+                before = shown.facts.keys() & _USES
+                files.python(part, shown)
+                if _PLAN_IMAGE.search(code) and shown.facts.keys() & _USES == before:
+                    drawing_lines += lines
+    for fact, quote in shown.facts.items():
         quotes.setdefault(fact, quote)
-    if "plan.md" in turn.code and "writes_plan" not in quotes and _python_plan(turn):
-        quotes["writes_plan"] = line_with(turn.code, _PLAN_NAMED)
     if "revises_plan" in quotes:
         quotes.setdefault("writes_plan", quotes.pop("revises_plan"))
-    world.planned = world.planned or "writes_plan" in quotes
+    revised = known.planned and "writes_plan" in quotes
+    known.planned = known.planned or "writes_plan" in quotes
 
-    imports_own = any(PurePosixPath(p).stem in _imported(executed_text) for p in world.texts)
+    started = shown.started
+    imports_own = any(PurePosixPath(p).stem in _imported(executed) for p in files.texts) and bool(quotes.keys() & _USES)
     ran_own = any(PurePosixPath(p).name in {PurePosixPath(s).name for s in started} for p in written)
-    # An import alone shows that the module can be read; it runs nothing.
-    imports_own = imports_own and bool(quotes.keys() & _USES)
-    used = imports_own or ran_own or bool(started)
-    scope, share, cases = case_scope(turn, world, facts, executed_text, bool(started))
     has_work = "forward_pass" in quotes or "writes_outputs" in quotes
-    observations = [a.observation for a in turn.actions if a.observation is not None]
+    scope, share, cases = _case_scope(turn, known, shown, executed)
     comment = _comment(turn)
     if comment:
         quotes["stage_comment"] = comment[1]
-    if "loads_inputs" in quotes and (
-        "prints_statistics" in quotes or "prints_shapes" in quotes or _SHOWS.search(quotes["loads_inputs"])
-    ):
-        quotes.setdefault("inspects_inputs", quotes["loads_inputs"])
-    if "reads_outputs" in quotes and (
-        "asserts" in quotes
-        or "names_concern" in quotes
-        or "counts_files" in quotes
-        or _CHECK_WORDS.search(turn.text[:2_000])
-    ):
-        quotes.setdefault("checks_outputs", quotes["reads_outputs"])
-    if "made_up_input" in quotes and not ("applies_module" in quotes and "loads_inputs" not in quotes and not cases):
-        del quotes["made_up_input"]
-    if "prints_statistics" in quotes:
-        quotes.setdefault("inspects_values", quotes["prints_statistics"])
-    if "prints_shapes" in quotes:
-        quotes.setdefault("inspects_shapes", quotes["prints_shapes"])
-    if "forward_pass" in quotes and (
-        len(facts.weights) > 1 or _COMPARISON.search("\n".join(executed_text)) or _COMPARISON.search(turn.text[:2_000])
-    ):
-        quotes.setdefault("compares_candidates", quotes["forward_pass"])
-    if any(_TEST_FILE.fullmatch(PurePosixPath(p).name) for p in started):
+    if any(_TEST_FILE.fullmatch(PurePosixPath(path).name) for path in started):
         quotes.setdefault("runs_tests", quotes.get("runs_script", ""))
-    if "forward_pass" in quotes and "writes_files" in quotes and "writes_outputs" not in quotes:
-        quotes["stores_results"] = quotes["writes_files"]
-    if _writes_image(turn):
-        quotes.setdefault("writes_plan_image", line_with(turn.code, _PLAN_IMAGE))
+    image = next((a for a in turn.actions if writes_plan_image(a)), None)
+    if image is not None:
+        quotes.setdefault("writes_plan_image", _line_with(image.code, _PLAN_IMAGE))
+    _combined(quotes, shown, bool(cases))
     message = not turn.actions
+    observations = [a.observation for a in turn.actions if a.observation is not None]
     flags = {name: name in quotes for name in _FLAGS}
     flags.update(
-        revises_plan="writes_plan" in quotes and revised,
+        revises_plan=revised,
         runs_script=bool(started) or imports_own,
-        module_only="writes_module" in quotes and not used and not has_work,
-        submits=any(a.kind == "submit" for a in turn.actions) or any(_SUBMIT_CALL.search(t) for t in executed_text),
+        module_only="writes_module" in quotes and not (imports_own or ran_own or started or has_work),
+        submits=any(a.kind == "submit" for a in turn.actions) or any(_SUBMIT_CALL.search(t) for t in executed),
         closing_message=message and last and bool(turn.text.strip()),
         message_only=message,
-        imports_only=bool(executed_text) and not has_work and all(_imports_only(t) for t in executed_text),
-        todo_done=any(_todo_done(a) for a in turn.actions),
+        imports_only=bool(executed) and not has_work and all(map(_imports_only, executed)),
+        todo_done=any(map(_todo_done, turn.actions)),
         todo_only=bool(turn.actions) and all(a.kind == "todo" for a in turn.actions),
         asks_machine=bool(turn.actions)
         and not quotes.keys() & {"reads_outputs", "writes_outputs"}
@@ -192,35 +136,102 @@ def _turn_features(turn: Turn, world: World, last: bool) -> TurnFeatures:
         blocked=any(o.kind == "blocked" for o in observations),
         timed_out=any(o.kind == "timeout" for o in observations),
         unanswered=any(a.observation is None for a in turn.actions),
-        executed=bool(executed_text),
+        executed=bool(executed),
     )
     return TurnFeatures(
-        turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=scope_label(facts.loaded, world.total),
-        stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, drawing_lines=drawing_lines, module_lines=module_lines,
-        run_lines=max((_lines(world.texts.get(PurePosixPath(p).name, "")) for p in started), default=0),
+        turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=_scope(shown.loaded, known.total),
+        stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, drawing_lines=drawing_lines,
+        module_lines=module_lines, run_lines=max((_lines(files.texts.get(PurePosixPath(p).name, "")) for p in started), default=0),
         written_paths=tuple(written), run_paths=tuple(started),
         quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")}, **flags,
     )  # fmt: skip
 
 
-def _tool_facts(action: Action, world: World, quotes: dict[str, str]) -> None:
+def _combined(quotes: dict[str, str], shown: Shown, cases: bool) -> None:
+    """Facts that follow from others."""
+    printed = quotes.get("prints_statistics") or quotes.get("prints_shapes")
+    if "loads_inputs" in quotes and (printed is not None or "print" in quotes["loads_inputs"]):
+        quotes.setdefault("inspects_inputs", quotes["loads_inputs"])
+    if "reads_outputs" in quotes and "counts_files" in quotes:
+        quotes.setdefault("checks_outputs", quotes["reads_outputs"])
+    if "made_up_input" in quotes and ("applies_module" not in quotes or "loads_inputs" in quotes or cases):
+        del quotes["made_up_input"]
+    for fact, source in (("inspects_values", "prints_statistics"), ("inspects_shapes", "prints_shapes")):
+        if source in quotes:
+            quotes.setdefault(fact, quotes[source])
+    if "forward_pass" in quotes and len(shown.weights) > 1:
+        quotes.setdefault("compares_candidates", quotes["forward_pass"])
+    if "forward_pass" in quotes and "writes_files" in quotes and "writes_outputs" not in quotes:
+        quotes["stores_results"] = quotes["writes_files"]
+
+
+def _case_scope(
+    turn: Turn, known: _Known, shown: Shown, executed: Iterable[str]
+) -> tuple[Scope, float | None, tuple[str, ...]]:
+    """The scope of a turn's work, its share of the known cases in [0, 1], and the case ids it names or prints."""
+    ids = known.files.known
+    named, printed = cases_in("\n".join(executed), ids), cases_in(clip(turn.output), ids)
+    cases = tuple(dict.fromkeys((*named, *printed)))
+    if not shown.scope:
+        return "none", None, cases
+    size = shown.scope
+    if size == 1 and len(printed) > 1 and shown.started and not shown.told:
+        size = len(printed)  # a script whose loop was not seen, but which prints a line a case
+    elif size == 1 and len(named) > 1:
+        size = len(named)
+    share = min(1.0, size / known.total) if known.total else 1.0 if size >= ALL else None
+    return _scope(size, known.total), share, cases
+
+
+def _scope(size: int, total: int | None) -> Scope:
+    """The word for so many cases out of `total` (None: not known)."""
+    if size <= 0:
+        return "none"
+    if size >= ALL or (total is not None and total >= 3 and size >= 0.9 * total):
+        return "all"
+    return "one" if size == 1 else "few"
+
+
+def _file_facts(part: Part, files: Files, quotes: dict[str, str]) -> None:
+    """What a written file is that is no plan: a report, a source, a deliverable."""
+    if part.path.lower().endswith((".md", ".rst")):
+        quotes.setdefault("writes_report", part.path)
+    elif PurePosixPath(part.path).suffix.lower() in _SOURCE:
+        quotes.setdefault("writes_module", part.path)
+    if files.outputs.search(part.path):
+        quotes.setdefault("writes_outputs", part.path)
+
+
+def _store(part: Part, action: Action, files: Files) -> None:
+    """Keep the text of a file that an action writes, adds to or edits; an edit of an unknown file leaves nothing."""
+    before = files.texts.get(PurePosixPath(part.path).name)
+    if action.kind != "edit":
+        files.store(part.path, f"{before or ''}\n{part.text}" if part.append else part.text)
+    elif before is not None:
+        arguments = action.arguments or {}
+        old = arguments.get("old_string") or arguments.get("old_str")
+        known = isinstance(old, str) and old in before
+        files.store(part.path, clip(before.replace(str(old), part.text, 1) if known else f"{before}\n{part.text}"))
+
+
+def _tool_facts(action: Action, files: Files, quotes: dict[str, str]) -> None:
     """Facts of tools that execute nothing: readers, searchers, web, background output."""
     path = action.path or ""
     if action.tool.lower() == "bashoutput":
         quotes.setdefault("watches_progress", action.tool)
     elif action.kind == "read":
-        if _PLAN.search(path):
-            quotes.setdefault("reads_plan", path)
-        elif world.outputs.search(path):
+        if PLAN_NAME.search(path):
+            return
+        if files.outputs.search(path):
             quotes.setdefault("reads_outputs", path)
-        elif PurePosixPath(path).name in world.texts or _DOCUMENT.search(path):
+        elif PurePosixPath(path).name in files.texts or _DOCUMENT.search(path):
             quotes.setdefault("reads_docs", path)
         else:
             quotes.setdefault("loads_inputs", path)
             quotes.setdefault("inspects_inputs", path)
     elif action.kind == "search":
         quotes.setdefault("lists_inputs", f"{action.tool} {path}".strip())
-        if world.outputs.search(path):
+        if files.outputs.search(path):
             quotes.setdefault("reads_outputs", path)
     elif action.kind == "web":
         quotes.setdefault("reads_docs", action.tool)
@@ -230,53 +241,8 @@ def _asks_machine(action: Action) -> bool:
     """Whether an action searches files with a tool, or starts nothing but programs that show the machine's state."""
     if action.kind == "search":
         return True
-    code = action.code.replace("\\\n", " ")
-    if action.kind != "execute" or action.language not in ("bash", "sh") or len(code) > _LOOK_CHARS:
-        return False
-    inner = _SUBSTITUTION.findall(code)
-    found: list[bool | None] = []
-    for line in [*_SUBSTITUTION.sub("0", code).split("\n"), *inner]:
-        words = shlex.shlex(line, posix=True, punctuation_chars=True)
-        words.whitespace_split = True
-        command: list[str] = []
-        piped = False
-        try:
-            for token in [*words, ";"]:
-                if command[-1:] == [">"]:
-                    if token != "/dev/null" and not token.isdecimal():
-                        return False
-                    command.pop()
-                elif ">" in token and set(token) <= set("<>&"):
-                    command = [*(command[:-1] if command[-1:] in (["1"], ["2"]) else command), ">"]
-                elif set(token) <= set(";|&()"):
-                    found.append(_shows_state(command, piped))
-                    command, piped = [], token.endswith("|") and not token.endswith("||")
-                else:
-                    command.append(token)
-        except ValueError:  # a quote that spans lines: more than a look
-            return False
-    return None not in found and True in found
-
-
-def _shows_state(words: list[str], piped: bool) -> bool | None:
-    """True where a command shows the machine's state, False where it adds nothing to one that does, else None."""
-    while words and (words[0] in ("sudo", "time") or re.match(r"\w+=", words[0])):
-        words = words[1:]
-    words = words[2:] if words[:1] == ["timeout"] else words
-    words = words[2:] if words[1:2] == ["-m"] and words[0].startswith("python") else words
-    if not words or words[0] in ("echo", "printf", "true", ":", "cd"):
-        return False
-    program, options = PurePosixPath(words[0]).name, words[1:]
-    if _STATE_PROGRAMS.fullmatch(program):
-        return None if program == "find" and any(map(_FIND_ACTS.fullmatch, options)) else True
-    if options in (["--version"], ["-V"]) or (program == "command" and options[:1] == ["-v"]):
-        return True
-    if program == "env":  # with a program behind it, it starts that one
-        return None if any("=" not in word and not word.startswith("-") for word in options) else True
-    if _READERS.fullmatch(program):
-        files = [word for word in options if "/" in word]
-        return False if piped else True if files and all(map(_MACHINE_FILE.match, files)) else None
-    return True if options[:1] and options[0] in _PACKAGE_LISTS.get(program.rstrip("3"), ()) else None
+    shell = action.kind == "execute" and action.language in ("bash", "sh") and len(action.code) <= _LOOK_CHARS
+    return shell and asks_machine(list(commands(action.code)))
 
 
 def _without(text: str, files: Iterable[Part]) -> str:
@@ -324,33 +290,6 @@ def _imports_only(text: str) -> bool:
     return imports > 0 and imports * 2 >= len(lines)
 
 
-def _is_source(path: str) -> bool:
-    return PurePosixPath(path).suffix.lower() in (
-        ".py",
-        ".sh",
-        ".ipynb",
-        ".r",
-        ".js",
-        ".ts",
-        ".c",
-        ".cpp",
-        ".rs",
-        ".go",
-        ".java",
-        ".yaml",
-        ".yml",
-        ".toml",
-        "",
-    )
-
-
-def _python_plan(turn: Turn) -> bool:
-    from .planfile import plan_writes
-
-    return any(True for action in turn.actions for _ in plan_writes(action))
-
-
-def _writes_image(turn: Turn) -> bool:
-    from .planfile import writes_plan_image
-
-    return any(writes_plan_image(action) for action in turn.actions)
+def _line_with(text: str, pattern: re.Pattern[str]) -> str:
+    """The line on which a pattern is first found, at most 160 characters of it; "" where it is not."""
+    return next((line.strip()[:160] for line in text.split("\n") if pattern.search(line)), "")

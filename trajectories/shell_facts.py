@@ -1,88 +1,174 @@
-"""What shell commands do: a table of patterns, each linear and bounded, tried on every line of a command."""
+"""What shell commands do, told by their programs, subcommands and the files that they name."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-_DOC = r"[^\s'\"|;]{0,200}(?:\.md|\.rst|README[^\s|;]{0,20}|MODEL_CARDS?[^\s|;]{0,20}|config\.json|\.py|\.ya?ml|\.toml|_ca?rd\.txt|instructions?\.txt|\.cfg)\b"
+from .actions import PLAN_NAME
+from .shell import Command
 
-PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern, flags))
-    for name, pattern, flags in (
-        ("installs_packages", r"\b(?:pip3?|uv pip|mamba|conda|apt|apt-get|npm|yum|apk|gem|cargo|brew|R CMD)\s(?:[-\w=]{1,30}\s){0,4}(?:install|add|INSTALL)\b|install\.packages\(|\buv (?:add|sync)\b|-m venv\b|\bvirtualenv\b|conda create|-m pip install", 0),
-        ("builds", r"(?:^|[;&|]\s{0,3})(?:make|cmake|gcc|g\+\+|clang|cargo build|go build|ninja)\b", 0),
-        ("checks_environment", r"\bnvidia-smi\b|\bpip3? (?:list|show|freeze)|\bconda (?:list|info|env)|\bnproc\b|\bfree -|\bdf -|\buname\b|\blscpu\b|\b(?:which|command -v|type)\s+\w|--version\b|\bpython[\d.]{0,5} -V\b|\bulimit\b|\bprintenv\b|(?:^|[;&|]\s{0,3})env\b|/proc/(?:cpuinfo|meminfo)|ollama (?:list|ps)|torch\.cuda", 0),
-        ("obtains_weights", r"\b(?:wget|aria2c|gdown)\b|\bcurl\b.{0,200}(?:-[oOL]\b|https?://(?!localhost|127))|huggingface-cli download|\bhf download|git (?:lfs )?(?:clone|pull)|ollama pull|kaggle (?:datasets|competitions) download", 0),
-        ("lists_inputs", r"(?:^|[;&|(`]\s{0,3}|\$\(|\bdo\s)(?:ls|find|tree|du|stat|file|pwd)\b", 0),
-        ("watches_progress", r"\bsleep \d|\btail -(?:f|n|\d)[^|;&\n]{0,120}(?:\.log|\.out|nohup)|\bps (?:aux|-ef|-p)|\bpgrep\b|\bjobs\b|\bwait\b|\bcat [^|;&\n]{0,120}(?:\.log|nohup\.out)", 0),
-        ("counts_files", r"\|\s{0,3}wc\b|\bwc -|\bmd5sum\b|\bsha256sum\b|\bdiff\b|\bcmp\b", 0),
-        ("training", r"(?:^|[;&|]\s{0,3})\s{0,8}(?:nice -n \d+ )?(?:\./|python[\d.]{0,5}\s|torchrun\s|accelerate\s)[^;|&\n]{0,160}\b(?:train(?:ing)?\b|train_?\w{0,20}\.py|supervised|fit\b|fine_?-?tun\w{0,6}|--do_train)", 0),
-        ("packages_outputs", r"\b(?:zip|tar\s+-?c\w*)\s", 0),
-        ("runs_tests", r"(?:^|[;&|(]\s{0,3})(?:\w{1,40}=\S{0,80}\s{1,3}){0,4}(?:timeout \d{1,6}\s)?(?:(?:\S{0,80}/)?python[\d.]{0,5}\s(?:-[uBOI]\s){0,3}-m\s(?:pytest|unittest|doctest|nose2?)|(?:\S{0,80}/)?(?:pytest|nosetests))\b(?![^\n;|&]{0,100}--(?:version|help)\b)", 0),
-        ("starts_background", r"\bnohup\b|&\s*$|\bsetsid\b|\btmux\b", 0),
-    )
+_SUBCOMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("installs_packages", "pip|uv|mamba|conda|apt|apt-get|npm|yum|apk|gem|cargo|brew", "install|add|sync|create"),
+    ("installs_packages", "R", "INSTALL"),
+    ("installs_packages", "virtualenv", ""),
+    ("checks_environment", "pip|conda|mamba|npm|apt|dpkg|rpm|ollama", "list|freeze|show|check|info|env|ls|-l|--list|-qa|ps"),
+    ("checks_environment", "nvidia-smi|rocm-smi|nproc|free|df|uname|arch|lscpu|lsmem|lspci|lsblk|which|type|command|ulimit|printenv|env|getconf|hostname|locale", ""),
+    ("builds", "make|cmake|gcc|g\\+\\+|clang|ninja", ""),
+    ("builds", "cargo|go", "build"),
+    ("obtains_weights", "wget|aria2c|gdown", ""),
+    ("obtains_weights", "huggingface-cli|hf", "download"),
+    ("obtains_weights", "git", "clone|pull|lfs"),
+    ("obtains_weights", "ollama", "pull"),
+    ("obtains_weights", "kaggle", "datasets|competitions|models"),
+    ("lists_inputs", "ls|find|tree|du|stat|file|pwd", ""),
+    ("watches_progress", "sleep|pgrep|jobs|wait", ""),
+    ("counts_files", "wc|md5sum|sha\\d+sum|diff|cmp", ""),
+    ("packages_outputs", "zip", ""),
+    ("runs_tests", "pytest|nosetests", ""),
+    ("starts_background", "tmux|screen", ""),
+    ("reads_docs", "man|pydoc", ""),
 )  # fmt: skip
-_DOCUMENTS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\b(?:cat|head|tail|less|more|sed -n|nl|bat|awk)\b[^|;&\n<>]{0,200}?" + _DOC,
-        r"-name\s{1,3}['\"]?\\?\*\.(?:md|txt|py|json)\b.{0,200}\bcat\b|\bcat\b.{0,40}\$\(find",
-        r"\s--help\b|\bman \w|\bpydoc\b",
-    )
-)  # fmt: skip
-_FILE_READ = re.compile(
-    r"(?:^|[;&({]|\bdo\b|\bthen\b|\becho [^;|&]{0,80};)\s{0,8}"
-    + r"\b(?:cat|head|less|more|sed -n|jq|xxd|zcat|column)\b\s+[^<>|;&\n]{0,200}[\w*]"
+_TABLE = tuple((fact, re.compile(programs), re.compile(words)) for fact, programs, words in _SUBCOMMANDS)
+_TEST_MODULES = frozenset(["pytest", "unittest", "doctest", "nose", "nose2"])
+_TRAINS = re.compile(r"(?:.*/)?train(?:ing)?_?\w{0,20}(?:\.py)?|--do_train")
+_READERS = frozenset(["cat", "head", "tail", "less", "more", "sed", "nl", "bat", "awk", "jq", "xxd", "zcat", "column", "hexdump", "od", "strings"])  # fmt: skip
+_LOOKERS = frozenset([*_READERS, "ls", "find", "wc", "file", "du", "tree", "stat", "grep", "diff", "cmp", "test", "[", "for", "md5sum", "sha256sum"])  # fmt: skip
+_COPIERS = frozenset(["cp", "mv", "rsync", "install"])
+_PREPARES = frozenset(["mkdir", "chmod", "touch", "cd", "export", "set"])
+_LOG = re.compile(r"\.(?:log|out)$|nohup")
+_DOCUMENT = re.compile(
+    r"\.(?:md|rst|py|ya?ml|toml|cfg)$|(?:README|MODEL_CARD)[^/]*$|config\.json$|_ca?rd\.txt$|instructions?\.txt$|\.\*$"
 )
-_WEIGHTS = re.compile(
-    r"\b(?:head|xxd|hexdump|od|file|strings|md5sum|sha256sum|cat)\b[^<>|;&\n]{0,200}(?:\.(?:pth?|ckpt|safetensors|onnx|gguf|bin|h5|pkl|whl)\b|/models?/)"
+_WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|onnx|gguf|bin|h5|pkl|whl)$|/models?/")
+_LOCAL = re.compile(r"https?://(?:localhost|127)")
+_STATE = re.compile(
+    r"nvidia-smi|rocm-smi|free|df|du|ps|top|uptime|vmstat|printenv|locale|ulimit|uname|arch|hostname|lscpu|lsblk|lspci|lsmem|nproc"
+    r"|getconf|date|whoami|id|groups|pwd|ls|tree|find|which|type"
 )
-_FOLDERS = re.compile(
-    r"\s{0,8}(?:mkdir|chmod|touch|cd|export|set)\b(?![^\n]{0,300}(?:&&|;)\s{0,3}(?!mkdir|chmod|touch|cd|export|set)\w)"
+_NOTHING = frozenset(["echo", "printf", "true", ":", "cd", "wait", "fi", "done"])
+_FIND_ACTS = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint\w*|fls)")
+_FILTERS = frozenset(
+    ["head", "tail", "sort", "uniq", "grep", "wc", "cut", "tr", "awk", "sed", "column", "less", "more", "cat"]
 )
-_PLAN = re.compile(r"(?<![\w-])plan\.md\b", re.IGNORECASE)
-_PLAN_WRITE = re.compile(
-    r"(?:>{1,2}|tee\s(?:-a\s)?|sed -i[^|;\n]{0,300}|\bcp\b[^|;\n]{0,200}|\bmv\b[^|;\n]{0,200})\s{0,4}['\"]?[^\s<>|;]{0,200}plan\.md"
-)
-_REDIRECT = re.compile(r">{1,2}\s{0,4}['\"]?([^\s<>|;&'\"]{1,200})")
-_READERS = re.compile(
-    r"\b(?:ls|cat|head|tail|find|wc|file|jq|xxd|zcat|du|tree|stat|for|grep|less|column|sed -n|diff|test)\b"
-)
-_COPIERS = re.compile(r"\b(?:cp|mv|rsync|install)\s+(.{1,400})")
+"""After a pipe they only pass on or cut what comes; before one they read files."""
+_MACHINE_FILE = re.compile(r"/(?:proc|sys|etc)/")
 
 
-def shell_facts(text: str, outputs: re.Pattern[str]) -> dict[str, str]:
-    """Facts of a shell text with the line each was seen on. `outputs` recognises places of delivered files."""
+def shell_facts(listed: Sequence[Command], outputs: re.Pattern[str]) -> dict[str, str]:
+    """Facts of commands with the line each was seen on. `outputs` recognises places of delivered files."""
     seen: dict[str, str] = {}
-    commands: list[str] = []
-    for raw in text.split("\n"):
-        line = raw[:1_000]
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        quote = stripped[:160]
-        commands.append(line)
-        for name, pattern in PATTERNS:
-            if name not in seen and pattern.search(line):
-                seen[name] = quote
-        delivered, planned = bool(outputs.search(line)), bool(_PLAN.search(line))
-        if planned:
-            seen.setdefault("revises_plan" if _PLAN_WRITE.search(line) else "reads_plan", quote)
-        if delivered:
-            target = _COPIERS.search(line)
-            if any(outputs.search(m) for m in _REDIRECT.findall(line)) or (
-                target is not None and outputs.search(target.group(1).split()[-1])
-            ):
-                seen.setdefault("writes_outputs", quote)
-            elif _READERS.search(line):
-                seen.setdefault("reads_outputs", quote)
-        elif not planned:
-            if any(pattern.search(line) for pattern in _DOCUMENTS):
-                seen.setdefault("reads_docs", quote)
-            elif _WEIGHTS.search(line):
-                seen.setdefault("looks_at_weights", quote)
-            elif _FILE_READ.search(line):
-                seen.setdefault("inspects_inputs", quote)
-    if commands and all(_FOLDERS.match(line) for line in commands):
-        seen["prepares_folders"] = commands[0].strip()[:160]
+    inside = False  # the folder of the outputs
+    for command in listed:
+        if command.program == "cd" and command.operands:
+            inside = outputs.search(command.operands[0]) is not None or (inside and command.operands[0][:1] not in "/~")
+        for fact in _facts(command, outputs, inside):
+            seen.setdefault(fact, command.line)
+    programs = {c.program for c in listed if c.words}
+    if programs and programs <= _PREPARES:
+        seen["prepares_folders"] = listed[0].line
     return seen
+
+
+def _facts(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str]:
+    program, words, operands = command.program, command.words, command.operands
+    if not words:
+        return []
+    sub = next((word for word in operands if word not in ("-m", "pip")), "")
+    if program == "python" and command.module == "pip":
+        program, sub = "pip", next((w for w in operands if w != "pip"), "")
+    first = words[1] if len(words) > 1 else ""
+    found = [
+        fact
+        for fact, programs, subcommands in _TABLE
+        if programs.fullmatch(program) and (not subcommands.pattern or subcommands.fullmatch(sub) or subcommands.fullmatch(first))
+    ]  # fmt: skip
+    if program == "uv" and operands[:2] == ("pip", "install"):
+        found.append("installs_packages")
+    if program in ("R", "Rscript") and any("install.packages(" in word for word in words):
+        found.append("installs_packages")
+    if program == "python":
+        if command.module in ("venv", "virtualenv"):
+            found.append("installs_packages")
+        elif command.module in _TEST_MODULES:
+            found.append("runs_tests")
+    if any(word == "--version" or (word == "-V" and program == "python") for word in words) or any(
+        word.startswith(("/proc/cpuinfo", "/proc/meminfo")) for word in operands
+    ):
+        found.append("checks_environment")
+    if "--help" in words:
+        found.append("reads_docs")
+    if program == "curl" and not any(map(_LOCAL.match, operands)):
+        found.append("obtains_weights")
+    if program == "tar" and first.lstrip("-").startswith("c"):
+        found.append("packages_outputs")
+    if (program in ("tail", "cat") and any(map(_LOG.search, operands))) or (program == "ps" and first):
+        found.append("watches_progress")
+    if command.background or "nohup" in command.prefixes or "setsid" in command.prefixes:
+        found.append("starts_background")
+    if (program in ("python", "torchrun", "accelerate") or words[0].startswith("./")) and any(
+        map(_TRAINS.fullmatch, words)
+    ):
+        found.append("training")
+    return [*found, *_files(command, outputs, inside)]
+
+
+def _files(command: Command, outputs: re.Pattern[str], inside: bool) -> list[str]:
+    """What a command shows by the files that it names."""
+    program, words = command.program, command.words
+    named = [*words[1:], *command.targets]
+    if any(map(PLAN_NAME.search, named)):
+        written = [
+            *command.targets,
+            *(words[1:] if program == "tee" or (program == "sed" and words[1:2] and words[1][:2] == "-i") else ()),
+        ]
+        written += words[-1:] if program in _COPIERS else ()
+        return ["revises_plan" if any(map(PLAN_NAME.search, written)) else "reads_plan"]
+    if any(map(outputs.search, (*named, *(command.loop or ())))):
+        if any(map(outputs.search, command.targets)) or (program in _COPIERS and outputs.search(words[-1])):
+            return ["writes_outputs"]
+        return ["reads_outputs"] if program in _LOOKERS else []
+    if inside and program in _LOOKERS and not command.piped:
+        return ["reads_outputs"]
+    if program not in _LOOKERS or (command.piped and not any("/" in word or "." in word for word in command.operands)):
+        return []
+    if program == "sed" and words[1:2] and words[1][:2] == "-i":
+        return []
+    if program == "find" and "-exec" in words and any(map(_DOCUMENT.search, words)):
+        return ["reads_docs"]
+    if program in _READERS and any(map(_DOCUMENT.search, command.operands)):
+        return ["reads_docs"]
+    if program in (*_READERS, "file", "md5sum", "sha256sum") and any(map(_WEIGHTS.search, command.operands)):
+        return ["looks_at_weights"]
+    reads = program in _READERS and any(word[:1].isalnum() or word[:1] in "/.$*~" for word in command.operands)
+    return ["inspects_inputs"] if reads and not command.targets and not command.piped else []
+
+
+def asks_machine(listed: Sequence[Command]) -> bool:
+    """Whether commands do nothing but show the machine's state or list files (nvidia-smi, ps, pip list, ls)."""
+    found = [_shows_state(command) for command in listed if command.words or command.targets]
+    return None not in found and True in found
+
+
+def _shows_state(command: Command) -> bool | None:
+    """True where a command shows the machine's state, False where it adds nothing to one that does, else None."""
+    if any(target != "/dev/null" for target in command.targets):
+        return None
+    program, options = command.program, command.words[1:]
+    if program in _NOTHING:
+        return False
+    if _STATE.fullmatch(program):
+        return None if program == "find" and any(map(_FIND_ACTS.fullmatch, options)) else True
+    if options in (("--version",), ("-V",)) or (program == "command" and options[:1] == ("-v",)):
+        return True
+    if program == "env":  # with a program behind it, it starts that one
+        return True if not command.operands else None
+    if program in _FILTERS:
+        files = [word for word in options if "/" in word]
+        return False if command.piped else True if files and all(map(_MACHINE_FILE.match, files)) else None
+    if program == "python" and command.module == "pip":
+        program, options = "pip", options[2:]
+    listing = [
+        table for fact, programs, table in _TABLE if fact == "checks_environment" and programs.fullmatch(program)
+    ]
+    return True if options and any(table.pattern and table.fullmatch(options[0]) for table in listing) else None

@@ -14,42 +14,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-from .any_case import AnyCase
 from .models import STAGES, Run, Signal, Stage, Turn
 from .turn_features import TurnFeatures
 
 Place = Literal["before", "during", "after"]
 Reason = tuple[str, dict[Stage, float]]
 
-_INTENT_WORDS: tuple[tuple[Stage, str], ...] = (
-    ("S1", r"\b(?:look (?:around|at (?:what|the data|the questions|the images|the volumes))|explor\w+|inventory|understand\w*|writ\w+ (?:the |a |my )?(?:short )?plan\b|plan next|requirements)"),
-    ("S2", r"\b(?:environment|set ?up|install\w*|load(?:ing)? the (?:model|weights|network)|compatib\w+|dependenc\w+)"),
-    ("S3", r"\b(?:pilot\w*|smoke[- ]test\w*|(?:one|first|single) (?:case|patient|image|question|tile|slice|volume)|on a few|try (?:it )?on|tun(?:e|ing)|sanity)"),
-    ("S4", r"\b(?:batch|all (?:the )?\d+|all (?:cases|patients|images|questions|slices|tiles)|the rest|full (?:run|set|inference)|everything|re-?run)"),
-    ("S5", r"\b(?:verify|verif\w+|(?:final|last) (?:check|look)|before submitting|submitting|completeness|schema|deliverables?|hand(?:ing)? over)"),
-)  # fmt: skip
-_INTENT = tuple((stage, AnyCase(pattern)) for stage, pattern in _INTENT_WORDS)
-_INTENT_CHARS = 260
-"""The intention stands at the end of a message; what comes before mostly speaks of the last result."""
-
-_PILOT = re.compile(r"\b(?:pilot|smoke|try|test)\b", re.IGNORECASE)
-_LOADING = re.compile(r"\b(?:load(?:s|ed|ing)?|set-? ?up|environment|forward pass(?:es)?|dry[- ]run)\b", re.IGNORECASE)
-_TRYING = re.compile(
-    r"\b(?:pilot\w*|smoke|try|tries|reference|first (?:case|patient|image|question|scan)|next to)\b", re.IGNORECASE
-)
-_PLAN_TEXT = re.compile(r"\bplan\b|\bstep 1\b", re.IGNORECASE)
-_CHECK_SCRIPT = re.compile(
-    r"test|check|verif|valid|inspect|read_|view|client|eval|explor|investig|search", re.IGNORECASE
-)
-"""Names of scripts that look at something rather than make it."""
-
-_PREPARE_SCRIPT = re.compile(r"convert|prepar|preprocess|download|set_?up|install|build", re.IGNORECASE)
-"""Names of scripts that make things ready."""
-
-_LOOKING_SCRIPT = re.compile(r"explor|investig|inspect|search|look|analy[sz]e_data|eda", re.IGNORECASE)
-
 _COMPARES = re.compile(r"\b(?:diff|cmp|md5sum|sha\d{0,3}sum|filecmp|array_equal|md5|sha256)\b")
-_SAME = AnyCase(r"\b(?:same|identical\w*|repeat\w*|reproduc\w*|determinis\w*|second (?:run|time)|twice)\b")
 _CHANGES = re.compile(r"\b(?:sed|perl) -\w{0,4}i\b|\.replace\(")
 
 
@@ -102,7 +73,7 @@ def scenes(run: Run, facts: Sequence[TurnFeatures]) -> list[Scene]:
     for i, (turn, fact) in enumerate(zip(run.turns, facts, strict=True)):
         place: Place = "before" if i < first else "during" if i <= last else "after"
         owed = place == "after" and fact.writes_plan and not any(f.writes_plan for f in facts[:i])
-        planned = planned or fact.writes_plan or (fact.message_only and bool(_PLAN_TEXT.search(turn.text[:4_000])))
+        planned = planned or fact.writes_plan
         stranded = place == "after" and facts[last].failed
         repairs = any(PurePosixPath(p).name in ran for p in fact.written_paths)
         made.append(
@@ -139,7 +110,7 @@ def _full_runs(turns: Sequence[Turn], facts: Sequence[TurnFeatures]) -> list[boo
     found: list[bool] = []
     for i, (turn, fact) in enumerate(zip(turns, facts, strict=True)):
         half = fact.writes_outputs and i > last and fact.cases_scope == "few" and (fact.cases_share or 0) >= 0.5
-        unread = fact.writes_outputs and fact.cases_scope == "unknown" and not _PILOT.search(turn.text[-_INTENT_CHARS:])
+        unread = fact.writes_outputs and fact.cases_scope == "unknown"
         repair = any(found) and fact.writes_outputs and fact.forward_pass and i > last
         repair = repair and not (_mostly_checks(fact) or _repeats_to_compare(turn, fact))
         found.append(complete[i] or half or unread or repair)
@@ -149,7 +120,7 @@ def _full_runs(turns: Sequence[Turn], facts: Sequence[TurnFeatures]) -> list[boo
 def _repeats_to_compare(turn: Turn, fact: TurnFeatures) -> bool:
     """Everything once more, unchanged, and held against the files that are there: a check of them."""
     changed = fact.writes_module or fact.writes_plan or bool(_CHANGES.search(turn.code))
-    return bool(not changed and _COMPARES.search(turn.code) and _SAME.search(turn.text[-_INTENT_CHARS:] + turn.code))
+    return bool(not changed and _COMPARES.search(turn.code))
 
 
 def _mostly_checks(fact: TurnFeatures) -> bool:
@@ -163,12 +134,15 @@ def _mostly_checks(fact: TurnFeatures) -> bool:
 def _is_main_run(fact: TurnFeatures) -> bool:
     """Runs of other tasks have no case set: training, writing what the brief names, or starting a program of one's own
     that is no check, is the main run."""
-    names = [PurePosixPath(p).name for p in fact.run_paths]
-    if not fact.executed or (names and all(_CHECK_SCRIPT.search(name) for name in names)):
+    if not fact.executed or fact.runs_tests:
         return False
-    if names and all(_PREPARE_SCRIPT.search(name) for name in names) and not fact.writes_outputs:
-        return False
-    return fact.training or (fact.writes_outputs and fact.cases_scope != "none") or bool(fact.run_paths)
+    looks = fact.loads_inputs and not fact.has("writes_files", "forward_pass")
+    prepares = fact.loads_model and not fact.forward_pass
+    return (
+        fact.training
+        or (fact.writes_outputs and fact.cases_scope != "none")
+        or (bool(fact.run_paths) and not looks and not prepares)
+    )
 
 
 def _without_helpers(full: list[bool], facts: Sequence[TurnFeatures]) -> list[bool]:
@@ -228,12 +202,11 @@ def _reasons(scene: Scene) -> Iterator[Reason]:
         shown = fact.writes_outputs and fact.cases_scope != "unknown"
         yield "stage_comment", {fact.stage_comment: 1.5 if shown else 2.5}
     elif fact.stage_comment:
-        yield "stage_comment", {fact.stage_comment: 1.0}
+        yield "stage_comment", {fact.stage_comment: 1.5}
     yield from _planning(scene)
     yield from _setup(scene)
     yield from _work(scene)
     yield from _handover(scene)
-    yield from _intent(scene)
 
 
 def _planning(scene: Scene) -> Iterator[Reason]:
@@ -339,7 +312,7 @@ def _setup(scene: Scene) -> Iterator[Reason]:
     if fact.builds:
         yield "builds", {"S2": 3.0}
     if fact.checks_environment and not scene.full_run:
-        yield "checks_environment", {"S2": 1.5 if fact.inspects_inputs or fact.reads_docs else 2.5}
+        yield "checks_environment", {"S2": 1.5 if fact.inspects_inputs or fact.reads_docs else 3.0}
     if fact.imports_only:
         yield "imports_only", {"S2": 2.5}
     if fact.prepares_folders:
@@ -352,8 +325,7 @@ def _setup(scene: Scene) -> Iterator[Reason]:
     if fact.dummy_forward:
         yield "dummy_forward", {"S2": 2.5}
     if fact.module_only and scene.place == "before":
-        looks = any(_LOOKING_SCRIPT.search(PurePosixPath(p).name) for p in fact.written_paths)
-        yield "module_only", {"S1": 3.0, "S2": 1.5} if looks else {"S2": 4.0}
+        yield "module_only", {"S1": 3.0, "S2": 1.5} if fact.module_looks and not scene.benchmark else {"S2": 4.0}
     elif (
         fact.loads_inputs
         and scene.planned
@@ -382,10 +354,9 @@ def _work(scene: Scene) -> Iterator[Reason]:
     if fact.writes_outputs:
         yield "writes_outputs", {"S3": 2.0} if place == "before" else {"S4": 2.0, "S3": 1.0}
     elif fact.forward_pass and not fact.dummy_forward:
-        if _is_load_test(fact) or _says_load_test(scene):
-            tries = bool(_TRYING.search(scene.turn.text[-_INTENT_CHARS:]))
-            yield "load_test", {"S2": 1.5 if tries else 2.6, "S3": 1.0}
-            if fact.loads_model and not tries:
+        if _is_load_test(fact):
+            yield "load_test", {"S2": 2.6, "S3": 1.0}
+            if fact.loads_model:
                 yield "loads_model", {"S2": 1.0}
         else:
             yield "forward_pass", {"S3": 3.0 if place == "during" else 2.2}
@@ -402,10 +373,9 @@ def _work(scene: Scene) -> Iterator[Reason]:
         yield "made_up_input", {"S2": 2.0}
     elif fact.runs_script and not fact.forward_pass:
         # A script of one's own that neither runs a model nor makes anything: a unit test, or a look at the data.
-        prepares = any(_PREPARE_SCRIPT.search(PurePosixPath(p).name) for p in fact.run_paths)
         looks = fact.loads_inputs and not scene.benchmark
         # A pipeline written with some unit tests beside it has touched no case.
-        prepares = prepares or (place == "before" and fact.module_lines >= 3 * max(1, fact.run_lines + fact.code_lines))
+        prepares = place == "before" and fact.module_lines >= 3 * max(1, fact.run_lines + fact.code_lines)
         yield "runs_script", {"S2": 2.0} if prepares else {"S1": 1.5} if looks else {"S3": 1.0}
     if not scene.benchmark and fact.executed and not fact.has(*_KNOWN_WORK):
         yield "works_in_cells", {"S4": 1.0}
@@ -442,13 +412,6 @@ def _is_load_test(fact: TurnFeatures) -> bool:
     return fact.inspects_shapes and not fact.has("inspects_values", "shows_results")
 
 
-def _says_load_test(scene: Scene) -> bool:
-    """The first pass of the run, on a few cases, in a message that speaks of loading and not of trying or comparing."""
-    said = scene.turn.text[-_INTENT_CHARS:]
-    first = not scene.applied and scene.facts.cases_scope in ("one", "few")
-    return first and bool(_LOADING.search(said)) and not _TRYING.search(said)
-
-
 def _tries_own_code(fact: TurnFeatures) -> bool:
     """Functions of the run's own module applied to the inputs of some cases: a pilot, whatever the method is."""
     if fact.loads_model and fact.inspects_shapes and not fact.has("inspects_values", "shows_results", "stores_results"):
@@ -472,11 +435,3 @@ def _handover(scene: Scene) -> Iterator[Reason]:
         yield "checks_outputs", {"S5": 2.0}
     elif fact.reads_outputs:
         yield "reads_outputs", {"S5": 1.5}
-
-
-def _intent(scene: Scene) -> Iterator[Reason]:
-    """What the message says it is about to do: a hint only, since code and not words is labelled."""
-    text = scene.turn.text.strip()[-_INTENT_CHARS:]
-    for stage, pattern in _INTENT:
-        if pattern.search(text):
-            yield f"says_{stage}", {stage: 0.7}

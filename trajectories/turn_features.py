@@ -18,7 +18,6 @@ class TurnFeatures(Frozen):
     """A plan.md is written or appended to."""
     revises_plan: bool = False
     """A plan.md is written although an earlier turn wrote one."""
-    reads_plan: bool = False
     writes_plan_image: bool = False
     reads_docs: bool = False
     """Brief, model cards, README, source, --help or web pages are read."""
@@ -69,6 +68,10 @@ class TurnFeatures(Frozen):
     """Over how many cases inputs are read, whether or not a model runs."""
     writes_outputs: bool = False
     """Files of the deliverable are written."""
+    writes_files: bool = False
+    """Files that are none of the deliverable are written by Python code."""
+    module_looks: bool = False
+    """A Python file is written that reads data and writes nothing, and applies no model."""
     stores_results: bool = False
     """A model is applied, and files are written that are none of the deliverable."""
     reads_outputs: bool = False

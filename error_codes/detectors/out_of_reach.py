@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from ...trajectories.code_parts import split
+from ...trajectories.actions import split
 from ...trajectories.failures import Failure, find_errors
 from ...trajectories.models import Action, Run, Turn
 from ..context import CodeContext

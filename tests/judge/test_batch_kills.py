@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ambjudge.judge.items import diagnosis_items
+from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
 

@@ -68,7 +68,6 @@ CALLED = [
     pytest.param("from eyes.find import Finder\nclass Job:\n    def __init__(self):\n        self.find = Finder()\n    def go(self, c):\n        return self.find(c)\nprint(Job().go('eye_L1'))", True, id="held by another object"),
     pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f.model)", False, id="look-alike: only made"),
     pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f.tensor('eye_L1').shape)", False, id="look-alike: another method"),
-    pytest.param("from eyes.find import Finder\nf = Finder()\nf = len\nprint(f('eye_L1'))", False, id="look-alike: the name holds something else"),
 ]  # fmt: skip
 
 
@@ -185,18 +184,3 @@ def test_what_a_hasty_batch_left_unread(tmp_path: Path, turns: list, stage: int)
     first = ("bash", "ls /data/public", "\n".join(IDS))
     found = stages(tmp_path, [first, SCRIPT, BATCH, *turns, BATCH, SUBMIT]).split()
     assert found[3] == str(stage)
-
-
-FIT = "from eyes.find import Finder\nf = Finder()\nfor c in ('eye_L1', 'eye_R2'):\n    print(c, f.tensor(c).shape, f(c).shape)"
-AGAIN = [
-    pytest.param("Traceback (most recent call last):\nValueError: negative stride", "The model loads; the same forward pass again, with a copy.", 2, id="a failed load test is repeated"),
-    pytest.param("Traceback (most recent call last):\nValueError: negative stride", "Copied. Pilot on the first case.", 3, id="look-alike: a pilot that failed"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("output", "text", "stage"), AGAIN)
-def test_what_failed_is_tried_for_the_same_end(tmp_path: Path, output: str, text: str, stage: int) -> None:
-    turn = f"cd /workspace && python - <<'EOF'\n{FIT}\nEOF"
-    run = [LISTING, PLAN, MODULE, ("bash", turn, output), ("bash", turn, ""), SCRIPT, BATCH, SUBMIT]
-    said = {3: text.replace("again, with a copy", "with two cases"), 4: text}
-    assert stages(tmp_path, run, said).split()[4] == str(stage)
