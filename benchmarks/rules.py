@@ -2,8 +2,8 @@
 
     python benchmarks/rules.py [--differences] [--write]
 
-Unit: one criterion of one run, tier credits left out (nobody judges them). Of every labelled run of tests/data: the
-recorded ones (gold) and the constructed sets. Presumed values leave the run's own set out, so that no set is presumed
+Unit: one criterion of one run, tier credits left out (nobody judges them). Of every labelled run: the recorded
+ones (gold) and the constructed sets (`make data`). Presumed values leave the run's own set out, so that no set is presumed
 from itself; `--write` writes judge/presumed.yaml from all of them. Kappa is Cohen's, unweighted; undefined where one side
 never varies. The rules were written with these labels in sight, so this is no held-out figure.
 """
@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ambjudge.judge.engine import prepare
 from ambjudge.judge.presumed import MIN_RUNS, MIN_SHARE, TABLE
@@ -26,8 +24,7 @@ from ambjudge.judge.scoring import apply_requires
 from ambjudge.rubrics.load import criterion_sha256
 from ambjudge.rubrics.model import Criterion
 from ambjudge.trajectories.load import load_run
-
-DATA = Path(__file__).parents[1] / "tests" / "data"
+from labelled_runs import constructed, recorded
 
 
 @dataclass(frozen=True)
@@ -51,18 +48,11 @@ class Row:
         return f"{self.rubric if self.rubric in ('vqa', 'report_generation') else 'images'} {self.criterion.id}"
 
 
-def labelled() -> Iterator[tuple[str, Path, dict[str, float | None]]]:
-    """Set, folder and criteria of every labelled run."""
-    for folder in [DATA / "recorded", *sorted(p for p in (DATA / "constructed").iterdir() if p.is_dir())]:
-        labels = folder / "labels" / "gold" if folder.name == "recorded" else folder / "labels"
-        for path in sorted(labels.glob("*.json")):
-            yield folder.name, folder / "runs" / path.stem, json.loads(path.read_text("utf-8"))["criteria"]
-
-
 def rows() -> list[Row]:
     """Every criterion that the rules are asked, of every labelled run."""
     found = []
-    for group, folder, gold in labelled():
+    for run in (*recorded(), *constructed()):
+        group, folder, gold = run.group, run.folder, run.label["criteria"]
         ready, judge = prepare(load_run(folder)), RulesJudge()
         for request in ready.requests(judge):
             said = asyncio.run(judge.judge(request)).results
