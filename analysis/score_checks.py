@@ -32,8 +32,8 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
             "detail": detail if hit.height else "", "examples": hit["run_id"].head(5).to_list(),
         })  # fmt: skip
 
-    def twice(*columns: str) -> pl.Series | np.ndarray[Any, Any]:
-        return table.select(columns).is_duplicated() if table.height else nothing
+    def twice(*columns: str) -> pl.Series:
+        return table.select(columns).is_duplicated() if table.height else pl.Series(dtype=pl.Boolean)
 
     add("runs", nothing, "")
     if table.height:
