@@ -27,25 +27,10 @@ def all_s4(run):
         pytest.param("patient_0001 tumour 0 " * 200_000, "segmentation", id="one-line"),
         pytest.param("patient_0001 tumour 0\n" * 200_000, "segmentation", id="lines"),
         pytest.param("a" * 4_000_000, "vqa", id="letters"),
-        pytest.param("'a','b'," * 500_000, "classification", id="lists"),
-        pytest.param("order A, " * 400_000, "classification", id="orders"),
         pytest.param("1 " * 2_000_000, "enhancement", id="numbers"),
         pytest.param("\n" * 4_000_000, "segmentation", id="newlines"),
-        pytest.param("as A, B, or C and D, " * 100_000, "classification", id="classes"),
-        pytest.param("label 0 a, 1 b, 2 c, " * 100_000, "segmentation", id="label-lists"),
-        pytest.param("case_01 'x1': 0, 'y1': 0, 'x2': 9, 'y2': 9, \n" * 60_000, "detection", id="boxes"),
-        pytest.param(
-            "--blend B 0 = input default 0 tool.py net.pt 0 x 1 y 2 z\n" * 50_000, "enhancement", id="help-texts"
-        ),
-        pytest.param("case_01 " + "mean 1 -> 2 " * 90 + "\n", "enhancement", id="one-row"),
         pytest.param(
             "\n".join(f"case_{i} " + "n 1 noise in 3 " * 60 for i in range(4_000)), "detection", id="tables-of-cases"
-        ),
-        pytest.param("empty [a_1, (" * 200_000, "segmentation", id="listed-empty"),
-        pytest.param(
-            "study_01 the heart is enlarged and there is no end of it {0: 1, 9: 2}\n" * 50_000,
-            "report_generation",
-            id="reports",
         ),
     ],
 )
@@ -62,15 +47,10 @@ def test_megabytes_stay_cheap(tmp_path, text, track, no_runaway):
         fired(context(run, all_s4(run), facts()))
 
 
-BOX = "for i, j in np.argwhere(h > 0.3):\n    bw = 4 * s; bh = 4 * s\n"
 HOSTILE = [
     pytest.param("LUT = [" + "0, 2, 1, 3, " * 8_000 + "]\n", "segmentation", id="a list without end"),
-    pytest.param("out[y == 1] = 2\n" * 5_000, "segmentation", id="comparisons"),
     pytest.param("x" + ".a" * 20_000 + "(1, 0, 2)\n", "segmentation", id="a chain of attributes"),
     pytest.param("t = " + "(" * 90 + "0, 2, 1" + ")" * 90 + "\n", "segmentation", id="brackets"),
-    pytest.param(BOX + "    b.append([" + "cx - bw, cy - bh, cx + bw, cy + bh, " * 1_500 + "])\n", "detection", id="corners"),
-    pytest.param(BOX + "    b.append([" + " + ".join(["cx"] * 900) + " - bw])\n", "detection", id="a sum of many"),
-    pytest.param("for s in ids:\n    for im in images:\n" + "        open(f'/workspace/agents_outputs/{s}/report.txt', 'a').write(t)\n" * 1_500, "report_generation", id="writes in loops"),
     pytest.param("for images in x:\n" + "".join(" " * n + "for images in images:\n" for n in range(1, 19)) + " " * 19 + "pass\n", "report_generation", id="loops in loops"),
 ]  # fmt: skip
 LABELS = "OUTPUT. Labels: 0 background, 1 fat, 2 muscle, 3 bone. Use every image of the manifest, all images of a study belong together."

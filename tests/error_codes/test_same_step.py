@@ -55,10 +55,7 @@ EDIT = say("Edit.", "sed -i 's/net(x)/net(x[None])/' /workspace/run.py", "", lan
 FIRES = [
     ("edited-between-runs", [crash(script("run.py")), EDIT, crash("cd /workspace && python run.py", 1), EDIT, crash("python /workspace/run.py --all", 2), GOOD], "S4 S4 S4 S4 S4 S4"),
     ("seen-in-a-log", [say("Start.", "nohup python /workspace/run.py > run.log 2>&1 &", "", language="bash"), say("Log.", "tail -5 run.log", TRACE.format(9, ERRORS[0]), language="bash"), crash("python run.py", 1), crash("python run.py", 2), GOOD], "S4 S4 S4 S4 S4"),
-    ("last-line-through-a-pipe", [say("Run.", "python run.py 2>&1 | tail -1", ERRORS[i], language="bash") for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
     ("caught-case-by-case", [say("Batch.", CAUGHT, cases("{} FAILED " + ERRORS[i].replace(": ", " ", 1))) for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
-    ("most-cases-caught", [say("Batch.", CAUGHT, cases("[skip] {}: " + ERRORS[i], 3)) for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
-    ("printed-tracebacks", [say("Batch.", CAUGHT + "traceback.print_exc()", TRACE.format(9, ERRORS[i])) for i in range(3)] + [GOOD], "S4 S4 S4 S4"),
     ("a-look-in-between", [crash(BATCH, 0, "python"), say("Look.", "print(x.shape)", "(3, 160)"), crash(BATCH.replace("net(x)", "net(x.T)"), 1, "python"), say("Look.", "print(x.dtype)", "float64"), crash(BATCH.replace("net(x)", "net(x.float())"), 2, "python"), GOOD], "S4 S4 S4 S4 S4 S4"),
     ("timeouts", [say("Run.", BATCH, "TIMEOUT: code ran longer than 60 s", exit_code=-1) for _ in range(3)] + [GOOD], "S4 S4 S4 S4"),
 ]  # fmt: skip
@@ -69,11 +66,8 @@ SILENT = [
         crash(BATCH, 0, "python"), GOOD], "S1 S1 S2 S2 S4 S4"),
     ("rewritten-without-what-failed", [crash(TRIAL, 2, "python"), say("Own.", OWN, "0.1 0.2 0.3"), crash(BATCH, 0, "python"), crash(BATCH.replace("net(x)", "net(x[None])"), 1, "python"), GOOD], "S1 S1 S4 S4 S4"),
     ("twice-then-fixed", [crash(script("run.py")), crash("python run.py", 1), GOOD], "S4 S4 S4"),
-    ("one-odd-case-caught", [say("Batch.", CAUGHT, cases("{} FAILED ValueError: empty", 7)), GOOD, SUBMIT], "S4 S4 S5"),
-    ("probing-for-packages", [say("Which?", "for m in ('a', 'b', 'c'):\n    try:\n        __import__(m)\n    except ImportError as e:\n        print(m, e)\n", "a No module named 'a'\nb ok\nc ok"), GOOD, SUBMIT], "S2 S4 S5"),
     ("worked-in-between", [crash(script("run.py")), say("Ok.", "python /workspace/run.py --case 1", "patient_0001 ok", language="bash"), crash("python /workspace/run.py", 1), say("Ok.", "python /workspace/run.py", "done", language="bash"), crash("python /workspace/run.py --tta", 2), GOOD], "S3 S3 S4 S4 S4 S4"),
     ("error-as-a-measure", [say("Errors.", "python eval.py | tail -3", "MeanError 0.3\nStdError 0.1\nMaxError 2.0", language="bash")] * 3 + [GOOD], "S3 S3 S3 S4"),
-    ("source-shown", [say("Read.", "cat run.py 2>&1", "try:\n    x()\nexcept ValueError as e:\n    raise KeyError(e)\n", language="bash")] * 3 + [GOOD], "S2 S2 S2 S4"),
 ]  # fmt: skip
 
 
