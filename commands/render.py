@@ -154,8 +154,9 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         card.task_from or "", ""
     )
     agentic, overall = about(number(card.agentic, 4), card.presumed), about(number(card.overall), card.presumed)
-    say(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}"
-        + (f"  [{card.overall_bounds[0]:.1f}–{card.overall_bounds[1]:.1f}]" if card.overall_bounds[0] != card.overall_bounds[1] else ""))  # fmt: skip
+    low, high = card.overall_bounds
+    span = f"  [{low:.1f}–{high:.1f}]" if low != high else ""
+    say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span}", "  ", ""))
     if card.presumed:
         say(presumptions(card.presumed))
     _lost(card, verbose)
@@ -166,7 +167,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
 def presumptions(count: int) -> str:
     """What ~ stands for, and how to be rid of it."""
     many = "1 criterion is" if count == 1 else f"{count} criteria are"
-    return wrap(f"~  {many} presumed, as nobody read them: --judge MODEL has them read", "   ")
+    return wrap(f"~  {many} presumed, as nobody read them: --judge MODEL has them read", "   ", "")
 
 
 def _line(name: str, rest: str) -> None:
