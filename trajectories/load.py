@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 from ..errors import InputError
 from .layout import find_conversations, find_outputs, run_folder, run_id, side_file
-from .messages import TurnBuilder, make_observation
+from .matching import with_records
+from .messages import TurnBuilder, tool_kind
 from .models import Report, Resources, Run, Status, Tier, Track, Turn, Violation
 from .planfile import read_plan
 from .reading import amount, count, decode, number, parse_json, read_bytes, read_jsonl, text_or_none
@@ -212,52 +213,13 @@ class _SideFiles:
         return [event for event in self.trace if event.get("type") == kind]
 
     def apply(self, turns: list[Turn], executions: Any, warnings: list[str]) -> list[Turn]:
-        """Turns with times, tokens and, where the conversation cut or lost them, full results from the side files."""
-        by_turn = {count(e.get("turn")): e for e in self.events("api_call")}
-        times: dict[int, list[float | None]] = {}
+        """Turns with what trace and tool log say of them; takes the answer to submit_results along."""
         source = executions if isinstance(executions, list) and executions else self.events("code_exec")
-        for item in source:
-            if isinstance(item, dict) and (index := count(item.get("turn"))) is not None:
-                times.setdefault(index, []).append(amount(item.get("exec_time_s")))
-        results: dict[int, list[dict[str, Any]]] = {}
+        known = [item for item in source if isinstance(item, dict)]
         for call in self.calls:
-            if (index := count(call.get("turn"))) is not None:
-                results.setdefault(index, []).append(call)
-        done = []
-        for turn in turns:
-            event = by_turn.get(turn.index, {})
-            logged, spent = results.get(turn.index, []), times.get(turn.index, [])
-            actions, executed = [], 0
-            for slot, action in enumerate(turn.actions):
-                update: dict[str, Any] = {}
-                if action.kind == "execute":
-                    if executed < len(spent):
-                        update["exec_time_s"] = spent[executed]
-                    executed += 1
-                if slot < len(logged) and len(logged) == len(turn.actions) and logged[slot].get("tool") == action.tool:
-                    result = logged[slot].get("result")
-                    if isinstance(result, dict) and {"exit_code", "stdout", "stderr"} & set(result):
-                        full, _ = make_observation(
-                            [{"type": "text", "text": _dump(result)}], warnings, f"tool_calls turn {turn.index}"
-                        )
-                        if action.observation is None or len(full.text) > len(action.observation.text):
-                            update["observation"] = full
-                    elif isinstance(result, dict) and action.kind == "submit":
-                        self.submit_result = result
-                actions.append(action.model_copy(update=update) if update else action)
-            finish = event.get("finish_reason")
-            done.append(turn.model_copy(update={
-                "actions": tuple(actions), "time_s": number(event.get("ts")),
-                "input_tokens": count(event.get("input_tokens")), "output_tokens": count(event.get("output_tokens")),
-                "finish_reason": finish if isinstance(finish, str) else turn.finish_reason,
-            }))  # fmt: skip
-        return done
-
-
-def _dump(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
+            if tool_kind(call.get("tool")) == "submit" and isinstance(call.get("result"), dict):
+                self.submit_result = call["result"]
+        return with_records(turns, self.events("api_call"), known, self.calls, warnings)
 
 
 def _identity(head: dict[str, Any], side: _SideFiles, brief: str, path: Path) -> dict[str, Any]:
