@@ -53,9 +53,9 @@ def with_records(
             if action.kind == "execute":
                 seconds = spent.get(at, {}).get("exec_time_s")
                 update["exec_time_s"] = amount(found.entry.get("exec_time_s") if seconds is None and found else seconds)
-            if found is not None and found.full is not None:
-                if action.observation is None or len(found.full.text) > len(action.observation.text):
-                    update["observation"] = found.full
+            full, seen = found and found.full, action.observation
+            if full is not None and (seen is None or len(full.text) > len(seen.text)):
+                update["observation"] = full
             actions.append(action.model_copy(update=update) if update else action)
         event = answered.get(position, {})
         finish = event.get("finish_reason")

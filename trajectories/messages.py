@@ -231,6 +231,8 @@ class TurnBuilder:
     def __init__(self, warnings: list[str]) -> None:
         self.warnings = warnings
         self.brief: list[str] = []
+        self.system = False
+        """Whether a system prompt was among the messages."""
         self.submit_result: dict[str, Any] | None = None
         self._turns: list[dict[str, Any]] = []
 
@@ -249,6 +251,7 @@ class TurnBuilder:
                 self._answer(position, block.get("tool_use_id"), block.get("content"))
             text = content_text(message.get("content"))
             if text:
+                self.system = self.system or role in ("system", "developer")
                 (self._turns[-1]["replies"] if self._turns else self.brief).append(text)
         else:
             self.warnings.append(f"messages[{position}] has the unknown role {str(role)[:40]!r}; left out")
