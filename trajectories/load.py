@@ -236,15 +236,13 @@ def _handed_in(action: Action) -> bool:
 
 
 def _stopped(turns: list[Turn], side: SideFiles) -> bool:
-    """Whether the agent ended by itself: a last reply without calls, whole, that nobody asked it to go on from.
+    """Whether the agent ended by itself: with a whole reply that calls nothing.
 
-    Such a reply may be in the trace alone (AutoMedBench/AutoMedBench, branch eval_seg, docker/agent/agent_loop.py:255).
+    Such a reply may be in the trace alone (AutoMedBench/AutoMedBench, branch eval_seg, docker/agent/agent_loop.py:263).
     """
     last = turns[-1] if turns else None
-    if last is not None and not last.actions and (last.replies or last.finish_reason == "length"):
-        return False
-    if last is not None and not last.actions and last.text.strip():
-        return True
+    if last is not None and not last.actions and (last.replies or last.text.strip()):
+        return bool(last.text.strip()) and last.finish_reason != "length"
     event = next(reversed(side.events("api_call")), {})
     return event.get("tool_calls") == [] and event.get("finish_reason") != "length"
 
@@ -252,6 +250,7 @@ def _stopped(turns: list[Turn], side: SideFiles) -> bool:
 def _resources(turns: list[Turn], side: SideFiles, head: dict[str, Any]) -> Resources:
     """Report, then summary, then trace, then what can be counted in the conversation; each number names its source."""
     report, summary = report_runtime(side.report_data), side.summary or {}
+    own = report_runtime(summary if summary.get("status") != "failed" else None)  # of a failed one nothing was measured
     calls = side.events("api_call")
 
     def total(key: str) -> float | None:
@@ -261,10 +260,10 @@ def _resources(turns: list[Turn], side: SideFiles, head: dict[str, Any]) -> Reso
     last = side.trace[-1] if side.trace else {}
     end = next(iter(side.events("run_end")), {"wall_time_s": last.get("ts")})  # killed: the last sign of life
     offers: dict[str, list[tuple[Literal["report", "summary", "trace"], float | None]]] = {
-        "wall_time_s": [("report", report["wall_time_s"]), ("summary", number(summary.get("elapsed_s"))), ("trace", number(end.get("wall_time_s")))],
-        "input_tokens": [("report", report["input_tokens"]), ("summary", number(summary.get("prompt_tokens"))), ("trace", total("input_tokens"))],
-        "output_tokens": [("report", report["output_tokens"]), ("summary", number(summary.get("completion_tokens"))), ("trace", total("output_tokens"))],
-        "cost_usd": [("report", report["cost_usd"]), ("summary", number(summary.get("cost_usd")))],
+        "wall_time_s": [("report", report["wall_time_s"]), ("summary", number(summary.get("elapsed_s"))), ("summary", own["wall_time_s"]), ("trace", number(end.get("wall_time_s")))],
+        "input_tokens": [("report", report["input_tokens"]), ("summary", number(summary.get("prompt_tokens"))), ("summary", own["input_tokens"]), ("trace", total("input_tokens"))],
+        "output_tokens": [("report", report["output_tokens"]), ("summary", number(summary.get("completion_tokens"))), ("summary", own["output_tokens"]), ("trace", total("output_tokens"))],
+        "cost_usd": [("report", report["cost_usd"]), ("summary", number(summary.get("cost_usd"))), ("summary", own["cost_usd"])],
     }  # fmt: skip
     found: dict[str, float] = {}
     source: dict[str, Literal["report", "summary", "trace", "counted"]] = {

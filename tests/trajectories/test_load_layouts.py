@@ -82,6 +82,15 @@ def test_vqa_answers_report_and_questions():
     assert found.task == 0.6667
 
 
+def test_the_cost_of_a_lost_report_stands_in_the_summary(tmp_path):
+    shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
+    (tmp_path / "run/report.json").unlink()
+    summary = tmp_path / "run/outputs/run_summary.json"
+    assert load_run(tmp_path / "run").resources.cost_usd == 0.0018
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "status": "failed"}))
+    assert load_run(tmp_path / "run").resources.cost_usd is None
+
+
 def test_vqa_without_an_answer_delivered_nothing(tmp_path):
     shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
     for question in ("q1", "q2"):
