@@ -68,14 +68,9 @@ def find_file(start: Path | None = None) -> Path | None:
 
 def _in_run(place: Path) -> bool:
     """Whether a folder is a run's, or lies in one: what stands there was not written by the user."""
-    from .trajectories.layout import CONVERSATION_NAMES
+    from .trajectories.layout import is_run
 
-    return any(
-        (at / part / name).exists()
-        for at in (place, *place.parents)
-        for part in ("", "process")
-        for name in CONVERSATION_NAMES
-    )
+    return any(is_run(at) for at in (place, *place.parents))
 
 
 def load(explicit: str | None = None) -> Settings:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from ..errors import AmbjudgeError, InputError, unexpected
 from ..judge.scorecard import ScoreCard
-from ..trajectories.layout import CONVERSATION_NAMES
+from ..trajectories.layout import CONVERSATION_NAMES, TRACE_NAMES
 from .frames import FRAME_SCHEMA, conform, read_frame
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str], scor
     if path.is_file():
         if path.suffix in _FRAME_SUFFIXES:
             frames.append(read_frame(path).select(*FRAME_SCHEMA))
-        elif path.name in CONVERSATION_NAMES:
+        elif path.name in CONVERSATION_NAMES + TRACE_NAMES:
             yield from _scored(path, problems, scoring)
         else:
             yield from _from_json(path, problems)

@@ -86,6 +86,40 @@ def export(obj: dict[str, Any], folder: str, store: str | None, annotator: str |
     return 0
 
 
+@command.command("harness")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="RUNS...")
+@click.option("--out", required=True, metavar="DIR", type=click.Path(), help="Where they go: DIR/harness/<run>.json.")
+@click.pass_obj
+def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
+    """Write the verdicts that the benchmark's own judge left in the reports as labels of the annotator `harness`."""
+    from pathlib import Path
+
+    from ..console import note
+    from ..errors import InputError
+    from ..judge.trust.harness_verdicts import harness_labels
+    from ..judge.trust.human_labels import export_labels
+    from .runs import each_run
+
+    found = []
+    unread = 0
+    for run in each_run(list(paths)):
+        try:
+            if isinstance(run, InputError):
+                raise run
+            labels, lost = harness_labels(run)
+        except InputError as error:
+            unread += 1
+            note(f"ambjudge: error: {error}")
+            continue
+        for line in lost:
+            note(f"{run.id}: {line}", obj["quiet"])
+        if labels is not None:
+            found.append(labels)
+    written = export_labels(found, Path(out))
+    note(f"{len(written)} files written below {out}", obj["quiet"])
+    return (1 if written else 2) if unread else 0 if written else 1
+
+
 @command.command("next")
 @click.argument("cards", metavar="SCORECARDS", type=click.Path())
 @click.option(

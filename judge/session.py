@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
-from ..trajectories.layout import CONVERSATION_NAMES, find_conversations, run_folder
+from ..trajectories.layout import find_conversations, is_run, run_folder
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Tier, TrackName
 from .base import Judge, Usage, answers
@@ -97,9 +97,7 @@ def default_store(path: str | Path, settings_folder: Path | None = None) -> Path
             return folder / DEFAULT_STORE
     if not start.is_dir():
         return run_folder(start).parent / DEFAULT_STORE
-    single = start.name == "process" or any(
-        (start / p / n).is_file() for p in ("", "process") for n in CONVERSATION_NAMES
-    )
+    single = start.name == "process" or is_run(start)
     root = (start.parent.parent if start.name == "process" else start.parent) if single else start
     return root / DEFAULT_STORE
 

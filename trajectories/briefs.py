@@ -7,7 +7,7 @@ from itertools import takewhile
 
 MAX_BRIEF = 200_000
 _ARTEFACT = re.compile(
-    r"\b((?:calibration|postprocess\w*|post_process\w*|normali[sz]ation_map)\.(?:json|csv|yaml|md|txt))\b"
+    r"\b(\w{0,40}?(?:calibration|postprocess\w{0,40}|post_process\w{0,40}|normali[sz]ation_map)\.(?:json|csv|yaml|md|txt|py))\b"
 )
 _RANGE = re.compile(r"\blabels?\b[^.\n\d]{0,30}?([01])\s?(?:-|–|to|\.\.+)\s?(\d{1,3})\b", re.IGNORECASE)
 _LIST = re.compile(

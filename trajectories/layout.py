@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,17 +14,25 @@ from .reading import is_file, whole_text
 
 CONVERSATION_NAMES = ("conversation.json", "messages.json", "conversation.json.gz", "messages.json.gz")
 """In the order in which they are taken where a folder holds several."""
+TRACE_NAMES = ("trace.jsonl", "trace.jsonl.gz")
+"""What stands for a conversation in a process/ folder that has none: an agent that is killed writes none."""
 _OUTPUT_NAMES = ("agents_outputs", "agent_outputs")
 _PLAN_FOLDERS = ("outputs/plan", "plan", "workspace/plan", "outputs", "process/plan", "process", "workspace", "")
 _OUTPUT_FOLDERS = ("outputs", "", "workspace", "outputs/workspace", "process")
 _SKIPPED = {*_OUTPUT_NAMES, "node_modules", "__pycache__"}
-_GENERIC = ("run", "repeat", "rep", "trial", "seed", "attempt", "r", "")
+_GENERIC = ("run", "repeat", "rep", "trial", "seed", "attempt", "r", "workspace", "")
+_AGENT_FOLDERS = ("workspace", "outputs")
+"""What a container's agent sees of a run: its process/ may lie in here, below the run's own folder."""
+_RECORD_FOLDERS = ("process", "workspace/process", "outputs/process", "")
+_ANSWER = "answer.json"
+_RUN_SUMMARY = "outputs/run_summary.json"
 _MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
 
 
 def find_conversations(path: Path) -> Iterator[Path]:
-    """The conversation file itself, or every one below a folder, in sorted order; messages.json only without its alias.
+    """The conversation file itself, or every one below a folder, in sorted order; messages.json only without its alias,
+    the trace only of a process/ folder without a conversation.
 
     Raises InputError when `path` does not exist or a folder holds none. Hidden folders and outputs are not searched;
     of a run with a process/ folder only that is, so that JSON files of its workspace are not taken for runs.
@@ -39,16 +47,18 @@ def find_conversations(path: Path) -> Iterator[Path]:
     while pending:
         folder = pending.pop()
         subfolders, files = _listing(folder)
+        names: tuple[str, ...] = CONVERSATION_NAMES
         if "process" in subfolders:
             record = _listing(os.path.join(folder, "process"))
-            if not record.files.isdisjoint(CONVERSATION_NAMES):
+            if not record.files.isdisjoint((*CONVERSATION_NAMES, *TRACE_NAMES)):
                 folder, (subfolders, files) = os.path.join(folder, "process"), record
-        conversation = next((name for name in CONVERSATION_NAMES if name in files), None)
+                names += TRACE_NAMES
+        conversation = next((name for name in names if name in files), None)
         if conversation is not None:
             found = True
             yield Path(folder, conversation)
-        names = (name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
-        pending += [os.path.join(folder, name) for name in sorted(names, reverse=True)]
+        below = (name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
+        pending += [os.path.join(folder, name) for name in sorted(below, reverse=True)]
     if not found:
         raise InputError("holds no conversation.json at any depth", "a run is <run>/process/conversation.json", path)
 
@@ -91,14 +101,23 @@ def inside(folder: Path, path: Path) -> bool:
 
 
 def run_folder(conversation: Path) -> Path:
-    """The run's folder: above `process/` when the file lies in one, else the file's own folder."""
+    """The run's folder: above `process/` when the file lies in one, else the file's own folder.
+
+    Above the agent's own folder, where the harness keeps its files beside that.
+    """
     folder = conversation.absolute().parent
-    return folder.parent if folder.name == "process" else folder
+    if folder.name != "process":
+        return folder
+    folder = folder.parent
+    above = folder.parent
+    if folder.name in _AGENT_FOLDERS and (is_file(above / "detail_report.json") or _is_dir(above / "process")):
+        return above
+    return folder
 
 
 def run_id(conversation: Path) -> str:
     """The run folder's name; with its parents' names in front while it is only a number or "run_3"; the stem for odd names."""
-    if conversation.name not in CONVERSATION_NAMES:
+    if conversation.name not in (*CONVERSATION_NAMES, *TRACE_NAMES):
         return whole_text(conversation.name.removesuffix(".gz").removesuffix(".json")) or "conversation"
     folder = run_folder(conversation)
     parts = [folder.name]
@@ -109,13 +128,52 @@ def run_id(conversation: Path) -> str:
 
 
 def side_file(folder: Path, *names: str) -> Path | None:
-    """The first of these files, plain or in gzip, in the run folder or its process/ folder; links that leave it are not followed."""
+    """The first of these files, plain or in gzip, in the run folder or a process/ folder; links that leave it are not followed."""
     for name in (form for plain in names for form in (plain, f"{plain}.gz")):
-        for base in (folder / "process", folder):
-            candidate = base / name
-            if is_file(candidate) and inside(folder, candidate):
-                return candidate
+        for base in _RECORD_FOLDERS:
+            if (found := _own(folder, f"{base}/{name}" if base else name)) is not None:
+                return found
     return None
+
+
+def _own(folder: Path, *places: str) -> Path | None:
+    """The first of these that is a file of the run."""
+    candidates = (folder / place for place in places)
+    return next((path for path in candidates if is_file(path) and inside(folder, path)), None)
+
+
+def side_files(folder: Path) -> list[Path]:
+    """All files that are read beside the conversation, the plan and the outputs."""
+    logs = ("trace.jsonl", "tool_calls.jsonl", "tool_log.jsonl", "api_responses.jsonl")
+    found = [side_file(folder, name) for name in logs]
+    return [
+        path for path in (*found, report_file(folder), summary_file(folder), brief_file(folder)) if path is not None
+    ]
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run's: it holds a conversation, or its record does, or a trace."""
+    return any(
+        is_file(folder / place / name)
+        for place in _RECORD_FOLDERS
+        for name in (CONVERSATION_NAMES + TRACE_NAMES if place else CONVERSATION_NAMES)
+    )
+
+
+def report_file(folder: Path) -> Path | None:
+    """The harness report: detail_report.json, or the vqa branch's report.json."""
+    return side_file(folder, "detail_report.json") or _own(folder, "report.json")
+
+
+def summary_file(folder: Path) -> Path | None:
+    """agent_summary.json, or the vqa branch's summary."""
+    return side_file(folder, "agent_summary.json") or _own(folder, _RUN_SUMMARY)
+
+
+def brief_file(folder: Path) -> Path | None:
+    """The system prompt that the harness rendered, where the agent could not write it before where it could."""
+    places = ("process/system_prompt.md", "tier_prompt.txt", "outputs/tier_prompt.txt", "workspace/tier_prompt.txt")
+    return _own(folder, *places)
 
 
 def find_plan(folder: Path, name: str, warnings: list[str] | None = None) -> Path | None:
@@ -131,25 +189,38 @@ def find_plan(folder: Path, name: str, warnings: list[str] | None = None) -> Pat
     return None
 
 
-def find_outputs(folder: Path) -> Outputs:
-    """Files under agents_outputs/ (or agent_outputs/), by case; links that leave the run's folder are not followed."""
+def find_outputs(folder: Path, questions: Collection[str] = ()) -> Outputs:
+    """Files under agents_outputs/ (or agent_outputs/), by case; links that leave the run's folder are not followed.
+
+    The vqa branch delivers `outputs/<question>/answer.json`: without such a folder, `outputs` with what lies in it and in
+    the folders of questions (named in `questions`, or with an answer in them).
+    """
     for place in _OUTPUT_FOLDERS:
         for name in _OUTPUT_NAMES:
             root = folder / place / name
             if _is_dir(root) and inside(folder, root):
                 return Outputs(root=root, files=tuple(_list_outputs(root, folder)))
+    root = folder / "outputs"
+    if _is_dir(root) and inside(folder, root):
+        known = frozenset(questions)
+        cases = {name for name in _listing(str(root)).subfolders if name in known or is_file(root / name / _ANSWER)}
+        if cases or is_file(folder / _RUN_SUMMARY):
+            return Outputs(root=root, files=tuple(_list_outputs(root, folder, cases)))
     return Outputs()
 
 
-def _list_outputs(root: Path, run: Path) -> Iterator[OutputFile]:
-    """Regular files only: opening a pipe or a device of a hostile run would hang."""
+def _list_outputs(root: Path, run: Path, cases: Collection[str] | None = None) -> Iterator[OutputFile]:
+    """Regular files only: opening a pipe or a device of a hostile run would hang. Of `cases` alone, where given."""
     count = 0
     for folder, subfolders, files in os.walk(root, followlinks=True):
         here = Path(folder)
         deep = len(here.relative_to(root).parts) >= _MAX_OUTPUT_DEPTH
-        subfolders[:] = sorted(name for name in subfolders if not deep and _may_enter(here / name, run))
+        wanted = subfolders if cases is None or here != root else [name for name in subfolders if name in cases]
+        subfolders[:] = sorted(name for name in wanted if not deep and _may_enter(here / name, run))
         for name in sorted(files):
             path = here / name
+            if path == run / _RUN_SUMMARY:
+                continue  # the harness's own file among the answers
             relative = path.relative_to(root).parts
             try:
                 status = path.stat()

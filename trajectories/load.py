@@ -10,12 +10,13 @@ from typing import Any, Literal, get_args
 
 from ..errors import InputError
 from ..tracks import TRACKS, track_of
-from .layout import find_conversations, find_outputs, run_folder, run_id, side_file
-from .messages import TurnBuilder, make_observation
-from .models import Report, Resources, Run, Status, Tier, TrackName, Turn, Violation
+from .layout import TRACE_NAMES, find_conversations, find_outputs, run_folder, run_id
+from .messages import TurnBuilder
+from .models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
 from .planfile import read_plan
-from .reading import amount, count, decode, number, parse_json, read_bytes, read_jsonl, text_or_none
-from .report import parse_report, report_identity, report_runtime
+from .reading import amount, count, decode, number, parse_json, read_bytes, text_or_none
+from .report import report_identity, report_runtime, submit_answer
+from .side_files import SideFiles, feed
 
 _EXPECTED = "expected an object with `messages`, or a list of messages with `role`"
 _BRIEF_TRACK = re.compile(r"\btrack\s*[:=]\s*\**\s*([a-z][a-z_ -]+)", re.IGNORECASE)
@@ -53,37 +54,47 @@ def load_conversation(conversation: Path) -> Run:
 def _load(path: Path) -> Run:
     warnings: list[str] = []
     data = read_bytes(path)
-    value = parse_json(decode(data, path), path)
-    shape, head, messages = _shape(value, path)
+    digest = hashlib.sha256(data)
+    folder = run_folder(path)
+    shape: Literal["object", "list", "trace"]
+    head: dict[str, Any]
+    side: SideFiles | None = None
+    if path.name in TRACE_NAMES:
+        side = SideFiles(folder, warnings, digest)
+        shape, head, messages = "trace", {}, side.messages()
+        warnings.append(f"no conversation came with the run: its turns are those of {path.name} and the tool log")
+    else:
+        shape, head, messages = _shape(parse_json(decode(data, path), path), path)
     builder = TurnBuilder(warnings)
     for position, message in enumerate(messages):
         builder.add(position, message)
     if not messages:
         raise InputError("holds no messages", _EXPECTED, path)
 
-    folder = run_folder(path)
-    digest = hashlib.sha256(data)
-    side = _SideFiles(folder, warnings, digest)
+    side = side or SideFiles(folder, warnings, digest)
     side.use_events(head.get("trace_events"))
-    turns = side.apply(builder.turns(), head.get("code_executions"), warnings)
+    turns = side.given_to(builder.turns(), head.get("code_executions"))
     if not turns:
         warnings.append("no assistant message: the run has no turns")
-    brief = "\n\n".join(part for part in (text_or_none(head.get("system_prompt")), *builder.brief) if part)
+    system = text_or_none(head.get("system_prompt")) or (None if builder.system else side.brief())
+    brief = "\n\n".join(part for part in (system, *builder.brief) if part)
     identity = _identity(head, side, brief, path)
     plan = read_plan(folder, turns, warnings)
     for file in (plan.path, plan.image_path):
         if file is not None:
-            _feed(digest, file.name, _bytes_or_none(file) or b"")
-    outputs = find_outputs(folder)
+            feed(digest, file.name, _bytes_or_none(file) or b"")
+    listed = side.listed_cases()
+    outputs = find_outputs(folder, listed or ())
     for output in outputs.files:
-        _feed(digest, f"{output.case}/{output.name}", str(output.size).encode() + _ends(output.path))
-    status = _status(turns, side, builder.submit_result, identity["track"])
+        feed(digest, f"{output.case}/{output.name}", str(output.size).encode() + _ends(output.path))
+    answer = builder.submit_result or side.submit_result
+    status = _status(turns, side, answer, identity["track"])
     return Run(
         id=run_id(path), path=path, folder=folder,
         sha256=hashlib.sha256(data).hexdigest(), content_sha256=digest.hexdigest(), format=shape,
         brief=brief, turns=tuple(turns), plan=plan, outputs=outputs, report=side.report,
-        resources=_resources(turns, side, head), status=status, listed_cases=side.listed_cases(),
-        submit_result=builder.submit_result or side.submit_result, summary=side.summary, warnings=tuple(warnings),
+        resources=_resources(turns, side, head), status=status, listed_cases=listed,
+        submit_result=answer, summary=side.summary, warnings=tuple(warnings),
         **identity,
     )  # fmt: skip
 
@@ -123,11 +134,6 @@ def _ends(path: Path) -> bytes:
         return b""
 
 
-def _feed(digest: Any, name: str, data: bytes) -> None:
-    digest.update(f"\0{name}\0{len(data)}\0".encode("utf-8", "surrogatepass"))
-    digest.update(data)
-
-
 def _bytes_or_none(path: Path) -> bytes | None:
     try:
         return read_bytes(path)
@@ -135,125 +141,8 @@ def _bytes_or_none(path: Path) -> bytes | None:
         return None
 
 
-class _SideFiles:
-    """Trace, tool calls, summary and report around a conversation; each optional, each allowed to be broken."""
-
-    def __init__(self, folder: Path, warnings: list[str], digest: Any) -> None:
-        self.trace: list[dict[str, Any]] = []
-        self.calls: list[dict[str, Any]] = []
-        self.summary: dict[str, Any] | None = None
-        self.report: Report | None = None
-        self.report_data: Any = None
-        self.submit_result: dict[str, Any] | None = None
-        for target, names in ((self.trace, ("trace.jsonl",)), (self.calls, ("tool_calls.jsonl", "tool_log.jsonl"))):
-            path = side_file(folder, *names)
-            if path is not None:
-                self._lines(path, target, warnings, digest)
-        summary = self._object(side_file(folder, "agent_summary.json"), warnings, digest)
-        self.summary = summary if isinstance(summary, dict) else None
-        path = side_file(folder, "detail_report.json")
-        self.report_data = self._object(path, warnings, digest)
-        if path is not None and self.report_data is not None:
-            self.report = parse_report(self.report_data, path, warnings)
-
-    def use_events(self, events: Any) -> None:
-        """Take the events that the conversation itself carries, when no trace.jsonl came with it."""
-        if not self.trace and isinstance(events, list):
-            self.trace = [event for event in events if isinstance(event, dict)]
-
-    def _lines(self, path: Path, target: list[dict[str, Any]], warnings: list[str], digest: Any) -> None:
-        broken = 0
-        first: InputError | None = None
-        try:
-            for _, value in read_jsonl(path):
-                if isinstance(value, InputError):
-                    broken, first = broken + 1, first or value
-                else:
-                    target.append(value)
-        except InputError as error:
-            warnings.append(f"{path.name}: {error.message}")
-            return
-        _feed(digest, path.name, _bytes_or_none(path) or b"")
-        if first is not None:
-            warnings.append(
-                f"{path.name}: {broken} broken line{'s' if broken > 1 else ''} left out, the first: {first.message}"
-            )
-
-    def _object(self, path: Path | None, warnings: list[str], digest: Any) -> Any:
-        if path is None:
-            return None
-        try:
-            data = read_bytes(path)
-            value = parse_json(decode(data, path), path)
-        except InputError as error:
-            warnings.append(f"{path.name} left out: {error.message}")
-            return None
-        _feed(digest, path.name, data)
-        return value
-
-    def listed_cases(self) -> tuple[str, ...] | None:
-        if self.summary is None:
-            return None
-        for key in ("patient_ids", "case_ids", "question_ids", "cases"):
-            ids = self.summary.get(key)
-            if isinstance(ids, list) and ids and all(isinstance(i, str | int) for i in ids):
-                return tuple(dict.fromkeys(str(i) for i in ids))
-        return None
-
-    def events(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.trace if event.get("type") == kind]
-
-    def apply(self, turns: list[Turn], executions: Any, warnings: list[str]) -> list[Turn]:
-        """Turns with times, tokens and, where the conversation cut or lost them, full results from the side files."""
-        by_turn = {count(e.get("turn")): e for e in self.events("api_call")}
-        times: dict[int, list[float | None]] = {}
-        source = executions if isinstance(executions, list) and executions else self.events("code_exec")
-        for item in source:
-            if isinstance(item, dict) and (index := count(item.get("turn"))) is not None:
-                times.setdefault(index, []).append(amount(item.get("exec_time_s")))
-        results: dict[int, list[dict[str, Any]]] = {}
-        for call in self.calls:
-            if (index := count(call.get("turn"))) is not None:
-                results.setdefault(index, []).append(call)
-        done = []
-        for turn in turns:
-            event = by_turn.get(turn.index, {})
-            logged, spent = results.get(turn.index, []), times.get(turn.index, [])
-            actions, executed = [], 0
-            for slot, action in enumerate(turn.actions):
-                update: dict[str, Any] = {}
-                if action.kind == "execute":
-                    if executed < len(spent):
-                        update["exec_time_s"] = spent[executed]
-                    executed += 1
-                if slot < len(logged) and len(logged) == len(turn.actions) and logged[slot].get("tool") == action.tool:
-                    result = logged[slot].get("result")
-                    if isinstance(result, dict) and {"exit_code", "stdout", "stderr"} & set(result):
-                        full, _ = make_observation(
-                            [{"type": "text", "text": _dump(result)}], warnings, f"tool_calls turn {turn.index}"
-                        )
-                        if action.observation is None or len(full.text) > len(action.observation.text):
-                            update["observation"] = full
-                    elif isinstance(result, dict) and action.kind == "submit":
-                        self.submit_result = result
-                actions.append(action.model_copy(update=update) if update else action)
-            finish = event.get("finish_reason")
-            done.append(turn.model_copy(update={
-                "actions": tuple(actions), "time_s": number(event.get("ts")),
-                "input_tokens": count(event.get("input_tokens")), "output_tokens": count(event.get("output_tokens")),
-                "finish_reason": finish if isinstance(finish, str) else turn.finish_reason,
-            }))  # fmt: skip
-        return done
-
-
-def _dump(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _identity(head: dict[str, Any], side: _SideFiles, brief: str, path: Path) -> dict[str, Any]:
-    sources = [head, side.summary or {}, report_identity(side.report_data)]
+def _identity(head: dict[str, Any], side: SideFiles, brief: str, path: Path) -> dict[str, Any]:
+    sources = [head, side.summary or {}, report_identity(side.report_data), _folder_identity(run_folder(path))]
 
     def first(*keys: str) -> Any:
         return next((s[k] for s in sources for k in keys if s.get(k) is not None and s.get(k) != ""), None)
@@ -274,9 +163,15 @@ def _identity(head: dict[str, Any], side: _SideFiles, brief: str, path: Path) ->
     }
 
 
-def _status(
-    turns: list[Turn], side: _SideFiles, submit_result: dict[str, Any] | None, track: TrackName | None
-) -> Status:
+def _folder_identity(folder: Path) -> dict[str, str]:
+    """What the harness's own folders say: `<tier>/<agent>/<task>/<run>` (AutoMedBench/AutoMedBench, docker/orchestrator.py)."""
+    above = [parent.name for parent in folder.parents[:3]]
+    if len(above) < 3 or above[2] not in get_args(Tier):
+        return {}
+    return {"task": above[0], "agent": above[1], "tier": above[2]}
+
+
+def _status(turns: list[Turn], side: SideFiles, answer: dict[str, Any] | None, track: TrackName | None) -> Status:
     events = [e for e in side.trace if e.get("type") in ("violation_warning", "isolation_breach")]
     violations = [
         Violation(turn=count(e.get("turn")) or 0, text=str(e.get("violation") or e.get("text") or e["type"]))
@@ -295,14 +190,13 @@ def _status(
     breach_turn = (report.breach_turn if report else None) or next(
         (count(e.get("turn")) for e in side.events("isolation_breach")), None
     ) or (violations[-1].turn if breached and violations else None)  # fmt: skip
-    last = turns[-1] if turns else None
-    closing = last is not None and not last.actions and bool(last.text.strip()) and last.finish_reason != "length"
-    submitted = any(a.kind == "submit" for t in turns for a in t.actions) or bool(side.events("submit"))
+    closing = _stopped(turns, side)
     known = TRACKS.find(track)
+    submitted = any(_handed_in(a) for t in turns for a in t.actions) or bool(side.events("submit"))
     submitted = (
         submitted or summary.get("submitted") is True or (known is not None and known.output == "answers" and closing)
     )
-    result = submit_result or side.submit_result or {}
+    result = submit_answer(answer)
     completed = next((result[k] for k in ("complete", "completed", "success") if isinstance(result.get(k), bool)), None)
     if completed is None and report is not None and report.completion_rate is not None:
         completed = report.completion_rate >= 1.0
@@ -312,21 +206,41 @@ def _status(
                   violations=tuple(violations), ended=ended, breach_turn=breach_turn)  # fmt: skip
 
 
-def _resources(turns: list[Turn], side: _SideFiles, head: dict[str, Any]) -> Resources:
+def _handed_in(action: Action) -> bool:
+    """Whether this is a submission that the harness took (branch eval_image_enhancement answers `REJECTED: ...` to others)."""
+    seen = action.observation
+    return action.kind == "submit" and not (seen is not None and seen.stdout.startswith("REJECTED"))
+
+
+def _stopped(turns: list[Turn], side: SideFiles) -> bool:
+    """Whether the agent ended by itself: with a whole reply that calls nothing.
+
+    Such a reply may be in the trace alone (AutoMedBench/AutoMedBench, branch eval_seg, docker/agent/agent_loop.py:263).
+    """
+    last = turns[-1] if turns else None
+    if last is not None and not last.actions and (last.replies or last.text.strip()):
+        return bool(last.text.strip()) and last.finish_reason != "length"
+    event = next(reversed(side.events("api_call")), {})
+    return event.get("tool_calls") == [] and event.get("finish_reason") != "length"
+
+
+def _resources(turns: list[Turn], side: SideFiles, head: dict[str, Any]) -> Resources:
     """Report, then summary, then trace, then what can be counted in the conversation; each number names its source."""
     report, summary = report_runtime(side.report_data), side.summary or {}
+    own = report_runtime(summary if summary.get("status") != "failed" else None)  # of a failed one nothing was measured
     calls = side.events("api_call")
 
     def total(key: str) -> float | None:
         known = [v for e in calls if (v := number(e.get(key))) is not None]
         return sum(known) if known else None
 
-    end = next(iter(side.events("run_end")), {})
+    last = side.trace[-1] if side.trace else {}
+    end = next(iter(side.events("run_end")), {"wall_time_s": last.get("ts")})  # killed: the last sign of life
     offers: dict[str, list[tuple[Literal["report", "summary", "trace"], float | None]]] = {
-        "wall_time_s": [("report", report["wall_time_s"]), ("summary", number(summary.get("elapsed_s"))), ("trace", number(end.get("wall_time_s")))],
-        "input_tokens": [("report", report["input_tokens"]), ("summary", number(summary.get("prompt_tokens"))), ("trace", total("input_tokens"))],
-        "output_tokens": [("report", report["output_tokens"]), ("summary", number(summary.get("completion_tokens"))), ("trace", total("output_tokens"))],
-        "cost_usd": [("report", report["cost_usd"]), ("summary", number(summary.get("cost_usd")))],
+        "wall_time_s": [("report", report["wall_time_s"]), ("summary", number(summary.get("elapsed_s"))), ("summary", own["wall_time_s"]), ("trace", number(end.get("wall_time_s")))],
+        "input_tokens": [("report", report["input_tokens"]), ("summary", number(summary.get("prompt_tokens"))), ("summary", own["input_tokens"]), ("trace", total("input_tokens"))],
+        "output_tokens": [("report", report["output_tokens"]), ("summary", number(summary.get("completion_tokens"))), ("summary", own["output_tokens"]), ("trace", total("output_tokens"))],
+        "cost_usd": [("report", report["cost_usd"]), ("summary", number(summary.get("cost_usd"))), ("summary", own["cost_usd"])],
     }  # fmt: skip
     found: dict[str, float] = {}
     source: dict[str, Literal["report", "summary", "trace", "counted"]] = {

@@ -122,6 +122,11 @@ def _first_text(arguments: dict[str, Any], keys: Iterable[str]) -> str | None:
     return None
 
 
+def tool_kind(name: Any) -> ActionKind:
+    """What a tool of this name does; `other` for names that are not known."""
+    return _KINDS.get(name.lower(), "other") if isinstance(name, str) else "other"
+
+
 def make_action(name: str, raw: Any, call_id: str | None) -> Action:
     """An action from a tool name and its arguments (a JSON string, an object, or broken text kept as code)."""
     arguments: dict[str, Any] | None
@@ -138,7 +143,7 @@ def make_action(name: str, raw: Any, call_id: str | None) -> Action:
             broken = raw
     else:
         arguments = {} if raw is None else None
-    kind = _KINDS.get(name.lower(), "other")
+    kind = tool_kind(name)
     if arguments is None:
         return Action(id=call_id, tool=name, kind=kind, code=broken)
     calls = arguments.get("invocations")
@@ -182,12 +187,17 @@ def make_observation(content: Any, warnings: list[str], where: str) -> tuple[Obs
             body = parsed
     if body is None or not ({"exit_code", "stdout", "stderr"} & set(body)):
         return Observation(exit_code=None, stdout=text, kind=_kind_of(None, text, "")), body
+    return observation_of(body, warnings, where), body
+
+
+def observation_of(body: dict[str, Any], warnings: list[str], where: str) -> Observation:
+    """An observation from a result of the harness: {"exit_code", "stdout", "stderr"}."""
     stdout, stderr = (content_text(body.get(key)) for key in ("stdout", "stderr"))
     extra = body.get("error") or body.get("violation")
     if isinstance(extra, str) and extra not in stderr:
         stderr = f"{stderr}\n{extra}" if stderr else extra
     code = exit_code(body.get("exit_code"), warnings, where)
-    return Observation(exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, stdout, stderr)), body
+    return Observation(exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, stdout, stderr))
 
 
 def exit_code(value: Any, warnings: list[str], where: str) -> int | None:
@@ -221,6 +231,8 @@ class TurnBuilder:
     def __init__(self, warnings: list[str]) -> None:
         self.warnings = warnings
         self.brief: list[str] = []
+        self.system = False
+        """Whether a system prompt was among the messages."""
         self.submit_result: dict[str, Any] | None = None
         self._turns: list[dict[str, Any]] = []
 
@@ -239,6 +251,7 @@ class TurnBuilder:
                 self._answer(position, block.get("tool_use_id"), block.get("content"))
             text = content_text(message.get("content"))
             if text:
+                self.system = self.system or role in ("system", "developer")
                 (self._turns[-1]["replies"] if self._turns else self.brief).append(text)
         else:
             self.warnings.append(f"messages[{position}] has the unknown role {str(role)[:40]!r}; left out")

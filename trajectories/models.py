@@ -160,15 +160,22 @@ class Report(Frozen):
 
     path: FilePath | None = None
     task_score: float | None = None
+    task_score_from: str | None = None
+    """The name that the task score stood under, e.g. `clinical.clinical`."""
     agentic: float | None = None
     overall: float | None = None
     step_scores: dict[Stage, float | None] = {}
+    """As the harness has them. S4 and S5 are measured, not judged: where nothing else tells them, they are the numbers
+    to take after the delivered files and before the trace."""
     metrics: dict[str, Any] = {}
     """Metric name -> number, or nested mapping, as reported."""
     output_format_valid: bool | None = None
     submission_format_valid: bool | None = None
     decision_csv_valid: bool | None = None
     completion_rate: float | None = None
+    n_outputs: int | None = None
+    """Outputs delivered: 0 also where the report says so by its completion or S4; None when it does not say. Of a run that
+    delivered nothing no folder of outputs may be kept (AutoMedBench/AutoMedBench, branch eval_seg, benchmark_runner.py:2253)."""
     n_valid: int | None = None
     n_expected: int | None = None
     breached: bool | None = None
@@ -217,14 +224,15 @@ class Run(Frozen):
 
     id: str
     path: FilePath
-    """The conversation file."""
+    """The conversation file, or the trace of a run without one."""
     folder: FilePath
     """The run's folder (the conversation's own folder when there is no known layout around it)."""
     sha256: str
     """Of the conversation file's bytes."""
     content_sha256: str
     """Of everything read: conversation, side files, plan, and of the outputs their names, sizes and both ends."""
-    format: Literal["object", "list"]
+    format: Literal["object", "list", "trace"]
+    """`trace`: no conversation was written, the turns are those of the trace and the tool log."""
     agent: str | None = None
     model: str | None = None
     task: str | None = None
@@ -240,11 +248,11 @@ class Run(Frozen):
     resources: Resources
     status: Status
     listed_cases: tuple[str, ...] | None = None
-    """Case ids that agent_summary.json names (patient_ids), if it does."""
+    """Case ids that the summary or the report names (patient_ids, question_ids), if one does."""
     submit_result: dict[str, Any] | None = None
-    """The harness's answer to submit_results, if there was one."""
+    """The harness's answer to an accepted submit_results, if there was one; `report.submit_answer` makes its names one."""
     summary: dict[str, Any] | None = None
-    """agent_summary.json as read."""
+    """agent_summary.json (the vqa branch's run_summary.json) as read."""
     warnings: tuple[str, ...] = ()
 
     def turn(self, index: int) -> Turn:

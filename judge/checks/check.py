@@ -15,6 +15,7 @@ from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
 from ...trajectories.models import Run, Stage, TrackName
 from ...trajectories.reading import number
+from ...trajectories.report import submit_answer
 from ..scorecard import Policy, StageChecks
 from ..scoring import (
     UNKNOWN,
@@ -276,16 +277,16 @@ def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
 
 def _from_trace(run: Run, track: Track) -> _Found:
     """The answer to submit_results says which files were missing, nothing about their format."""
-    result = run.submit_result
-    if result is None:
+    if run.submit_result is None:
         return _Found()
+    result = submit_answer(run.submit_result)
     expected = expected_cases(run, (), None, True)
     missed = missing_cases(result)
     complete = result.get("complete", result.get("completed"))
-    completion: float | None = None
-    if expected.count and isinstance(result.get("missing_files"), list):
+    completion = _rate(result, "completion_rate")
+    if completion is None and expected.count and isinstance(result.get("missing_files"), list):
         completion = max(0.0, 1.0 - len(missed) / expected.count)
-    elif complete is True:
+    elif completion is None and complete is True:
         completion = 1.0
     if completion is None:
         return _Found()

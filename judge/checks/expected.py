@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from ...trajectories.models import Run
 from ...trajectories.reading import count
+from ...trajectories.report import submit_answer
 from .public import PublicInputs
 
 Source = Literal["public", "agent_summary", "report", "submit", "trace"]
@@ -49,7 +50,7 @@ def expected_cases(run: Run, delivered: Iterable[str], public: PublicInputs | No
         total = round(guess) if abs(guess - round(guess)) < 0.01 * guess else None
     if total:
         return Expected(_names(total, have, missed, listed), total, "report")
-    checked = count((run.submit_result or {}).get("patients_checked"))
+    checked = count(submit_answer(run.submit_result).get("patients_checked"))
     if checked:
         return Expected(_names(checked, have, missed, listed), checked, "submit")
     seen = tuple(sorted({*have, *missed, *listed}))
@@ -58,7 +59,7 @@ def expected_cases(run: Run, delivered: Iterable[str], public: PublicInputs | No
 
 def missing_cases(submit_result: dict[str, Any] | None) -> tuple[str, ...]:
     """Cases of the files that the submit answer calls missing."""
-    files = (submit_result or {}).get("missing_files")
+    files = submit_answer(submit_result).get("missing_files")
     if not isinstance(files, list):
         return ()
     names = [str(f).replace("\\", "/").strip("/").split("/") for f in files if isinstance(f, str)]

@@ -13,18 +13,18 @@ import os
 import time
 from pathlib import Path
 
-from ...trajectories.layout import run_folder, side_file
+from ...trajectories.layout import run_folder, side_files
 from ...trajectories.models import Run
 
-_SIDE_FILES = ("trace.jsonl", "tool_calls.jsonl", "tool_log.jsonl", "agent_summary.json", "detail_report.json")
-_PLACES = ("", "process", "process/plan", "plan", "workspace", "workspace/plan", "outputs", "outputs/plan", "outputs/workspace")  # fmt: skip
+_PLACES = ("", "process", "process/plan", "plan", "workspace", "workspace/plan", "workspace/process", "outputs", "outputs/plan",
+           "outputs/process", "outputs/workspace")  # fmt: skip
 _YOUNG_NS = 2_000_000_000
 """File systems keep times to between a nanosecond and two seconds."""
 
 
 def take(run: Run, read_at_ns: int) -> str | None:
     """The stamp of a run whose reading began at `read_at_ns` (`time.time_ns`); None when its files are too young."""
-    folder = str(run_folder(run.path))
+    folder = os.path.dirname(os.path.abspath(run.path))
     entries: list[tuple[str, int, int]] = []
     try:
         for name in _names(run, folder):
@@ -44,8 +44,6 @@ def unchanged(path: Path | str, stamp: str) -> bool:
     if not stamp:
         return False
     folder = os.path.dirname(path)
-    if os.path.basename(folder) == "process":
-        folder = os.path.dirname(folder)
     stat = os.stat
     try:
         entries = json.loads(stamp)
@@ -66,11 +64,11 @@ def clock() -> int:
 
 
 def _names(run: Run, folder: str) -> list[str]:
-    found = [run.path.absolute(), run.plan.path, run.plan.image_path]
-    found += [side_file(Path(folder), name) for name in _SIDE_FILES]
-    found += [file.path for file in run.outputs.files]
-    names = {os.path.relpath(path.absolute(), folder) for path in found if path is not None}
-    names |= {place or "." for place in _PLACES if os.path.isdir(os.path.join(folder, place))}
+    """What was looked at, relative to the conversation's folder."""
+    top = run_folder(run.path)
+    found = [run.path, run.plan.path, run.plan.image_path, *side_files(top), *(file.path for file in run.outputs.files)]
+    paths = {os.path.abspath(path) for path in found if path is not None}
+    paths |= {os.path.abspath(top / place) for place in _PLACES if os.path.isdir(top / place)}
     if run.outputs.root is not None:
-        names |= {os.path.relpath(where, folder) for where, _, _ in os.walk(run.outputs.root.absolute())}
-    return sorted(names)
+        paths |= {where for where, _, _ in os.walk(run.outputs.root.absolute())}
+    return sorted(os.path.relpath(path, folder) for path in paths)

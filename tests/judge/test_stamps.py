@@ -12,12 +12,22 @@ from ambjudge.judge.store import stamps
 from ambjudge.trajectories.load import load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
-NAMES = ["kidney-lite-01", "ldct-lite-01", "vqa-lite-01", "crc-lite-01", "bccd-lite-01"]
+LAYOUTS = RECORDED.parents[1] / "layouts"
+NAMES = [
+    "vqa",
+    "enhancement",
+    "report_generation",
+    "kidney-lite-01",
+    "ldct-lite-01",
+    "vqa-lite-01",
+    "crc-lite-01",
+    "bccd-lite-01",
+]
 
 
 def aged(name: str, tmp_path: Path) -> Path:
     folder = tmp_path / name
-    shutil.copytree(RECORDED / name, folder)
+    shutil.copytree(LAYOUTS / name if (LAYOUTS / name).exists() else RECORDED / name, folder)
     past = time.time() - 3600
     for where, folders, files in os.walk(folder):
         for entry in (*folders, *files):
@@ -51,7 +61,7 @@ def test_every_file_that_was_read_counts(tmp_path, name):
     [
         "plan.md", "plan/plan.md", "outputs/plan/plan.png", "workspace/plan/plan.md", "process/trace.jsonl", "trace.jsonl",
         "agent_summary.json", "process/detail_report.json", "outputs/agents_outputs/c1/x.txt", "agent_outputs/c/x.txt",
-        "workspace/agents_outputs/c/x.txt",
+        "workspace/agents_outputs/c/x.txt", "report.json", "outputs/run_summary.json", "outputs/tier_prompt.txt",
     ],
 )  # fmt: skip
 def test_a_file_that_appears_or_goes_counts(tmp_path, name):

@@ -53,3 +53,7 @@ def test_artefacts_of_validation_are_named_files_alone() -> None:
         "calibration.json",
         "postprocessing.md",
     }
+    assert validation_artefacts("S3 leaves `answer_postprocess.py` and `outputs/s3_calibration.json`.") == {
+        "answer_postprocess.py",
+        "s3_calibration.json",
+    }

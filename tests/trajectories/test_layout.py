@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
 from ambjudge.trajectories.layout import find_conversations, find_outputs, run_folder, run_id, side_file
+from ambjudge.trajectories.models import Outputs
 
 
 def make(root: Path, *names: str) -> None:
@@ -30,6 +32,10 @@ TREES = {
     "hidden": (["a/conversation.json", ".git/conversation.json"], ["a/conversation.json"]),
     "in outputs": (["a/process/conversation.json", "a/outputs/agents_outputs/messages.json", "agents_outputs/conversation.json"], ["a/process/conversation.json"]),
     "in a workspace": (["a/process/conversation.json", "a/workspace/data/messages.json"], ["a/process/conversation.json"]),
+    "killed before its conversation": (["a/process/trace.jsonl", "b/process/conversation.json", "b/process/trace.jsonl", "c/trace.jsonl"],
+                                       ["a/process/trace.jsonl", "b/process/conversation.json"]),
+    "in the workspace of a container": (["a/process/system_prompt.md", "a/workspace/process/conversation.json", "a/workspace/process/trace.jsonl"],
+                                        ["a/workspace/process/conversation.json"]),
     "run in a run's folder": (["conversation.json", "other/conversation.json"], ["conversation.json", "other/conversation.json"]),
 }  # fmt: skip
 
@@ -71,6 +77,8 @@ IDS = {
     "kidney/agent/3/process/conversation.json": "agent/3",
     "kidney/agent/run_3/conversation.json": "agent/run_3",
     "kidney/run_1/repeat_2/conversation.json": "kidney/run_1/repeat_2",
+    "kidney/agent/7/process/trace.jsonl": "agent/7",
+    "ldct/agent_r0/workspace/process/conversation.json": "agent_r0/workspace",
     "somewhere/my talk.json": "my talk",
     "somewhere/x/messages.json": "x",
 }
@@ -90,6 +98,11 @@ def test_ids_are_never_empty_or_undecodable():
 def test_run_folder(tmp_path):
     assert run_folder(tmp_path / "a/process/conversation.json") == tmp_path / "a"
     assert run_folder(tmp_path / "a/conversation.json") == tmp_path / "a"
+    inner = tmp_path / "a/workspace/process/conversation.json"
+    assert run_folder(inner) == tmp_path / "a/workspace"
+    make(tmp_path, "a/detail_report.json")
+    assert run_folder(inner) == tmp_path / "a"
+    assert run_id(inner) == "a"
 
 
 PLACES = [
@@ -110,6 +123,19 @@ def test_places_of_outputs(place, tmp_path):
     assert outputs.cases == ("case_1", "case_2")
     assert set(outputs.of_case("case_1")) == {"sub/b.json"}
     assert outputs.of_case(None)["all.csv"].size == 2
+
+
+def test_answers_beside_other_folders(tmp_path):
+    """The vqa branch's own layout; what is no question is no output."""
+    make(tmp_path, "outputs/q1/answer.json", "outputs/q1/notes.txt", "outputs/plan/plan.md", "outputs/q2/answers.json",
+         "outputs/smoke_forward.json", "outputs/run_summary.json", "outputs/env/lib/answer.py")  # fmt: skip
+    outputs = find_outputs(tmp_path)
+    assert (outputs.root, outputs.cases) == (tmp_path / "outputs", ("q1",))
+    assert set(outputs.of_case(None)) == {"smoke_forward.json"}
+    assert find_outputs(tmp_path, ("q1", "q2", "q3")).cases == ("q1", "q2")
+    (tmp_path / "outputs/run_summary.json").unlink()
+    shutil.rmtree(tmp_path / "outputs/q1")
+    assert find_outputs(tmp_path) == Outputs()
 
 
 def test_links_of_outputs(tmp_path):

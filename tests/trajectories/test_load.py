@@ -216,7 +216,8 @@ def test_endings(name, tmp_path):
 
 def test_full_results_come_from_the_tool_log(tmp_path):
     full = {"exit_code": 1, "stdout": "x" * 5000, "stderr": ""}
-    log = [{"turn": 1, "tool": "execute_code", "result": full}, {"turn": 2, "tool": "execute_code", "result": full}]
+    entry = {"tool": "execute_code", "arguments": {"language": "python", "code": "print(1)"}, "result": full}
+    log = [{"turn": 1, **entry}, {"turn": 2, **entry}]
     run = load(
         tmp_path,
         [USER, call(), answer(exit_code=1, stdout="x" * 3000), call(call_id="c2")],

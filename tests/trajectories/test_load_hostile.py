@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ambjudge import score
 from ambjudge.errors import InputError
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.reading import MAX_BYTES
 from hypothesis import HealthCheck, given, settings
@@ -232,13 +232,37 @@ def test_damaged_bytes(tmp_path, name, flips, kept):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-    st.sampled_from(["role", "content", "messages", "tool_calls", "function", "arguments", "type", "text", "id", "task", "turn", "result", "score", "step_scores", "metrics"]), inner, max_size=5), max_leaves=20))  # fmt: skip
+    st.sampled_from(["role", "content", "messages", "tool_calls", "function", "arguments", "type", "text", "id", "task", "turn", "result", "score", "step_scores", "metrics", "name", "args", "api_s", "pre", "eval_report", "prompt_tokens", "response"]), inner, max_size=5), max_leaves=20))  # fmt: skip
 def test_any_side_files(tmp_path, value):
     text = json.dumps(value)
-    for name in ("agent_summary.json", "detail_report.json", "trace.jsonl", "tool_calls.jsonl"):
+    (tmp_path / "outputs").mkdir(exist_ok=True)
+    (tmp_path / "detail_report.json").unlink(missing_ok=True)
+    for name in ("agent_summary.json", "report.json", "trace.jsonl", "tool_log.jsonl", "api_responses.jsonl", "outputs/run_summary.json",
+                 "tier_prompt.txt"):  # fmt: skip
+        (tmp_path / name).write_text(text)
+    loads_or_says_why(tmp_path, GOOD.encode())
+    for name in ("detail_report.json", "tool_calls.jsonl"):
         (tmp_path / name).write_text(text)
     loads_or_says_why(tmp_path, GOOD.encode())
     loads_or_says_why(tmp_path, text.encode())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.fixed_dictionaries({"type": st.sampled_from(["api_call", "submit", None])}, optional={
+    "turn": st.integers(-1, 3) | st.none(), "tool_calls": st.lists(st.sampled_from(["execute_code", "x", None, 3, []]), max_size=3),
+    "tool": st.sampled_from(["execute_code", 3, None]), "name": st.sampled_from(["execute_code", "submit_results", []]),
+    "arguments": st.sampled_from([{"code": "ls"}, {"code": 3}, [], None]), "args": st.sampled_from([{}, 3]), "code": st.sampled_from(["ls", 3]),
+    "content_preview": st.sampled_from(["a", 3, None]), "result": st.sampled_from([{"exit_code": []}, {"stdout": {}}, 3, None]), "api_s": st.just(1),
+}), max_size=6))  # fmt: skip
+def test_any_trace_in_place_of_a_conversation(tmp_path, entries):
+    process = tmp_path / "dead/process"
+    process.mkdir(parents=True, exist_ok=True)
+    for name in ("trace.jsonl", "tool_calls.jsonl"):
+        (process / name).write_text("\n".join(map(json.dumps, entries)))
+    replies = sum(e["type"] == "api_call" for e in entries)
+    found = list(iter_runs(tmp_path / "dead"))
+    assert [type(one) for one in found] == [Run if replies else InputError]
+    assert not replies or len(found[0].turns) == replies
 
 
 def test_a_run_in_gzip_is_the_run_itself(tmp_path: Path) -> None:

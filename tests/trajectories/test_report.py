@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.report import parse_report, report_identity, report_runtime
+from ambjudge.trajectories.report import parse_report, report_identity, report_runtime, submit_answer
 
 PATH = Path("detail_report.json")
 
@@ -43,6 +43,21 @@ NAMES = {
     "breached": ({"isolation_breach": {"breached": True, "turn": 4}}, "breached", True),
     "breach turn": ({"isolation_breach": {"breached": True, "turn": 4}}, "breach_turn", 4),
     "medal": ({"medal": "good"}, "medal", "good"),
+    "medal_name in agentic_tier": ({"agentic_tier": {"medal_name": "okay"}}, "medal", "okay"),
+    "medal_name in metrics": ({"metrics": {"medal_name": "fail"}}, "medal", "fail"),
+    "medal_name in task_score": ({"task_score": {"score": 0.4, "medal_name": "good"}}, "medal", "good"),
+    "predictions_valid": ({"format": {"predictions_valid": False, "submission_valid": True}}, "output_format_valid", False),
+    "reports_valid": ({"format": {"reports_valid": True}}, "output_format_valid", True),
+    "breach by the orchestrator": ({"orchestrator": {"isolation_breach": True}}, "breached", True),
+    "no breach by the orchestrator": ({"orchestrator": {"isolation_breach": False}}, "breached", False),
+    "disqualified by rating": ({"rating": {"rating": "F", "tier_name": "disqualified"}}, "breached", True),
+    "disqualified by medal": ({"agentic_tier": {"medal_name": "disqualified"}}, "breached", True),
+    "aggregate before clinical": ({"clinical": {"clinical": 0.76}, "aggregate": {"clinical_score": 0.0}}, "task_score", 0.0),
+    "where the task score stood": ({"clinical": {"clinical": 0.76}, "scores": {"mean_ssim": 0.9}}, "task_score_from", "clinical.clinical"),
+    "nothing delivered by S4": ({"step_scores": {"s4": 0.0}}, "n_outputs", 0),
+    "nothing delivered by completion": ({"format": {"completion_rate": 0.0}}, "n_outputs", 0),
+    "S4 of a disqualified run": ({"step_scores": {"s4": 0.0}, "isolation_breach": {"breached": True}}, "n_outputs", None),
+    "files counted": ({"metrics": {"counts": {"prediction_files": 7}}}, "n_outputs", 7),
     "number as text": ({"task_score": "0.4"}, "task_score", 0.4),
 }  # fmt: skip
 
@@ -102,6 +117,39 @@ def test_hostile_reports(name):
     assert report is not None or warnings
     assert isinstance(report_identity(data), dict)
     assert set(report_runtime(data).values()) == {None}
+
+
+def test_time_and_tokens_that_the_orchestrator_put_there():
+    data = {
+        "orchestrator": {"agent_wall_s": 61.25},
+        "agent_summary": {"elapsed_s": 60, "prompt_tokens": 10, "completion_tokens": "2"},
+    }
+    assert report_runtime(data) == {"wall_time_s": 61.25, "input_tokens": 10, "output_tokens": 2, "cost_usd": None}
+
+
+ANSWERS = {
+    # the branch's answer to submit_results: (files missing, cases, complete)
+    "eval_seg": ({"missing_masks": ["p1/organ.nii.gz", "p2/lesion.nii.gz"], "complete": False}, ["p2/lesion.nii.gz"], None, False),
+    "eval_seg, only organs": ({"missing_masks": ["p1/organ.nii.gz"], "complete": False, "patients_checked": 2}, [], 2, True),
+    "eval_det2d": ({"missing_predictions": ["p1/prediction.json"], "complete": False, "patients_checked": 3}, ["p1/prediction.json"], 3, False),
+    "eval_report_gen": ({"cases_total": 4, "missing_cases": ["C1"], "completion_rate": 0.5}, ["C1/report.txt"], 4, False),
+    "eval_image_enhancement": ({"n_valid": 4, "n_patients_expected": 4}, None, 4, True),
+    "plain": ({"missing_files": [], "complete": True, "patients_checked": 1}, [], 1, True),
+    "odd": ({"missing_masks": 3, "n_patients_expected": "x", "n_valid": [], "missing_cases": [1, None]}, [], "x", None),
+    "none": (None, None, None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_to_a_submission(name):
+    answer, missing, cases, complete = ANSWERS[name]
+    found = submit_answer(answer)
+    assert (found.get("missing_files"), found.get("patients_checked"), found.get("complete")) == (
+        missing,
+        cases,
+        complete,
+    )
+    assert submit_answer(found) == found
 
 
 def test_runtime():

@@ -1,0 +1,224 @@
+"""Runs as the branches of the public harness leave them (AutoMedBench/AutoMedBench): tests/data/layouts holds small ones,
+written by the branches' own runners around a scripted agent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from ambjudge.cli import run as command
+from ambjudge.errors import InputError
+from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.expected import expected_cases
+from ambjudge.judge.checks.vqa_answers import read_answers
+from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.trajectories.models import Run
+
+LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
+
+
+def load(name: str) -> Run:
+    run = load_run(LAYOUTS / name)
+    assert Run.model_validate_json(run.model_dump_json()) == run
+    return run
+
+
+def test_every_layout_is_found_and_named():
+    runs = list(iter_runs(LAYOUTS))
+    assert [(r.id, r.track, r.tier, r.agent) for r in runs] == [
+        ("detection", "detection", "lite", "agent-x"),
+        ("enhancement", "enhancement", "standard", "agent-x"),
+        ("enhancement_breach", "enhancement", "standard", "agent-x"),
+        ("report_generation", "report_generation", "lite", "agent-x"),
+        ("20260101_120000", "segmentation", "lite", "agent-x"),
+        ("segmentation_stopped", "segmentation", "lite", "agent-x"),
+        ("vqa", "vqa", "lite", "agent-x"),
+    ]
+
+
+def test_executions_that_are_counted_as_turns_go_to_their_own_calls():
+    """eval_vqa: the first reply has two calls and the third was cut off, so that `turn` is no reply's number."""
+    run = load("vqa")
+    assert [[a.observation.stdout for a in t.actions] for t in run.turns] == [
+        ["output of ls data\n", "output of pip list\n"], ["output of smoke\n"], [], ["output of answers\n"], [],
+    ]  # fmt: skip
+    assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400, 500]
+    assert [t.finish_reason for t in run.turns] == ["tool_calls", "tool_calls", "length", "tool_calls", "stop"]
+    assert all(a.exec_time_s is not None for t in run.turns for a in t.actions)
+    assert [t.time_s for t in run.turns] == sorted(t.time_s for t in run.turns)
+
+
+def test_a_logged_result_that_is_not_the_calls_own_is_never_shown(tmp_path):
+    """A line of another result in the log, and a line with more than the conversation kept."""
+    shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
+    log = tmp_path / "run/process/tool_calls.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines[0]["result"]["stdout"] = "x" * 500
+    lines[1]["result"]["stdout"] = f"long before\n{lines[1]['result']['stdout']}"
+    log.write_text("\n".join(map(json.dumps, lines)))
+    first, second = load_run(tmp_path / "run").turns[0].actions
+    assert first.observation.stdout == "output of ls data\n"
+    assert second.observation.stdout == "long before\noutput of pip list\n"
+
+
+def test_vqa_answers_report_and_questions():
+    run = load("vqa")
+    assert run.outputs.root.name == "outputs"
+    assert {(f.case, f.name) for f in run.outputs.files} == {
+        ("q1", "answer.json"), ("q2", "answer.json"), (None, "answer_postprocess.py"), (None, "s3_calibration.json"),
+        (None, "smoke_forward.json"),
+    }  # fmt: skip
+    assert (run.report.path.name, run.report.task_score, run.report.medal, run.report.n_outputs) == (
+        "report.json", 0.6667, "good", 2,
+    )  # fmt: skip
+    assert run.report.metrics["model_call_detected"] is False
+    assert (run.resources.cost_usd, run.resources.source["cost_usd"]) == (0.0018, "report")
+    assert (run.status.submitted, run.listed_cases) == (True, ("q1", "q2", "q3"))
+    assert [a["question_id"] for a in read_answers(run)] == ["q1", "q2"]
+    found = check_outputs(run)
+    assert (found.s4_checks.completion, found.s4_checks.source, found.s5) == (pytest.approx(2 / 3), "files", 1.0)
+    assert found.task == 0.6667
+
+
+def test_the_cost_of_a_lost_report_stands_in_the_summary(tmp_path):
+    shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
+    (tmp_path / "run/report.json").unlink()
+    summary = tmp_path / "run/outputs/run_summary.json"
+    assert load_run(tmp_path / "run").resources.cost_usd == 0.0018
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "status": "failed"}))
+    assert load_run(tmp_path / "run").resources.cost_usd is None
+
+
+def test_vqa_without_an_answer_delivered_nothing(tmp_path):
+    shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
+    for question in ("q1", "q2"):
+        shutil.rmtree(tmp_path / "run/outputs" / question)
+    run = load_run(tmp_path / "run")
+    assert run.outputs.cases == ()
+    assert (check_outputs(run).s4, check_outputs(run).s5) == (0.0, 0.0)
+
+
+def test_enhancement_keeps_its_report_above_the_workspace():
+    run = load("enhancement")
+    assert (run.folder, run.repeat, run.report.task_score) == (LAYOUTS / "enhancement", 2, 0.76)
+    assert run.report.task_score_from == "aggregate.clinical_score"
+    assert run.brief.startswith("Denoise the CT slices")
+    assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400]  # the trace sums them up
+    assert all(a.exec_time_s is not None for t in run.turns for a in t.actions if a.kind == "execute")
+    assert (run.resources.wall_time_s, run.resources.input_tokens) == (61.25, 1000)
+    assert (run.status.ended, run.status.completed, run.outputs.cases) == ("submitted", True, ("p1", "p2"))
+
+
+def test_a_rejected_submission_is_none(tmp_path):
+    shutil.copytree(LAYOUTS / "enhancement", tmp_path / "run", symlinks=True)
+    process = tmp_path / "run/workspace/process"
+    messages = json.loads((process / "conversation.json").read_text())
+    last = next(i for i, m in enumerate(messages) if m["role"] == "tool" and m["content"].startswith("REJECTED"))
+    (process / "conversation.json").write_text(json.dumps(messages[: last + 1]))
+    log = (process / "tool_log.jsonl").read_text().splitlines()
+    (process / "tool_log.jsonl").write_text("\n".join(log[:2]))
+    (process / "agent_summary.json").unlink()
+    (tmp_path / "run/detail_report.json").unlink()
+    run = load_run(tmp_path / "run")
+    assert (run.status.submitted, run.status.ended, run.submit_result) == (False, "cut", None)
+
+
+def test_a_breach_that_only_the_report_tells_leaves_no_task_score():
+    run = load("enhancement_breach")
+    assert (run.status.ended, run.report.breached, run.report.task_score) == ("breach", True, 0.76)
+    assert check_outputs(run).task == 0.0
+
+
+def test_report_generation_tokens_brief_and_answer():
+    run = load("report_generation")
+    assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400]
+    assert run.brief.startswith("Write one report.txt per case.")
+    assert (run.report.output_format_valid, run.report.completion_rate, run.report.medal) == (False, 0.5, "fail")
+    assert (run.status.submitted, run.status.completed) == (True, False)
+    assert (run.report.step_scores["S4"], run.report.step_scores["S5"]) == (0.25, 0.5)
+
+
+def test_an_agent_that_stops_leaves_its_last_reply_in_the_trace():
+    run = load("segmentation_stopped")
+    assert (len(run.turns), run.status.ended, run.status.submitted) == (1, "stopped", False)
+    assert (run.report.n_outputs, run.report.medal, run.outputs.root) == (0, "fail", None)
+
+
+def test_answers_to_submissions_of_every_branch_name_the_cases():
+    run = load("detection")
+    assert (run.status.submitted, run.status.completed) == (True, False)
+    expected = expected_cases(run, (), None, False)
+    assert (expected.cases, expected.count, expected.source) == (("p1", "p2"), 2, "submit")
+    assert check_outputs(run).s4 == 0.0
+
+
+def test_a_breach_without_a_conversation_is_a_disqualified_run_with_its_cost():
+    """eval_seg, docker/agent/agent_loop.py:370: the agent exits before it writes conversation.json."""
+    run = load("segmentation")
+    assert (run.format, run.path.name, run.task, run.brief) == (
+        "trace",
+        "trace.jsonl",
+        "kidney-seg-task",
+        "Segment the kidneys.\n",
+    )
+    assert [[(a.code, a.observation and a.observation.kind) for a in t.actions] for t in run.turns] == [
+        [("ls", "ok"), ("pip", "ok")], [("private", "blocked")], [("private 2", "blocked"), ("", None)],
+    ]  # fmt: skip
+    assert (run.status.disqualified, run.status.breach_turn, len(run.status.violations)) == (True, 3, 2)
+    assert (run.resources.input_tokens, run.resources.turns) == (600, 3)
+    assert any("no conversation" in warning for warning in run.warnings)
+
+
+def test_a_dropped_breach_is_counted(capsys, monkeypatch, tmp_path):
+    """Cohort tables show it with its cost, and it scores zero."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AMBJUDGE_STORE", "none")
+    for name in ("segmentation", "segmentation_stopped"):
+        shutil.copytree(LAYOUTS / name, tmp_path / "runs" / name)
+    assert command(["leaderboard", "runs", "--by", "track", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)["rows"][0]
+    assert (row["agent"], row["runs"], row["input_tokens"], row["failed"]) == ("agent-x", 2, 450.0, 1.0)
+    assert command(["-q", "score", "runs/segmentation", "--json"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert [card["stages"][s]["score"] for s in ("S1", "S2", "S3", "S4", "S5")] == [0.0] * 5
+    assert (card["task"], card["overall"]) == (0.0, 0.0)
+
+
+def test_a_killed_enhancement_run_is_read_from_its_logs(tmp_path):
+    shutil.copytree(LAYOUTS / "enhancement", tmp_path / "dead", symlinks=True)
+    for name in ("conversation.json", "messages.json"):
+        (tmp_path / "dead/workspace/process" / name).unlink()
+    run = load_run(tmp_path / "dead")
+    assert (run.id, run.format, run.folder) == ("dead", "trace", tmp_path / "dead")
+    assert [a.code for t in run.turns for a in t.actions if a.kind == "execute"] == ["plan", "denoise"]
+    assert [a.observation.kind for t in run.turns for a in t.actions if a.kind == "execute"] == ["ok", "ok"]
+
+
+def test_a_killed_vqa_run_is_read_from_its_logs(tmp_path):
+    shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")
+    told = [[a.code for a in t.actions] for t in load("vqa").turns]
+    (tmp_path / "run/process/conversation.json").unlink()
+    run = load_run(tmp_path / "run")
+    assert [[a.code for a in t.actions] for t in run.turns] == told
+    assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400, 500]
+
+
+def test_a_trace_without_a_reply_is_no_run(tmp_path):
+    (tmp_path / "process").mkdir()
+    (tmp_path / "process/trace.jsonl").write_text('{"type": "run_end"}\n3\n')
+    with pytest.raises(InputError, match="no messages"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("task", "track"),
+    [("chest_abnormality", "detection"), ("medframeqa-task", "vqa"), ("fetal_brain", "segmentation"),
+     ("mri-sr-task", "enhancement"), ("vindr-cxr-det-task", "detection"), ("medxpertqa-mm-task", "vqa")],
+)  # fmt: skip
+def test_tasks_of_the_harness_have_their_track(task, track, tmp_path):
+    (tmp_path / "conversation.json").write_text(
+        json.dumps({"task": task, "messages": [{"role": "assistant", "content": "x"}]})
+    )
+    assert load_run(tmp_path).track == track
