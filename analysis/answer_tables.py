@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from ..errors import InputError
-from ..trajectories.reading import read_jsonl
+from ..trajectories.json_bytes import read_jsonl
 from .spreadsheets import from_csv
 
 if TYPE_CHECKING:

@@ -194,7 +194,7 @@ def _form(flags: dict[str, Any]) -> Answer:
     if "choice" in given:
         return Answer("choice", tuple(option.strip() for option in flags["choice"].split(",") if option.strip()))
     if "schema" in given:
-        from ..trajectories.reading import read_json
+        from ..trajectories.json_bytes import read_json
 
         schema = read_json(Path(flags["schema"]))
         if not isinstance(schema, dict):

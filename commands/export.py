@@ -201,7 +201,7 @@ class _Reading:
     def _labels(self) -> Iterator[tuple[Any, ...]]:
         from ..analysis.flat_tables import label_rows
         from ..judge.trust.human_labels import parse_labels
-        from ..trajectories.reading import loads
+        from ..trajectories.json_bytes import loads
 
         for path in self.paths or (".",):
             place = self._place(path, own=bool(self.paths))
@@ -221,7 +221,7 @@ class _Reading:
         """Rows of a label file, or of the .json files below a folder. A file that is none is named and left out."""
         from ..analysis.flat_tables import label_rows
         from ..judge.trust.human_labels import parse_labels
-        from ..trajectories.reading import read_json
+        from ..trajectories.json_bytes import read_json
 
         files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
         if not files:

@@ -90,7 +90,7 @@ def validate(files: tuple[str, ...]) -> int:
     """Check rubric files; every problem with its line. Exit 1 when there is one, 2 when a file cannot be read."""
     from ..errors import InputError
     from ..rubrics.load import validate_file
-    from ..trajectories.reading import read_bytes
+    from ..trajectories.json_bytes import read_bytes
 
     bad = unreadable = 0
     for name in files:

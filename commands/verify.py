@@ -64,7 +64,7 @@ class Unreadable(AmbjudgeError):
 def _cards(files: tuple[str, ...]) -> Any:
     """(where, value or error) for every scorecard of every file, one at a time."""
     from ..errors import InputError
-    from ..trajectories.reading import decode, parse_json, read_bytes, read_jsonl
+    from ..trajectories.json_bytes import decode, parse_json, read_bytes, read_jsonl
 
     for name in files:
         path = Path(name)

@@ -20,8 +20,8 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from .. import __version__
 from ..errors import ConfigError
+from ..trajectories.json_bytes import whole_text
 from ..trajectories.models import Tier, TrackName
-from ..trajectories.reading import whole_text
 from .base import Judge, answers
 from .questions.asked import Questions
 from .questions.items import AnswerKind, AskItem, Wanted

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
+from ..trajectories.json_bytes import MAX_COUNT
 from ..trajectories.models import Segment, Stage, Tier, TrackName
-from ..trajectories.reading import MAX_COUNT
 from ..trajectories.record.quotes import Evidence as Evidence
 
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..plugins import Door
 from .importers.draft import Draft, object_of, objects_of
+from .json_bytes import loads
 from .messages import content_text
-from .reading import loads
 
 Exporter = Callable[[Draft], dict[str, Any]]
 """The value to write as JSON; what the format has no place for is counted in `Draft.lost`."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
+from .json_bytes import is_file, whole_text
 from .models import OutputFile, Outputs
-from .reading import is_file, whole_text
 
 CONVERSATION_NAMES = ("conversation.json", "messages.json", "conversation.json.gz", "messages.json.gz")
 """In the order in which they are taken where a folder holds several."""

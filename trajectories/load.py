@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 
 from ..errors import InputError
 from ..tracks import TRACKS, track_of
+from .harness_report import report_identity, report_runtime, submit_answer
+from .json_bytes import amount, count, decode, number, parse_json, read_bytes, text_or_none
 from .layout import TRACE_NAMES, find_conversations, find_outputs, run_folder, run_id
 from .messages import TurnBuilder
 from .models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
 from .planfile import read_plan
-from .reading import amount, count, decode, number, parse_json, read_bytes, text_or_none
-from .report import report_identity, report_runtime, submit_answer
 from .side_files import SideFiles, feed
 
 _EXPECTED = "expected an object with `messages`, or a list of messages with `role`"

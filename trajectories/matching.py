@@ -12,9 +12,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from .json_bytes import amount, count, number
 from .messages import observation_of
 from .models import Action, Observation, Turn
-from .reading import amount, count, number
 
 Entry = dict[str, Any]
 Place = tuple[int, int]

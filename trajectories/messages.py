@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from .json_bytes import loads, number
 from .models import Action, ActionKind, Observation, Turn
-from .reading import loads, number
 
 _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .harness_report import flat_report, parse_report, report_summary
+from .json_bytes import count, decode, number, parse_json, read_bytes, read_jsonl
 from .layout import brief_file, report_file, side_file, summary_file
 from .matching import with_records
 from .messages import tool_kind
 from .models import Report, Turn
-from .reading import count, decode, number, parse_json, read_bytes, read_jsonl
-from .report import flat_report, parse_report, report_summary
 
 Entry = dict[str, Any]
 _CASE_KEYS = ("patient_ids", "case_ids", "question_ids", "cases")

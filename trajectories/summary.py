@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .json_bytes import whole_text
 from .models import STAGES, Frozen, Run, Segmentation, Stage
-from .reading import whole_text
 
 
 class StageCost(Frozen):

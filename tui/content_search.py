@@ -46,9 +46,9 @@ class ContentSearch:
 
 def _held(conversation: Path, words: list[str]) -> list[str]:
     """Those of the words that the run holds; none when it cannot be read. The brief is not searched: it is everyone's."""
+    from ..trajectories.json_bytes import read_bytes
     from ..trajectories.layout import run_folder, side_file
     from ..trajectories.load import load_conversation
-    from ..trajectories.reading import read_bytes
 
     folder = run_folder(conversation)
     files = [conversation, side_file(folder, "tool_calls.jsonl", "tool_log.jsonl"), side_file(folder, "trace.jsonl")]

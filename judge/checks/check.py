@@ -13,9 +13,9 @@ from typing import Literal
 
 from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
+from ...trajectories.harness_report import submit_answer
+from ...trajectories.json_bytes import number
 from ...trajectories.models import Run, Stage, TrackName
-from ...trajectories.reading import number
-from ...trajectories.report import submit_answer
 from ..scorecard import Policy, StageChecks
 from ..scoring import (
     UNKNOWN,

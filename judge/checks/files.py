@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
-from ...trajectories.reading import parse_json
+from ...trajectories.json_bytes import parse_json
 from .outcome import FactKind
 
 if TYPE_CHECKING:

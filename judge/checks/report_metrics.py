@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...tracks import Track
+from ...trajectories.json_bytes import number
 from ...trajectories.models import Report
-from ...trajectories.reading import number
 
 
 def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:

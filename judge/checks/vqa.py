@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...tracks import PLAN_ITEMS, Track
-from ...trajectories.reading import number
+from ...trajectories.json_bytes import number
 from .files import read_json
 from .outcome import Fact, TrackCheck
 from .submission import Submission, identical

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...rubrics.model import Criterion
-from ...trajectories.reading import whole_text
+from ...trajectories.json_bytes import whole_text
 from ...trajectories.record import Record
 from ...trajectories.record.quotes import QuoteIndex, normalise
 from ..base import CRITERIA, QuestionName

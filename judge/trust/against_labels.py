@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import InputError
+from ...trajectories.json_bytes import decode, parse_json, read_bytes
 from ...trajectories.models import Run
-from ...trajectories.reading import decode, parse_json, read_bytes
 from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage
 from ..engine import Prepared, ask_all, prepare, read_stages
 from ..presumed import presume

@@ -24,8 +24,8 @@ from pydantic import BaseModel, ConfigDict
 from ...errors import InputError
 from ...rubrics.model import Rubric
 from ...sanitize import sanitize_line
+from ...trajectories.json_bytes import decode, parse_json, read_bytes
 from ...trajectories.models import STAGES, Run, Stage
-from ...trajectories.reading import decode, parse_json, read_bytes
 from ..store import Store
 from ..store.connection import clean_text
 

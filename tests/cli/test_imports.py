@@ -28,7 +28,7 @@ CASES = [
     pytest.param(
         "import ambjudge.cli, ambjudge.commands.browse", ("textual", "pydantic", "rich", "sqlalchemy"), id="browse"
     ),
-    pytest.param("import ambjudge.commands.browsing, ambjudge.tui.app", NOT_FOR_BROWSING, id="the first screen"),
+    pytest.param("import ambjudge.commands.browse, ambjudge.tui.app", NOT_FOR_BROWSING, id="the first screen"),
     pytest.param(
         "import ambjudge.tui.run_screen, ambjudge.tui.compare_screen, ambjudge.tui.label_screen",
         SLOW_WIDGETS,

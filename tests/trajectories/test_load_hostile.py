@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from ambjudge import score
 from ambjudge.errors import InputError
+from ambjudge.trajectories.json_bytes import MAX_BYTES
 from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
-from ambjudge.trajectories.reading import MAX_BYTES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from ..json_bytes import count, loads, number
 from ..messages import content_text, make_action
-from ..reading import count, loads, number
 
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 

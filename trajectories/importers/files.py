@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InputError
-from ..reading import NestingError, decode, is_file, loads, parse_json, read_bytes
+from ..json_bytes import NestingError, decode, is_file, loads, parse_json, read_bytes
 
 
 def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:

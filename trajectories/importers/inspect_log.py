@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json
 from ..messages import content_text
-from ..reading import MAX_BYTES, decode, number, parse_json, read_json
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
 

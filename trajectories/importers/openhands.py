@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..json_bytes import number
 from ..messages import content_text
 from ..messages import exit_code as whole_code
-from ..reading import number
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents

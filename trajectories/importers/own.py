@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import InputError
+from ..json_bytes import read_json
 from ..load import load_conversation
-from ..reading import read_json
 from . import Importer
 from .anthropic_messages import add_assistant, add_user
 from .draft import Draft, object_of, objects_of

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..json_bytes import loads, number, read_json
 from ..messages import content_text
-from ..reading import loads, number, read_json
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
 

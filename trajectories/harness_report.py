@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .json_bytes import count, number, text_or_none
 from .models import STAGES, Report, Stage
-from .reading import count, number, text_or_none
 
 _METRIC_KEYS = ("diagnostic_metrics", "task_metrics", "metrics", "scores")
 
