@@ -241,7 +241,7 @@ def test_leaderboard_has_intervals_and_ranks(out, cards) -> None:
     code, text, err = out("leaderboard", cards)
     assert (code, err) == (0, "")
     assert "All tracks, overall" in text
-    assert "Track segmentation" in text
+    assert "Track vqa" in text
     assert "95 %, new tasks" in text
     assert "ranks" in text
 

@@ -38,7 +38,7 @@ def test_score_one_run_shows_scores_reasons_and_codes(out) -> None:
     assert "completion 0.38 (3 of 8 cases), format invalid, from the files" in text
     assert "Overall ~38.91" in text, "some of it is presumed"
     assert "~  4 criteria are presumed, as nobody read them: --judge MODEL has them read" in text
-    for fired in ("E3", "E4", "E5"):
+    for fired in ("E4", "E5"):
         assert f"  {fired}  S" in text
     assert "patient_00000004: lesion.nii.gz is missing" in text
 
@@ -217,7 +217,7 @@ def test_codes_of_the_three_examples(out) -> None:
     code, text, _ = out("codes", EXAMPLES, "--json")
     assert code == 0
     found = {d["run"]["id"]: {c["code"] for c in d["codes"]} for d in lines(text)}
-    assert found == {"clean": set(), "codes": {"E3", "E4", "E5"}, "disqualified": {"E1"}}
+    assert found == {"clean": set(), "codes": {"E4", "E5"}, "disqualified": {"E1"}}
     _, text, _ = out("codes", EXAMPLES / "codes", "--taxonomy", "harness")
     assert "primary failure S4:E" in text
 
