@@ -179,6 +179,11 @@ def test_on_real_runs_every_finding_names_turns_says_one_sentence_and_quotes_the
             assert quote.partition(": ")[2].removesuffix("...").translate(FLAT) in said, finding.why
 
 
+def test_the_docs_list_every_detector_as_it_describes_itself():
+    page = (DATA.parents[1] / "docs" / "error-codes.md").read_text("utf-8")
+    assert [d.name for d in detectors("paper") if f"| {d.code} | `{d.name}` | {d.doc} |" not in page] == []
+
+
 def test_detectors_say_what_they_are():
     for taxonomy in ("paper", "harness"):
         found = detectors(taxonomy)
