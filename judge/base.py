@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
 
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run, Segmentation
 from ..trajectories.record.facts import Fact
 from .scorecard import CriterionResult
+
+if TYPE_CHECKING:
+    from .checks.check import OutputCheck
 
 JudgedStage = Literal["S1", "S2", "S3"]
 JUDGED: tuple[JudgedStage, ...] = ("S1", "S2", "S3")
@@ -41,6 +44,8 @@ class Request:
     """What checks and detectors know, numbered; part of the record."""
     public: Path | None = None
     """The public inputs that the facts were checked against."""
+    check: OutputCheck | None = None
+    """The delivered files as opened already; whoever needs them opens them where this is None."""
     warm: bool = False
     """For estimates: another question on the same record is asked before, so that a provider's cache may have it."""
 

@@ -92,7 +92,8 @@ class Prepared:
         facts = self.facts if able - CRITERIA else ()
         return tuple(
             Request(
-                self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public, warm=number > 0
+                self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public,
+                check=self.check, warm=number > 0
             )
             for number, (question, asked) in enumerate(items.items())
         )  # fmt: skip

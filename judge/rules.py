@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion
+from ..tracks import TRACKS
 from ..trajectories.failures import Failure, failures
 from ..trajectories.features import features
 from ..trajectories.models import Run, Turn
@@ -68,7 +69,8 @@ class RulesJudge:
         """Of what the rules can read: everything that the run was read from, and how many answers are placeholders."""
         run = request.run
         parts = [VERSION, run.content_sha256, run.track or "", run.tier or "", request.question]
-        if request.question == "S3" and request.rubric.track == "vqa":
+        track = TRACKS.find(request.rubric.track)
+        if request.question == "S3" and track is not None and track.output == "answers":
             parts.append(repr(self._proof(request).check.s4_checks.placeholder_rate))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -81,7 +83,7 @@ class RulesJudge:
         """The facts of the run, kept from stage to stage: S1-S3 of one run are judged one after the other."""
         last = self._last
         if last is None or last.run is not request.run or last.public != request.public:
-            last = self._last = Proof(request.run, request.public)
+            last = self._last = Proof(request.run, request.public, request.check)
         return last
 
 
@@ -118,6 +120,7 @@ class Proof:
 
     run: Run
     public: Path | None = None
+    opened: OutputCheck | None = None
 
     @cached_property
     def _index(self) -> QuoteIndex:
@@ -126,7 +129,7 @@ class Proof:
     @cached_property
     def check(self) -> OutputCheck:
         """The delivered files, opened."""
-        return check_outputs(self.run, public=self.public)
+        return self.opened or check_outputs(self.run, public=self.public)
 
     @cached_property
     def tried(self) -> tuple[TurnFeatures, ...]:

@@ -9,6 +9,7 @@ import math
 import stat
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,17 @@ class Refused(Exception):
         self.text = text
 
 
+@lru_cache(maxsize=16)
+def _resolved(root: Path) -> Path:
+    """Asked for every file of a run; a root that is moved meanwhile only refuses what lies in it."""
+    return root.resolve()
+
+
 def guard(path: Path, root: Path) -> int:
     """The size of a regular file inside `root`; Refused for anything else, links that leave `root` included."""
     try:
         resolved = path.resolve(strict=True)
-        if not resolved.is_relative_to(root.resolve()):
+        if not resolved.is_relative_to(_resolved(root)):
             raise Refused("link", "is a link that leaves the run; not followed")
         status = resolved.stat()
     except (OSError, RuntimeError) as error:
