@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..judge.scoring import VALID_SHARE
 from ..tracks import TRACKS
 from .design import Design, design, prepared, task_key
 from .estimate import Bools, Estimate, Floats, Ints, Rows, adjusted, detectable, estimate, t_quantile, tidy
@@ -206,9 +207,16 @@ def leaderboard(
 
 
 def failed() -> pl.Expr:
-    """Failure by track rule: no scoreable submission, or a task score below what the track asks for."""
-    base = ~pl.col("completed") | pl.col("disqualified").fill_null(False)
+    """Failure by track rule: no scoreable submission, or a task score below what the track asks for.
+
+    A submission of answers can be scored from a share of valid ones on, which S5 tells, else the completion.
+    """
+    out = pl.col("disqualified").fill_null(False)
+    base = ~pl.col("completed") | out
     for track in TRACKS:
+        if track.output == "answers":
+            short = pl.coalesce(pl.col("S5") < 1, pl.col("completion") < VALID_SHARE, ~pl.col("completed")) | out
+            base = pl.when(pl.col("track") == track.name).then(short).otherwise(base)
         if track.fails_below is not None:
             short = base | (pl.col("task_score") < track.fails_below)
             base = pl.when(pl.col("track") == track.name).then(short).otherwise(base)

@@ -35,6 +35,8 @@ class OutputFacts(Frozen):
     format_valid: bool | None = None
     placeholder_rate: float | None = None
     model_call_found: bool | None = None
+    real_but_broken: bool = False
+    """Answers: a model answered everything, and next to nothing is right."""
     task_score: float | None = None
     facts: tuple[OutputFact, ...] = ()
     measures: dict[str, dict[str, float]] = Field(default_factory=dict)

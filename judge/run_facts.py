@@ -130,7 +130,9 @@ def _flags(run: Run, check: OutputCheck) -> Iterator[Fact]:
     if s4.parse_rate is not None:
         why = "" if s4.parse_rate >= 1 else f", {_because(fatal, s4.source)}"
         yield _fact(
-            "parse_rate", f"Share of the expected questions with a valid answer: {s4.parse_rate:.3g}{why}.", source
+            "parse_rate",
+            f"Share of the expected questions with an answer that can be read: {s4.parse_rate:.3g}{why}.",
+            source,
         )
     if s4.placeholder_rate is not None:
         hollow = [fact for fact in check.facts if fact.kind == "placeholder"]

@@ -33,6 +33,8 @@ CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "u
 """presumed: nobody read it; the commonest value of labelled runs stands in the point score, and bounds go over the scale."""
 UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"]
 """no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the others are failures."""
+TaskFrom = Literal["report", "gate", "policy", "outputs"]
+
 CodeReading = Literal["present", "absent", "cannot_tell", "not_read"]
 """What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run for it."""
 CodeTaxonomy = Literal["paper", "harness"]
@@ -84,7 +86,7 @@ class StageChecks(Part):
     format_valid: bool | None = None
     has_valid_results: bool | None = None
     parse_rate: Unit | None = None
-    """Of answers: share of expected questions with a valid answer; stands where other tracks have format_valid."""
+    """Of answers: share of expected questions with an answer that can be read; stands where other tracks have format_valid."""
     placeholder_rate: Unit | None = None
     model_call_found: bool | None = None
     expected_cases: Whole | None = None
@@ -251,8 +253,9 @@ class ScoreCard(Part):
     agentic: Unit | None
     agentic_bounds: tuple[Unit, Unit]
     task: Unit | None
-    task_from: Literal["report", "gate", "policy"] | None = None
-    """report: the harness's number; gate: 0 by the completeness gate; policy: 0 by disqualification."""
+    task_from: TaskFrom | None = None
+    """report: the harness's number; gate: 0 by the completeness gate; policy: 0 by disqualification; outputs: 0 as no output
+    counts and no report says otherwise."""
     overall: Percent | None
     overall_bounds: tuple[Percent, Percent]
     codes: tuple[FiredCode, ...] = ()

@@ -27,7 +27,7 @@ UNKNOWN: Bounds = (0.0, 1.0)
 PLACEHOLDER_LIMIT = 0.05
 """Above this share of placeholder answers S4 and S3 are capped (benchmark.md sections 3 and 4)."""
 PLACEHOLDER_DOMINATED = 0.5
-"""Above this share a run counts as a placeholder run (`placeholder-dominated`; no number is published, so: most)."""
+"""From this share on a run counts as a placeholder run (AutoMedBench/AutoMedBench, branch eval_vqa, aggregate.py:69)."""
 BROKEN_ACCURACY = 0.05
 """A complete run with real model calls below this accuracy is real but broken."""
 VALID_SHARE = 0.5
@@ -306,19 +306,24 @@ def answers_s4_caps(
         caps.append(Cap(0.2, f"placeholder rate {placeholder_rate:.2f} is above {PLACEHOLDER_LIMIT}"))
     if model_call_found is False:
         caps.append(Cap(0.3, "no model call in a successful execution"))
-    broken = accuracy is not None and unit(accuracy, "accuracy") < BROKEN_ACCURACY
-    if broken and complete and model_call_found:
+    if real_but_broken(model_call_found, complete, accuracy):
         caps.append(Cap(0.5, f"real but broken: complete, accuracy {accuracy:.3f} is below {BROKEN_ACCURACY}"))
     return tuple(caps)
 
 
+def real_but_broken(model_call_found: bool | None, complete: bool | None, accuracy: float | None) -> bool:
+    """Whether a model really answered everything, and next to nothing is right (benchmark.md section 4, vqa guards)."""
+    return bool(complete and model_call_found and accuracy is not None and unit(accuracy, "accuracy") < BROKEN_ACCURACY)
+
+
 def answers_stage_caps(
-    placeholder_rate: float | None, model_call_found: bool | None, answers: int | None, artefact_missing: bool = False
+    placeholder_rate: float | None, answers: int | None, artefact_missing: bool = False
 ) -> dict[Stage, Cap]:
     """Caps on S1 and S3 of answers (benchmark.md sections 3 and 4), the lowest for each stage.
 
-    S1 and S3 at .2 for heuristic (no model call), placeholder (most answers) or empty (no answer) runs; S3 at .2 when
-    more than 5 % placeholders slipped through, and at .5 when an artefact that the task asks for is absent.
+    S1 and S3 at .2 for placeholder runs (half of the answers; `heuristic:` is one) and empty ones (no answer); S3 at .2
+    when more than 5 % placeholders slipped through, and at .5 when an artefact that the task asks for is absent. That no
+    model was called caps S4 alone.
     """
     caps: dict[Stage, Cap] = {}
     if artefact_missing:
@@ -328,9 +333,7 @@ def answers_stage_caps(
     why = None
     if answers == 0:
         why = "empty run: no answer delivered"
-    elif model_call_found is False:
-        why = "heuristic run: no model call in a successful execution"
-    elif placeholder_rate is not None and placeholder_rate > PLACEHOLDER_DOMINATED:
+    elif placeholder_rate is not None and placeholder_rate >= PLACEHOLDER_DOMINATED:
         why = f"placeholder run: {placeholder_rate:.0%} of the answers"
     if why is not None:
         caps["S1"] = caps["S3"] = Cap(0.2, why)

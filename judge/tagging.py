@@ -61,7 +61,7 @@ def output_facts(check: OutputCheck) -> OutputFacts:
     return OutputFacts(
         source=stage.source, expected_cases=stage.expected_cases, completion=stage.completion,
         format_valid=stage.format_valid, placeholder_rate=stage.placeholder_rate,
-        model_call_found=stage.model_call_found, task_score=check.task,
+        model_call_found=stage.model_call_found, real_but_broken=check.real_but_broken, task_score=check.task,
         measures={case: dict(values) for case, values in check.measures.items()},
         facts=tuple(OutputFact(kind=f.kind, text=f.text, case=f.case, file=f.file, fatal=f.fatal) for f in check.facts),
     )  # fmt: skip

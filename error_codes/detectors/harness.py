@@ -70,14 +70,14 @@ def _steps(ctx: CodeContext, resource: bool) -> Iterable[Finding]:
 @detector("output_format_invalid", code="E5", stage="S4", independence="from_files", taxonomy="harness")
 def output_format_invalid(ctx: CodeContext) -> Iterable[Finding]:
     """The outputs are complete or not, and their format is invalid."""
-    if ctx.facts is not None and ctx.facts.format_valid is False and ctx.last:
+    if ctx.facts is not None and ctx.facts.format_valid is False and ctx.last and not ctx.facts.real_but_broken:
         yield Finding((ctx.final_write or ctx.last,), "The format of the outputs is invalid.", 0.9)
 
 
 @detector("submission_invalid", code="E5", stage="S5", independence="from_files", taxonomy="harness")
 def submission_invalid(ctx: CodeContext) -> Iterable[Finding]:
     """The submission is incomplete or its format is invalid."""
-    if not ctx.last or ctx.facts is None:
+    if not ctx.last or ctx.facts is None or ctx.facts.real_but_broken:
         return
     report = ctx.run.report
     stated = report is not None and report.submission_format_valid is False
@@ -87,7 +87,12 @@ def submission_invalid(ctx: CodeContext) -> Iterable[Finding]:
 
 @detector("near_zero_step", code="E3", stage="S4", independence="from_score", taxonomy="harness")
 def near_zero_step(ctx: CodeContext) -> Iterable[Finding]:
-    """As `near_zero_metric`: valid outputs, metric near zero."""
+    """As `near_zero_metric`, also where answers are malformed: that a model answered all and failed goes before their form
+    (AutoMedBench/AutoMedBench, branch eval_vqa, failure_classifier.py:97)."""
+    if ctx.facts is not None and ctx.facts.real_but_broken and ctx.last:
+        return (
+            Finding((ctx.final_write or ctx.last,), "A model answered everything, and next to nothing is right.", 0.8),
+        )
     return near_zero_metric(ctx)
 
 

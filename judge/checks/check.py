@@ -1,7 +1,7 @@
 """S4, S5, Task and the caps that follow from the outputs, for one run (benchmark.md section 4).
 
-Delivered files are opened when they came with the run; else the report's flags and counts stand for them, else the
-answer to submit_results. What none of them says stays None.
+Delivered files are opened when they came with the run; else the report's flags and counts stand for them, then its
+scores of S4 and S5, else the answer to submit_results. What none of them says stays None.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
 from ...trajectories.harness_report import submit_answer
 from ...trajectories.json_bytes import number
-from ...trajectories.models import Run, Stage, TrackName
-from ..scorecard import Policy, StageChecks
+from ...trajectories.models import Report, Run, Stage, TrackName
+from ..scorecard import Policy, StageChecks, TaskFrom
 from ..scoring import (
     UNKNOWN,
     VALID_SHARE,
@@ -25,6 +25,7 @@ from ..scoring import (
     answers_s4_caps,
     answers_stage_caps,
     gate_closed,
+    real_but_broken,
     s4_bounds,
     s4_score,
     s5_bounds,
@@ -61,9 +62,11 @@ class OutputCheck:
     s4_checks: StageChecks = field(default_factory=StageChecks)
     s5_checks: StageChecks = field(default_factory=StageChecks)
     task: float | None = None
-    task_from: Literal["report", "gate", "policy"] | None = None
+    task_from: TaskFrom | None = None
     s4_caps: tuple[Cap, ...] = ()
     stage_caps: Mapping[Stage, Cap] = field(default_factory=dict)
+    real_but_broken: bool = False
+    """Answers: a model answered everything, and next to nothing is right."""
     cases: tuple[CaseCheck, ...] = ()
     run_facts: tuple[Fact, ...] = ()
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -97,6 +100,8 @@ class _Found:
     parse_rate: float | None = None
     placeholder_rate: float | None = None
     answers: int | None = None
+    unsure: bool = True
+    """The opened files do not show all that the format asks for."""
     complete_cases: int | None = None
     expected: Expected = field(default_factory=Expected)
     cases: tuple[CaseCheck, ...] = ()
@@ -138,7 +143,7 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
         found = _from_report(run, track)
     else:
         warnings += _against_report(run, found)
-        found = _denied(run, found, has_references=inputs is not None)
+        found = _denied(run, track, found)
     if found is None:
         found = _from_trace(run, track)
     return _conclude(run, track, policy, found, tuple(warnings))
@@ -162,7 +167,7 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
         broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
         return _Found(
             source="files", output_valid=False if broken else None, submission_valid=False if broken and track.output != "answers" else None,
-            results=_results(run, track, checked.valid, checked), complete_cases=checked.delivered,
+            results=_results(run, track, checked), complete_cases=checked.delivered,
             cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)), measures=submission.measures,
         )  # fmt: skip
     submission = Submission(run, root, expected.cases, public)
@@ -180,16 +185,17 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
     counted = checked.valid if track.counts_valid else checked.delivered
     completion = min(1.0, counted / total)
     valid = checked.valid >= total and not any(fact.fatal for fact in facts)
-    parsed = min(1.0, checked.valid / total) if track.output == "answers" else None
+    answers = track.output == "answers"
     return _Found(
         source="files",
         completion=completion,
         output_valid=valid,
-        submission_valid=valid if parsed is None else parsed >= VALID_SHARE,
-        results=_results(run, track, checked.valid, checked),
-        parse_rate=parsed,
-        placeholder_rate=min(1.0, checked.cases_with("placeholder") / total) if track.output == "answers" else None,
-        answers=checked.delivered - checked.cases_with("skipped") if track.output == "answers" else None,
+        submission_valid=checked.valid / total >= VALID_SHARE if answers else valid,
+        results=_results(run, track, checked),
+        parse_rate=min(1.0, _readable(checked) / total) if answers else None,
+        placeholder_rate=min(1.0, checked.cases_with("placeholder") / total) if answers else None,
+        answers=checked.delivered - checked.cases_with("skipped") if answers else None,
+        unsure=public is None or checked.unsure,
         complete_cases=counted,
         expected=expected,
         cases=checked.cases,
@@ -225,14 +231,18 @@ def _delivered(run: Run, track: Track, root: Path) -> set[str]:
 def _soften_extras(checked: TrackCheck) -> TrackCheck:
     """Where the expected names were only inferred, a name outside them is no fault of the submission."""
     facts = tuple(replace(fact, fatal=False) if fact.kind == "extra" else fact for fact in checked.facts)
-    return TrackCheck(checked.cases, facts)
+    return replace(checked, facts=facts)
 
 
-def _results(run: Run, track: Track, valid: int, checked: TrackCheck) -> bool | None:
-    """has_valid_results: a valid output where one is enough, else a metric above zero; nothing delivered scores nothing."""
+def _readable(checked: TrackCheck) -> int:
+    return checked.valid if checked.readable is None else checked.readable
+
+
+def _results(run: Run, track: Track, checked: TrackCheck) -> bool | None:
+    """has_valid_results: an output that can be used where one is enough, else a metric above zero; nothing delivered scores nothing."""
     if track.one_is_enough:
-        return valid > 0
-    if checked.cases and (checked.delivered == 0 or (track.output == "images" and valid == 0)):
+        return (_readable(checked) if track.output == "answers" else checked.valid) > 0
+    if checked.cases and (checked.delivered == 0 or (track.output == "images" and checked.valid == 0)):
         return False
     return scored_above_zero(track, run.report)
 
@@ -241,30 +251,42 @@ def _from_report(run: Run, track: Track) -> _Found | None:
     report = run.report
     if report is None:
         return None
-    metrics = report.metrics
-    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if track.output == "answers" else None
-    results: bool | None = None
+    metrics, answers = report.metrics, track.output == "answers"
+    expected = Expected((), report.n_expected, "report" if report.n_expected else None)
+    if report.n_outputs == 0 and run.outputs.root is None:
+        zero = 0.0 if answers else None
+        return _Found(
+            source="report", completion=0.0, output_valid=False, submission_valid=False, results=False,
+            parse_rate=zero, placeholder_rate=zero, answers=0 if answers else None, complete_cases=0, expected=expected,
+        )  # fmt: skip
+    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if answers else None
+    results = scored_above_zero(track, report)
     if track.one_is_enough:
-        if report.n_valid is not None:
-            results = report.n_valid > 0
-        elif parse_rate is not None:
-            results = parse_rate > 0
-    else:
-        results = scored_above_zero(track, report)
+        counted = (report.n_valid, parse_rate, report.completion_rate if track.counts_valid else None)
+        results = next((value > 0 for value in counted if value is not None), None)
     found = _Found(
         source="report",
         completion=report.completion_rate,
         output_valid=report.output_format_valid,
-        submission_valid=report.submission_format_valid if report.submission_format_valid is not None
-        else report.output_format_valid if track.output != "answers" else None if parse_rate is None else parse_rate >= VALID_SHARE,
+        submission_valid=_submission_flag(track, report, parse_rate),
         results=results,
         parse_rate=parse_rate,
-        placeholder_rate=_rate(metrics, "placeholder_rate") if track.output == "answers" else None,
+        placeholder_rate=_rate(metrics, "placeholder_rate") if answers else None,
         complete_cases=report.n_valid if track.counts_valid else None,
-        expected=Expected((), report.n_expected, "report" if report.n_expected else None),
-    )  # fmt: skip
-    known = (found.completion, found.output_valid, found.submission_valid, found.parse_rate, found.results)
+        expected=expected,
+    )
+    steps = () if report.breached else (report.step_scores.get("S4"), report.step_scores.get("S5"))
+    known = (found.completion, found.output_valid, found.submission_valid, found.parse_rate, found.results, *steps)
     return None if all(value is None for value in known) else found
+
+
+def _submission_flag(track: Track, report: Report, parse_rate: float | None) -> bool | None:
+    """The report's flag of the submission; that of the outputs says the same, of answers a low parse rate denies it."""
+    if report.submission_format_valid is not None:
+        return report.submission_format_valid
+    if track.output != "answers":
+        return report.output_format_valid
+    return False if parse_rate is not None and parse_rate < VALID_SHARE else None
 
 
 def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
@@ -284,14 +306,16 @@ def _from_trace(run: Run, track: Track) -> _Found:
     missed = missing_cases(result)
     complete = result.get("complete", result.get("completed"))
     completion = _rate(result, "completion_rate")
-    if completion is None and expected.count and isinstance(result.get("missing_files"), list):
+    named = isinstance(result.get("missing_files"), list)
+    if completion is None and named and expected.count and (expected.source != "trace" or expected.count > len(missed)):
         completion = max(0.0, 1.0 - len(missed) / expected.count)
     elif completion is None and complete is True:
         completion = 1.0
-    if completion is None:
+    if completion is None and not missed:
         return _Found()
     facts = tuple(Fact("missing", "missing by the answer to submit_results", case) for case in missed)
-    valid = False if completion < 1.0 and track.output != "answers" else None  # a missing case is no valid one
+    short = completion is None or completion < 1.0
+    valid = False if short and track.output != "answers" else None  # a missing case is no valid one
     return _Found(
         source="trace", completion=completion, output_valid=valid, submission_valid=valid, expected=expected, facts=facts
     )  # fmt: skip
@@ -319,32 +343,43 @@ def _against_report(run: Run, found: _Found) -> list[str]:
     return differences
 
 
-def _denied(run: Run, found: _Found, has_references: bool) -> _Found:
+def _denied(run: Run, track: Track, found: _Found) -> _Found:
     """What opened files look like when the report calls them invalid or fewer and they leave room for doubt.
 
     Without the public inputs nobody sees a case under another name, a wrong shape, a box beyond the border or a wrong
-    option text; and affine, type and class names are facts that this check forgives and a task's own rule may not. There
-    the report's word stands.
+    option text; with them it may still be unknown what an output must look like; and affine, type and class names are
+    facts that this check forgives and a task's own rule may not. There the report's word stands.
     """
     report = run.report
     facts = (*found.facts, *(fact for case in found.cases for fact in case.facts))
-    if report is None or (has_references and not any(fact.kind in _DOUBTFUL for fact in facts)):
+    if report is None or not (found.unsure or any(fact.kind in _DOUBTFUL for fact in facts)):
         return found
-    rate = report.completion_rate
-    if not has_references and rate is not None and found.completion is not None and rate < found.completion - 0.005:
-        found = replace(found, completion=rate)  # the names of the cases were read off the delivered files
+    rate, seen = report.completion_rate, found.completion
+    if found.unsure and rate is not None and seen is not None and rate < seen - 0.005:
+        # the names of the cases were read off the delivered files, or their shapes are not known
+        found = replace(found, completion=rate, results=False if track.counts_valid and rate == 0 else found.results)
     if (rate_seen := found.parse_rate) is not None:
         said = _rate(report.metrics, "parse_rate", "valid_output_rate")
         if said is not None and said < rate_seen:
-            found = replace(found, parse_rate=said, submission_valid=said >= VALID_SHARE)
+            found = replace(found, parse_rate=said)
             if said < rate_seen - 0.005:
-                text = f"{said:.0%} of the answers are valid by the report: ids, labels or texts are not those of the questions"
+                text = f"by the report {said:.0%} of the answers can be read; the files alone do not show why"
                 found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))
     if found.output_valid is not False and report.output_format_valid is False:
         found = replace(found, output_valid=False)
-    if found.submission_valid is not False and report.submission_format_valid is False:
+    if found.submission_valid is not False and _submission_flag(track, report, found.parse_rate) is False:
         found = replace(found, submission_valid=False)
     return found
+
+
+def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float | None:
+    """The report's score of S4 or S5, where the rest leaves it open and allows it.
+
+    Reports follow the default policy, and a disqualified run's scores are 0 whatever it delivered.
+    """
+    score = run.report.step_scores.get(stage) if run.report is not None and not run.report.breached else None
+    usual = policy.completeness_gate and policy.malformed == "formula"
+    return score if score is not None and usual and bounds[0] <= score <= bounds[1] else None
 
 
 def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: tuple[str, ...]) -> OutputCheck:
@@ -352,11 +387,12 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
     output_valid, submission_valid, results = found.output_valid, found.submission_valid, found.results
     if closed:
         output_valid = submission_valid = False
-        if results is None:
+        if results is None and (found.completion == 0 or not track.one_is_enough):
             results = False  # a closed gate scores nothing above zero
     caps: tuple[Cap, ...] = ()
     stage_caps: dict[Stage, Cap] = {}
     called: bool | None = None
+    broken = False
     if track.output == "answers":
         called = model_call_found(run)
         if called is None and run.report is not None:
@@ -364,11 +400,16 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
             called = stated if isinstance(stated, bool) else None
         complete = None if found.completion is None else found.completion >= 1.0
         caps = answers_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
-        stage_caps = answers_stage_caps(found.placeholder_rate, called, found.answers, _artefact_missing(run))
+        broken = real_but_broken(called, complete, accuracy(run.report))
+        stage_caps = answers_stage_caps(found.placeholder_rate, found.answers, _artefact_missing(run))
     validity = found.parse_rate if track.output == "answers" else output_valid
     s4_limits = s4_bounds(found.completion, validity, caps)
     s5_limits = s5_bounds(results, submission_valid, policy.malformed)
     s4, s5 = s4_score(found.completion, validity, caps), s5_score(results, submission_valid, policy.malformed)
+    if s4 is None and (s4 := _reported(run, "S4", s4_limits, policy)) is not None:
+        s4_limits = (s4, s4)
+    if s5 is None and (s5 := _reported(run, "S5", s5_limits, policy)) is not None:
+        s5_limits = (s5, s5)
     facts = OutputCheck(track=track.name, cases=found.cases, run_facts=found.facts).facts
     checks = StageChecks(
         completion=found.completion, format_valid=output_valid, has_valid_results=results, parse_rate=found.parse_rate,
@@ -376,22 +417,24 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
         complete_cases=found.complete_cases, cases_from=found.expected.source, source=found.source,
         caps=tuple(cap.reason for cap in caps if s4 is None or s4 >= cap.value), problems=_problems(facts),
     )  # fmt: skip
-    task, task_from = _task(run, closed)
+    task, task_from = _task(run, closed, found.completion)
     return OutputCheck(
         track=track.name, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
         s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}), task=task, task_from=task_from,
-        s4_caps=caps, stage_caps=stage_caps, cases=found.cases, run_facts=found.facts, warnings=warnings,
+        s4_caps=caps, stage_caps=stage_caps, real_but_broken=broken, cases=found.cases, run_facts=found.facts, warnings=warnings,
         measures=found.measures,
     )  # fmt: skip
 
 
-def _task(run: Run, closed: bool | None) -> tuple[float | None, Literal["report", "gate", "policy"] | None]:
-    """A disqualified run scores 0, a closed gate 0, else the report's number stands."""
+def _task(run: Run, closed: bool | None, completion: float | None) -> tuple[float | None, TaskFrom | None]:
+    """A disqualified run scores 0, a closed gate 0, else the report's number stands; without one, no output is worth 0."""
     if run.status.disqualified:
         return 0.0, "policy"
     if closed:
         return 0.0, "gate"
     score = run.report.task_score if run.report is not None else None
+    if score is None and completion == 0:
+        return 0.0, "outputs"
     return score, None if score is None else "report"
 
 

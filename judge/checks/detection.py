@@ -1,12 +1,12 @@
 """Detection: `<case>/prediction.json` with {"boxes": [{class, x1, y1, x2, y2, score?}]} (benchmark.md section 4).
 
 Boxes have x1 < x2 and y1 < y2 and lie inside the image (its border included); a score is in [0, 1]. No box at all is a
-legal answer. A class that neither the report nor the brief knows is a fact without effect on the format flag.
+legal answer. A class is a non-empty text; one that neither the report nor the brief knows is a fact without effect on
+the format flag. A score that is there is a number, null is none.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,11 +19,6 @@ from .outcome import Fact, FactKind, TrackCheck
 from .submission import Submission, identical
 
 NAME = "prediction.json"
-_CODES = re.compile(
-    r"\bclass(?:es)?\W{1,3}\d|(?<![\w.])\d{1,2}\s{0,2}[=:(]\s{0,2}[a-z]|\binteger class|class (?:id|index|number)",
-    re.IGNORECASE,
-)
-"""How a brief says that classes are numbers."""
 
 
 def known_classes(submission: Submission) -> frozenset[str] | None:
@@ -70,8 +65,6 @@ def check(submission: Submission) -> TrackCheck:
             if isinstance(box, dict):
                 if isinstance(box.get("class"), str) and not known(box["class"]):
                     strange.add(box["class"])
-                elif isinstance(box.get("class"), int) and not _CODES.search(work.run.brief):
-                    strange.add(str(box["class"]))
                 unscored += wants_score(work.run.brief) and box.get("score") is None
                 ends = [number(box.get(key)) for key in ("x2", "y2")]
                 corners.extend(end for end in ends if end is not None)
@@ -128,8 +121,8 @@ def _box(box: Any, size: tuple[int, int] | None) -> list[tuple[FactKind, str]]:
     if not isinstance(box, dict):
         return [("schema", "is no object")]
     name = box.get("class")
-    if not (isinstance(name, str) and name.strip()) and (isinstance(name, bool) or not isinstance(name, int)):
-        return [("schema", "has no class")]
+    if not (isinstance(name, str) and name.strip()):
+        return [("schema", "has no class that is a text")]
     corners = [None if isinstance(box.get(key), str) else number(box.get(key)) for key in ("x1", "y1", "x2", "y2")]
     if any(corner is None for corner in corners):
         return [("schema", "lacks a number in x1, y1, x2, y2")]
@@ -140,7 +133,7 @@ def _box(box: Any, size: tuple[int, int] | None) -> list[tuple[FactKind, str]]:
     if min(x1, y1, x2, y2) < 0 or (size is not None and (max(x1, x2) > size[0] or max(y1, y2) > size[1])):
         where = f"the {size[0]}x{size[1]} image" if size is not None else "the image"
         found.append(("box_outside", f"leaves {where}: ({x1:g}, {y1:g}, {x2:g}, {y2:g})"))
-    if "score" in box and box["score"] is not None:
+    if "score" in box:
         score = None if isinstance(box["score"], str) else number(box["score"])
         if score is None or not 0 <= score <= 1:
             found.append(("values", f"has the score {str(box['score'])[:20]}, not in [0, 1]"))

@@ -1,7 +1,7 @@
 """Enhancement: `<case>/enhanced.npy`, floating, 2-D, of the expected shape, finite (benchmark.md section 4).
 
-The expected shape is the input's, except in super-resolution tasks, where it is not known here. A constant image and
-one that equals its input are facts without effect on the format flag.
+The expected shape is the input's, except in super-resolution tasks, where it is not known here and the report's word
+stands. A constant image and one that equals its input are facts without effect on the format flag.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def check(submission: Submission) -> TrackCheck:
         return facts
 
     checked = submission.per_case((NAME,), inspect)
-    return replace(checked, facts=(*checked.facts, *_normalised(submission, inputs)))
+    return replace(checked, facts=(*checked.facts, *_normalised(submission, inputs)), unsure=rescaled)
 
 
 def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:

@@ -2,7 +2,7 @@
 
 In this order: the public inputs, agent_summary.json, the report's counts, the answer to submit_results, the ids that the
 run itself saw in listings. A count without names is filled with names that the run delivered, missed or listed, when
-exactly so many are known.
+exactly so many are known. A folder that only the run itself named is no case where most of the others were listed.
 """
 
 from __future__ import annotations
@@ -42,19 +42,26 @@ def expected_cases(run: Run, delivered: Iterable[str], public: PublicInputs | No
     have = _one_family(tuple(delivered))
     listed = _listed(run, have)
     missed = missing_cases(run.submit_result)
+    known = {*missed, *listed}
+    asked = tuple(name for name in have if name in known)
+    if len(asked) * 2 <= len(have):
+        asked = have  # what was printed is no list of the inputs
     report = run.report
     total = report.n_expected if report is not None and report.n_expected else None
     rate = report.completion_rate if report is not None else None
     if total is None and rate and have and (rate == 1.0 or not counts_valid):
-        guess = len(have) / rate
-        total = round(guess) if abs(guess - round(guess)) < 0.01 * guess else None
+        total = next((n for names in (have, asked) if (n := _whole(len(names) / rate)) is not None), None)
     if total:
         return Expected(_names(total, have, missed, listed), total, "report")
     checked = count(submit_answer(run.submit_result).get("patients_checked"))
     if checked:
         return Expected(_names(checked, have, missed, listed), checked, "submit")
-    seen = tuple(sorted({*have, *missed, *listed}))
+    seen = tuple(sorted({*asked, *known}))
     return Expected(seen, len(seen), "trace") if missed or len(listed) > 1 else Expected()
+
+
+def _whole(guess: float) -> int | None:
+    return round(guess) if abs(guess - round(guess)) < 0.01 * guess else None
 
 
 def missing_cases(submit_result: dict[str, Any] | None) -> tuple[str, ...]:
@@ -67,7 +74,13 @@ def missing_cases(submit_result: dict[str, Any] | None) -> tuple[str, ...]:
 
 
 def _names(total: int, have: tuple[str, ...], *more: tuple[str, ...]) -> tuple[str, ...]:
-    """Delivered names, with missed and then listed ones while these are not more than `total`."""
+    """Delivered names, with missed and then listed ones while these are not more than `total`.
+
+    Where these alone are `total`, what was delivered beyond them is no case.
+    """
+    named = set[str]().union(*more)
+    if len(named) == total:
+        return tuple(sorted(named))
     names = set(have)
     for extra in more:
         if len(names | set(extra)) <= total:

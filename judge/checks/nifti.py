@@ -32,7 +32,7 @@ _MIN_SET, _MAX_SET = 100, 400_000
 
 @dataclass(frozen=True)
 class VolumeHead:
-    """What a NIfTI header says. `shape` without trailing axes of length 1 beyond the third."""
+    """What a NIfTI header says; an axis of length 1 is an axis."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -218,8 +218,6 @@ def _parse(block: bytes) -> VolumeHead:
     if bytes(header["magic"].tobytes())[:3] not in (b"n+1", b"n+2"):
         raise Refused("unreadable", "is not a single-file NIfTI volume")
     shape = tuple(int(extent) for extent in header.get_data_shape())
-    while len(shape) > 3 and shape[-1] == 1:
-        shape = shape[:-1]
     if not shape or any(extent < 1 for extent in shape):
         raise Refused("unreadable", f"declares the impossible shape {shape}")
     dtype = header.get_data_dtype()

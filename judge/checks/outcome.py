@@ -73,6 +73,10 @@ class TrackCheck:
 
     cases: tuple[CaseCheck, ...] = ()
     facts: tuple[Fact, ...] = ()
+    readable: int | None = None
+    """Answers: how many have a label or text that can be read and is no placeholder, whatever else is wrong with them."""
+    unsure: bool = False
+    """The public inputs do not tell all that the format asks for."""
 
     @property
     def delivered(self) -> int:

@@ -1,4 +1,7 @@
-"""Report generation: `<case>/report.txt`, UTF-8, 40-8,000 characters, at least 20 letters (benchmark.md section 4)."""
+"""Report generation: `<case>/report.txt`, UTF-8, 40-8,000 characters, at least 20 letters (benchmark.md section 4).
+
+Characters are counted as the file has them, white space included, a line break as one.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +32,19 @@ SHORTEST, LONGEST, LETTERS = 40, 8_000, 20
 
 
 def check(submission: Submission) -> TrackCheck:
-    """The text of every case, counted without surrounding white space; the same text everywhere is a fact."""
+    """The text of every case; the same text everywhere is a fact."""
     texts: dict[str, str] = {}
     wanted = sections(submission.run.brief)
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        text = read_text(path, work.root).removeprefix("\ufeff").strip()
+        written = read_text(path, work.root).removeprefix("\ufeff").replace("\r\n", "\n")
+        text = written.strip()
         texts[case] = text
         letters = sum(char.isalpha() for char in text)
         if not text:
             return [Fact("empty", f"{NAME} is empty", case, NAME)]
-        if not SHORTEST <= len(text) <= LONGEST:
-            return [Fact("length", f"{NAME} has {len(text):,} characters, not {SHORTEST}-{LONGEST:,}", case, NAME)]
+        if not SHORTEST <= len(written) <= LONGEST:
+            return [Fact("length", f"{NAME} has {len(written):,} characters, not {SHORTEST}-{LONGEST:,}", case, NAME)]
         if letters < LETTERS:
             return [Fact("length", f"{NAME} has {letters} letters, fewer than {LETTERS}", case, NAME)]
         lacking = [s for s in wanted if not re.search(rf"\b{s}s?\b", text, re.IGNORECASE)]

@@ -24,19 +24,21 @@ def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]
 
 
 def scored_above_zero(track: Track, report: Report | None) -> bool | None:
-    """Whether one of the track's metrics is above zero; of images, whether there is a finite one at all.
+    """Whether one of the track's metrics is above zero; of images, whether there are a valid one and a finite metric.
 
     Without such a metric the task score speaks (unless the run was disqualified, when it is 0 by policy); None if there
     is nothing to go by.
     """
     if report is None:
         return None
+    if track.output == "images" and report.n_valid == 0:
+        return False
     found = list(named(report.metrics, track.metrics))
+    if found and track.output == "images":
+        return True
     if not found and report.task_score is not None and not report.breached:
         found = [report.task_score]
-    if not found:
-        return None
-    return True if track.output == "images" else any(value > 0 for value in found)
+    return any(value > 0 for value in found) if found else None
 
 
 def accuracy(report: Report | None) -> float | None:

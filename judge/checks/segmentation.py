@@ -1,8 +1,8 @@
-"""Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz only where the brief demands it), or `<case>/dseg.nii.gz` for many labels.
+"""Segmentation: `<case>/lesion.nii.gz` (organ.nii.gz is optional), or `<case>/dseg.nii.gz` for many labels.
 
 Rules of benchmark.md section 4: binary masks (or integer labels in the allowed set) with the shape of the CT. A wrong
 affine, an empty mask and a floating type are facts without effect on the format flag, as the published rule names
-values and shape only.
+values and shape only; so is whatever is wrong with an organ mask, whatever the brief says of it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,22 @@ from .outcome import Fact, TrackCheck
 from .submission import Submission
 from .table import parse_csv
 
-_DSEG = "dseg.nii.gz"
+_LESION, _ORGAN, _DSEG = "lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz"
 _WHOLE = 0.9
 _APART = 0.8
 """Share of the voxels in the largest piece from which a mask counts as one piece, and below which as scattered."""
 
 
 def required(submission: Submission) -> tuple[str, ...]:
-    """The files of a case: lesion.nii.gz, with organ.nii.gz where the brief demands it and does not call it optional.
-
-    dseg.nii.gz instead where the brief, the old task name or the delivered names speak of a multi-class task.
-    """
+    """The file of a case: lesion.nii.gz, or dseg.nii.gz where the brief, the old task name or the delivered names speak
+    of a multi-class task."""
     brief, task = submission.run.brief, submission.run.task or ""
     names = {file.name for file in submission.run.outputs.files}
     if "lesion.nii" not in brief and (
-        "dseg.nii" in brief or "feta" in task.lower() or (_DSEG in names and "lesion.nii.gz" not in names)
+        "dseg.nii" in brief or "feta" in task.lower() or (_DSEG in names and _LESION not in names)
     ):
         return (_DSEG,)
-    place = brief.find("organ.nii")
-    demanded = place >= 0 and "optional" not in brief[max(0, place - 60) : place + 80].lower()
-    return ("lesion.nii.gz", "organ.nii.gz") if demanded else ("lesion.nii.gz",)
+    return (_LESION,)
 
 
 def check(submission: Submission) -> TrackCheck:
@@ -78,7 +74,7 @@ def check(submission: Submission) -> TrackCheck:
                 pieces.setdefault(path.name, {})[case] = share
         return facts
 
-    optional = ("organ.nii.gz",) if wanted == ("lesion.nii.gz",) else ()
+    optional = (_ORGAN,) if wanted == (_LESION,) else ()
     found = submission.per_case(wanted, look, optional)
     held = {case: values for case, values in held.items() if values}
     return TrackCheck(found.cases, found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission))
@@ -171,7 +167,7 @@ TRACK = Track(
     "segmentation",
     check,
     output="masks",
-    files=("lesion.nii.gz", "organ.nii.gz", _DSEG, "agents_decision.csv"),
+    files=(_LESION, _ORGAN, _DSEG, "agents_decision.csv"),
     required=required,
     rubrics=("segmentation", "segmentation-multiclass"),
     words=("-seg-", "segment", "kidney", "liver", "pancreas", "feta"),

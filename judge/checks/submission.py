@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -68,7 +68,10 @@ class Submission:
         return Fact("missing", f"{name} is missing", case, name)
 
     def per_case(self, required: tuple[str, ...], inspect: Inspect, optional: tuple[str, ...] = ()) -> TrackCheck:
-        """Every case has its required files, and perhaps optional ones; all that are there are inspected."""
+        """Every case has its required files, and perhaps optional ones; all that are there are inspected.
+
+        What is wrong with an optional file makes no case invalid.
+        """
         checks = []
         for case in self.cases:
             facts: list[Fact] = []
@@ -77,6 +80,8 @@ class Submission:
                 path = self.file(case, name)
                 if path is not None:
                     found = self._inspected(inspect, case, path)
+                    if name in optional:
+                        found = [replace(fact, fatal=False) for fact in found]
                 elif name in required:
                     found = [self.why_missing(case, name)]
                 else:

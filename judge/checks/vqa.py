@@ -1,8 +1,10 @@
 """VQA: `<question>/answer.json`, and how many answers are real (benchmark.md section 4).
 
 A valid answer names its question, an option (multiple choice) or a non-empty text (open), the raw model output, the
-model and a run time of at least 0 seconds, and its text equals the option's. A placeholder has a raw output that says
-so, or an answer without raw output. Both empty is an honest skip: not valid, and no placeholder.
+model and a run time of at least 0 seconds, and its text is the option's or empty. A placeholder has a raw output that
+says so, or an answer without raw output. Both empty is an honest skip: not valid, and no placeholder. A readable answer
+has a label or text and is no placeholder, whatever its other fields hold: the parse rate of S4 counts these
+(AutoMedBench/AutoMedBench, branch eval_vqa, vqa_scorer.py and format_checker.py).
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from .outcome import Fact, TrackCheck
 from .submission import Submission, identical
 
 NAME = "answer.json"
-_PREFIX = re.compile(r"\s*(heuristic|fallback|placeholder|mock|dummy|stub)\s*:", re.IGNORECASE)
+_PREFIX = re.compile(r"\s*(heuristic|fallback|placeholder|mock|dummy|stub):", re.IGNORECASE)
+_LETTER = re.compile(r"\b[A-E]\b")
 _TEXTS = ("predicted_label", "predicted_answer", "raw_model_output")
-_NOTHING = {"unknown", "n/a", "none", "null"}
+_NOTHING = {"unknown", "n/a", "na", "none", "null"}
 
 
 def is_placeholder(raw: str, answered: bool) -> bool:
@@ -32,6 +35,9 @@ def is_placeholder(raw: str, answered: bool) -> bool:
 def check(submission: Submission) -> TrackCheck:
     """Every question's answer."""
     answers: dict[str, str] = {}
+    readable: set[str] = set()
+    report = submission.run.report
+    mode = report.metrics.get("answer_mode") if report is not None else None
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
         value = read_json(path, work.root)
@@ -39,32 +45,40 @@ def check(submission: Submission) -> TrackCheck:
             return [Fact("schema", f"{NAME} is no object", case, NAME)]
         question = work.public.question(case) if work.public is not None else None
         label, text, raw = (_text(value.get(key)) for key in _TEXTS)
+        if not any(key in value for key in _TEXTS):
+            return [Fact("schema", f"{NAME} has none of the fields {', '.join(_TEXTS)}", case, NAME)]
         wrong_type = [key for key in _TEXTS if value.get(key) is not None and not isinstance(value[key], str)]
-        if wrong_type or not any(key in value for key in _TEXTS):
-            what = f"{wrong_type[0]} is no text" if wrong_type else f"has none of the fields {', '.join(_TEXTS)}"
-            return [Fact("schema", f"{NAME}: {what}", case, NAME)]
-        if not (label or text or raw):
+        if not (label or text or raw or wrong_type):
             return [Fact("skipped", "left unanswered: answer and raw output are empty", case, NAME)]
         answers[case] = label or text
         facts = []
         if is_placeholder(raw, bool(label or text)):
             shown = raw.strip()[:40] or "empty raw output"
             facts.append(Fact("placeholder", f"placeholder answer: {shown}", case, NAME))
+        options = options_of(question)
+        by_label = bool(label) if question is None else options is not None
+        if mode in ("multiple_choice", "open_ended"):
+            by_label = mode == "multiple_choice"
+        said = str(value.get(_TEXTS[0 if by_label else 1]) or "").strip().upper()
+        if not facts and (said in (options or ()) or _LETTER.search(said) if by_label else said):
+            readable.add(case)
+        facts += [Fact("schema", f"{NAME}: {key} is no text", case, NAME) for key in wrong_type if key in _TEXTS[:2]]
         facts += [Fact("schema", f"{NAME} {problem}", case, NAME) for problem in _fields(value, case, question)]
-        facts += [Fact("values", problem, case, NAME) for problem in _answer(label, text, options_of(question))]
+        problems = _answer(label, value.get("predicted_answer"), by_label, options if by_label else None)
+        facts += [Fact("values", problem, case, NAME) for problem in problems]
         return facts
 
     found = submission.per_case((NAME,), inspect)
-    return TrackCheck(found.cases, found.facts + identical(answers, "answer"))
+    return TrackCheck(found.cases, found.facts + identical(answers, "answer"), readable=len(readable))
 
 
 def options_of(question: dict[str, Any] | None) -> dict[str, str] | None:
-    """Label -> text of a multiple-choice question; None for an open or unknown one."""
+    """Label, a capital -> text of a multiple-choice question; None for an open or unknown one."""
     options = question.get("options") if question is not None else None
     if isinstance(options, dict) and options:
-        return {str(key): str(text) for key, text in options.items()}
+        return {str(key).strip().upper(): str(text).strip() for key, text in options.items()}
     if isinstance(options, list) and options:
-        return {chr(ord("A") + index): str(text) for index, text in enumerate(options[:26])}
+        return {chr(ord("A") + index): str(text).strip() for index, text in enumerate(options[:26])}
     return None
 
 
@@ -88,22 +102,17 @@ def _fields(value: dict[str, Any], case: str, question: dict[str, Any] | None) -
     return wrong
 
 
-def _answer(label: str, text: str, options: dict[str, str] | None) -> list[str]:
-    if options is not None:
-        if label not in options:
-            return [f"predicted_label {label[:20] or '(empty)'} is none of the options {', '.join(options)[:60]}"]
-        if _plain(text) != _plain(options[label]):
-            return [f"predicted_answer {text[:40] or '(empty)'} is not the text of option {label}"]
-        return []
-    if label and not re.fullmatch("[A-E]", label):
-        return [f"predicted_label {label[:20]} is not one of A-E"]
-    if not label and not text:
-        return ["neither predicted_label nor predicted_answer"]
+def _answer(label: str, answer: Any, by_label: bool, options: dict[str, str] | None) -> list[str]:
+    if not label and (by_label or not _text(answer)):
+        return ["no predicted_label" if by_label else "neither predicted_label nor predicted_answer"]
+    known = tuple("ABCDE" if options is None else options)
+    if label and label.upper() not in known:
+        return [f"predicted_label {label[:20]} is none of the options {', '.join(known)[:60]}"]
+    if by_label and answer is None:
+        return ["no predicted_answer"]
+    if options is not None and answer and answer != options[label.upper()]:
+        return [f"predicted_answer {str(answer)[:40]} is not the text of option {label}"]
     return []
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 TRACK = Track(

@@ -174,7 +174,7 @@ def test_real_but_broken_and_no_model_call(tmp_path):
     assert (real.s4, real.stage_caps) == (0.5, {})
     fake = check_outputs(write_run(tmp_path / "b", [("python", "answer = 'A'", 0, "")], **vqa))
     assert fake.s4 == 0.3
-    assert {stage: cap.value for stage, cap in fake.stage_caps.items()} == {"S1": 0.2, "S3": 0.2}
+    assert fake.stage_caps == {}  # S4 alone answers for it
     assert fake.s4_checks.caps == ("no model call in a successful execution",)
 
 
