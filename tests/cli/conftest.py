@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,33 +30,29 @@ def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 
 @pytest.fixture
-def terminal(tmp_path: Path):
-    """Run a command line with a terminal on stdout; (exit code, what the terminal got)."""
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run a command line with a terminal of its own as stdout; (exit code, what the terminal got)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AMBJUDGE_STORE", "none")
 
     def call(*args: str, **environment: str) -> tuple[int, str]:
         primary, secondary = pty.openpty()
-        seen = b""
+        seen = bytearray()
 
         def read() -> None:
-            nonlocal seen
-            while True:
-                try:
-                    part = os.read(primary, 65536)
-                except OSError:
-                    return
-                if not part:
-                    return
-                seen += part
+            with suppress(OSError):  # so a terminal ends
+                while part := os.read(primary, 65536):
+                    seen.extend(part)
 
         reader = threading.Thread(target=read)
         reader.start()
-        done = subprocess.run(
-            [sys.executable, "-m", "ambjudge.cli", "-q", *args], stdout=secondary, stderr=subprocess.PIPE, cwd=tmp_path,
-            env={**os.environ, "AMBJUDGE_STORE": "none", **environment}, check=False,
-        )  # fmt: skip
-        os.close(secondary)
+        with monkeypatch.context() as patched, open(secondary, "w", encoding="utf-8") as stdout:
+            for name, value in environment.items():
+                patched.setenv(name, value)
+            patched.setattr(sys, "stdout", stdout)
+            code = run(["-q", *args])
         reader.join(10)
         os.close(primary)
-        return done.returncode, seen.decode("utf-8")
+        return code, seen.decode("utf-8")
 
     return call

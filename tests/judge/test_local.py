@@ -1,4 +1,5 @@
-"""The local judge on a real small instruct model: shared-prefix scoring equals scoring each criterion alone."""
+"""The local judge on the first layers of a real small instruct model: shared-prefix scoring equals scoring each criterion
+alone. Nothing here rests on how good the answers are; `benchmarks/local_judge.py` measures the whole model."""
 
 from __future__ import annotations
 
@@ -24,6 +25,9 @@ from ambjudge.trajectories.record.quotes import QuoteIndex
 from ambjudge.trajectories.segment import segment
 
 
+LAYERS = 5
+
+
 def needs_extra() -> None:
     for name in ("torch", "transformers", "llguidance"):
         pytest.importorskip(name, reason=f"{name} is not installed: make test installs the extra `local`")
@@ -43,7 +47,11 @@ def judge() -> LocalJudge:
     import torch
 
     torch.set_num_threads(1)  # the other workers of a test run have the other processors
-    return LocalJudge(str(path), evidence_budget=2_000, min_mass=0.0)
+    found = LocalJudge(str(path), evidence_budget=2_000, min_mass=0.0)
+    found._scorer = Scorer.load(found.path)
+    model = found._scorer.model
+    model.model.layers, model.config.num_hidden_layers = model.model.layers[:LAYERS], LAYERS
+    return found
 
 
 def make_short(folder: Path, closing: str) -> Run:
@@ -155,8 +163,6 @@ def story(judge: LocalJudge, short: Request, tmp_path_factory: pytest.TempPathFa
         "number": asking(run, "ask", ask_item("How many tensors?", Answer("number"))),
         "text": asking(run, "ask", ask_item("What was loaded?", Answer("text"))),
     }
-    judge._scorer = judge._scorer or Scorer.load(judge.path)
-    judge._scorer._kept = None
 
     async def all_at_once() -> list[Reply]:
         return list(await asyncio.gather(*(judge.judge(request) for request in asked.values())))
