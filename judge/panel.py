@@ -24,7 +24,7 @@ from pydantic import JsonValue
 
 from ..errors import ConfigError, JudgeError
 from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
-from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote
+from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote, unscored
 
 Rule = Literal["majority", "mean"]
 _MOST_EVIDENCE = 10
@@ -112,11 +112,7 @@ class Panel:
 
 
 def _silent(request: Request, error: JudgeError) -> Reply:
-    results = tuple(
-        CriterionResult(id=c.id, value=None, status="unscored", reason="judge_error", detail=error.message[:300])
-        for c in request.criteria
-    )
-    return Reply(results=results, warnings=(str(error),))
+    return Reply(unscored(request.criteria, "judge_error", error.message[:300]), warnings=(str(error),))
 
 
 def combine(request: Request, ballots: Sequence[Ballot], rule: Rule = "majority") -> Reply:
@@ -159,7 +155,7 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
     if 2 * (len(scored) + len(excluded)) < len(cast):
         reason = _commonest([r.reason or "judge_error" for r in failed])
         detail = f"{len(failed)} of {len(cast)} ballots are unusable: {next(r.detail for r in failed if (r.reason or 'judge_error') == reason)}"  # fmt: skip
-        return CriterionResult(id=name, value=None, status="unscored", reason=reason, detail=detail[:400], votes=votes)
+        return CriterionResult.unscored(name, reason, detail[:400], votes=votes)
     if len(excluded) > len(scored):
         return excluded[0][1].model_copy(update={"votes": votes})
     if any(r.value is None for _, r in scored):

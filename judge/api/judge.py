@@ -26,8 +26,8 @@ from .. import prompts
 from ..base import CRITERIA, Estimate, QuestionName, Reply, Request, Usage
 from ..panel import Ballot, combine
 from ..questions.forms import FORMS
-from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results, unscored
-from ..scorecard import UnscoredReason
+from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results
+from ..scorecard import UnscoredReason, unscored
 from .messages import Messages
 from .outcomes import Stopped, citations, ended_badly, merge, reason_of, with_detail, with_reason
 from .prices import Price, effective_api_base, price_of

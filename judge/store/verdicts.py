@@ -177,10 +177,10 @@ class VerdictTables(StorePart):
             found.setdefault(row.path, set()).add((row.stage, row.evidence_sha256))
         return found
 
-    def attempts(self, keys: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    def attempts(self, keys: Iterable[str]) -> dict[str, list[tuple[UnscoredReason, str]]]:
         """Failed attempts under these keys, oldest first: (reason, detail)."""
         table = schema.attempts
-        found: dict[str, list[tuple[str, str]]] = {}
+        found: dict[str, list[tuple[UnscoredReason, str]]] = {}
         query = sa.select(table.c.key, table.c.reason, table.c.detail).order_by(table.c.seq)
         for row in self._in_chunks(query, table.c.key, keys):
             found.setdefault(row.key, []).append((row.reason, row.detail))

@@ -16,7 +16,7 @@ from pathlib import Path
 from ...errors import InputError
 from ...trajectories.models import Run
 from ...trajectories.reading import decode, parse_json, read_bytes
-from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage
+from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, used
 from ..engine import Prepared, ask_all, prepare, read_stages
 from ..presumed import presume
 from ..rules import RulesJudge
@@ -144,7 +144,7 @@ async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
         if "codes" in labels.model_fields_set
         else None,
         stages=_stages(ready, replies, labels),
-        usage=sum((reply.usage for reply in replies.values()), Usage()),
+        usage=used(replies.values()),
     )
 
 
