@@ -99,6 +99,9 @@ class Estimate:
     low: Usage = Usage()
     high: Usage = Usage()
 
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.low + other.low, self.high + other.high)
+
 
 def used(replies: Iterable[Reply]) -> Usage:
     """What these replies cost together."""

@@ -17,7 +17,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Literal
 
 from pydantic import JsonValue
@@ -83,13 +82,8 @@ class Panel:
 
     def estimate(self, request: Request) -> Estimate:
         """The sum over members and samples; members that cannot say are taken as free (they call nothing)."""
-        low = high = Usage()
-        for judge in self._asked(request):
-            if isinstance(judge, EstimatingJudge):
-                one = judge.estimate(request)
-                for _ in range(self.samples):
-                    low, high = low + one.low, high + one.high
-        return Estimate(low, high)
+        able = [judge for judge in self._asked(request) if isinstance(judge, EstimatingJudge)]
+        return sum((judge.estimate(request) for judge in able for _ in range(self.samples)), Estimate())
 
     async def judge(self, request: Request) -> Reply:
         """Asks all members at once. A member that cannot work loses its votes; JudgeError when none can."""
@@ -202,16 +196,3 @@ def _commonest_json(said: Sequence[JsonValue]) -> JsonValue:
 
 def _commonest(reasons: Sequence[UnscoredReason]) -> UnscoredReason:
     return Counter(reasons).most_common(1)[0][0]
-
-
-def pairwise_agreement(results: Sequence[CriterionResult]) -> float | None:
-    """Share of pairs of votes on the same criterion that state the same value, in [0, 1]; None without such pairs.
-
-    Raw agreement, not corrected for chance; `agreement` over many runs gives the corrected coefficients.
-    """
-    pairs = [
-        a.value == b.value
-        for result in results
-        for a, b in combinations([v for v in result.votes if v.value is not None], 2)
-    ]
-    return sum(pairs) / len(pairs) if pairs else None
