@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard
     from ..judge.store.runs import StoredRun
     from ..judge.store.verdicts import StoredCall, StoredVerdict
+    from ..judge.trust.human_labels import Labels
 
 BATCH = 1_000
 """Rows held at a time. Rows carry rationales: a batch is a few megabytes."""
@@ -96,30 +98,28 @@ def verdict_rows(
             run.repeat, verdict.stage, result.id, result.value, result.status, result.reason, result.detail,
             result.rationale, *_evidence(result), json.dumps(votes, ensure_ascii=False) if votes else None,
             key.judge, key.parameters, key.sample, key.criterion_sha256, key.evidence_sha256, key.prompt_sha256,
-            verdict.call_id, call.criteria, call.calls, call.input_tokens, call.output_tokens, call.cost_usd,
+            verdict.call_id, call.criteria, *astuple(call.usage)[:4],
         )  # fmt: skip
 
 
-def label_rows(label: Mapping[str, Any]) -> Iterator[Row]:
-    """The labels in one annotator's file on one run (LABELS).
+def label_rows(labels: Labels) -> Iterator[Row]:
+    """One annotator's labels of one run (LABELS).
 
-    `label` is the file's object, already checked (`judge.labels.parse_labels`). Where codes were labelled, each of E1-E5
-    has a row; where the field is missing nobody looked, and there is none.
+    Where codes were labelled, each of E1-E5 has a row; where the field is missing nobody looked, and there is none.
     """
-    head = label["run"], label["annotator"]
-    stages, values = label.get("stages") or {}, label.get("criteria") or {}
-    rests, codes = label.get("evidence") or {}, label.get("codes")
-    for turn in sorted(stages, key=int):
-        yield (*head, "stage", stages[turn], int(turn), None, None, None)
-    for name, value in sorted(values.items()):
-        yield (*head, "criterion", name, None, value, rests.get(name), None)
-    if codes is not None:
-        for name in (*PAPER_CODES, *(name for name in codes if name not in PAPER_CODES)):
-            said = codes.get(name)
-            fired = 0.0 if said is None else 1.0
-            yield (*head, "code", name, None, fired, said and said.get("turns"), said and said.get("why"))
-    if label.get("notes"):
-        yield (*head, "notes", None, None, None, None, label["notes"])
+    head = labels.run, labels.annotator
+    for turn, stage in sorted(labels.stages.items()):
+        yield (*head, "stage", stage, turn, None, None, None)
+    for name, value in sorted(labels.criteria.items()):
+        shown = list(labels.evidence[name]) if name in labels.evidence else None
+        yield (*head, "criterion", name, None, value, shown, None)
+    if "codes" in labels.model_fields_set:
+        for name in (*PAPER_CODES, *(name for name in labels.codes if name not in PAPER_CODES)):
+            said = labels.codes.get(name)
+            what = (0.0, None, None) if said is None else (1.0, list(said.turns), said.why)
+            yield (*head, "code", name, None, *what)
+    if labels.notes:
+        yield (*head, "notes", None, None, None, None, labels.notes)
 
 
 def _evidence(item: CriterionResult) -> Row:

@@ -116,7 +116,7 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
         server.url,
         evidence_budget=8_000,
         timeout=3.0,
-        prices={"good": price},
+        price=price,
         breaker=Breaker(after=1_000),
     )
     litellm()

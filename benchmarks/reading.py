@@ -27,10 +27,10 @@ from ambjudge.judge.api.transport import Completion
 from ambjudge.judge.base import Around, QuestionName, Reply, Request
 from ambjudge.judge.engine import Prepared, prepare
 from ambjudge.judge.questions.items import Wanted
-from ambjudge.judge.questions.replies import unscored
+from ambjudge.judge.scorecard import unscored
 from ambjudge.judge.trust.against_labels import compare
 from ambjudge.judge.trust.comparison import Compared, figures
-from ambjudge.judge.trust.human_labels import LABEL_FIELDS, Labels, parse_labels
+from ambjudge.judge.trust.human_labels import Labels, parse_labels
 from ambjudge.judge.trust.measures import Figure
 from ambjudge.trajectories.load import load_run
 from labelled_runs import LabelledRun, constructed, external, recorded
@@ -155,7 +155,7 @@ async def read(source: Source) -> tuple[list[Compared], Recorded]:
 
 
 def _labels(data: dict[str, Any]) -> Labels:
-    return parse_labels({key: value for key, value in data.items() if key in LABEL_FIELDS})
+    return parse_labels(data, strict=False)
 
 
 def line(title: str, figure: Figure, floor: float | None = None, more: str = "") -> bool:

@@ -199,44 +199,26 @@ class _Reading:
                     yield from map(self._seen, verdict_rows(meant, runs, calls))
 
     def _labels(self) -> Iterator[tuple[Any, ...]]:
+        """Rows of the labels in stores and label files. What is none among other files is named and left out."""
         from ..analysis.flat_tables import label_rows
-        from ..judge.trust.human_labels import parse_labels
-        from ..trajectories.json_bytes import loads
+        from ..judge.trust.label_sources import each_label
 
         for path in self.paths or (".",):
             place = self._place(path, own=bool(self.paths))
             if place.store is None and not self.paths:
                 raise InputError("no store found here", "name a store, or a folder of labels")
-            if place.store is None:
-                yield from self._labels_in(Path(path))
-                continue
-            with self._open(place) as store:
-                for run, annotator, body in store.labels():
-                    data = loads(body)
-                    parse_labels(data, Path(f"{store.where} ({annotator} on {run})"))
-                    self._seen(run)
-                    yield from label_rows(data)
-
-    def _labels_in(self, path: Path) -> Iterator[tuple[Any, ...]]:
-        """Rows of a label file, or of the .json files below a folder. A file that is none is named and left out."""
-        from ..analysis.flat_tables import label_rows
-        from ..judge.trust.human_labels import parse_labels
-        from ..trajectories.json_bytes import read_json
-
-        files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-        if not files:
-            raise InputError("no store and no label files found here", "name a store, or a folder of labels", path)
-        for file in files:
-            try:
-                data = read_json(file)
-                parse_labels(data, file)
-            except InputError as error:
-                if len(files) == 1:
-                    raise
-                self.problems.append(str(error))
-                continue
-            self._seen(file)
-            yield from label_rows(data)
+            here = 0
+            for where, labels in each_label(place.store or path, strict=True):
+                here += 1
+                if not isinstance(labels, InputError):
+                    self._seen(where)
+                    yield from label_rows(labels)
+                elif place.store is None and Path(path).is_dir():
+                    self.problems.append(str(labels))
+                else:
+                    raise labels
+            if place.store is None and not here:
+                raise InputError("no store and no label files found here", "name a store, or a folder of labels", path)
         if self.problems and not self.done:
             raise InputError(f"no labels could be read; first: {self.problems[0]}", "name a folder of label files")
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import console
-from ..errors import AmbjudgeError, ConfigError, JudgeError, StoreError, unexpected
+from ..errors import AmbjudgeError
 
 if TYPE_CHECKING:
     from ..config import Settings
     from ..judge.base import Judge, QuestionName, Reply
     from ..judge.engine import Prepared
     from ..judge.runner import Progress
-    from ..judge.session import Outcome, ScoreOptions
-
-_AHEAD = 4
-"""Runs read ahead of the oldest unfinished one, in multiples of the concurrency: results come in order."""
+    from ..judge.session import ScoreOptions
 
 
 @dataclass(frozen=True)
@@ -55,17 +52,21 @@ def read_runs(
 
     What the store has is not asked again. Says on stderr what could not be read, what failed, and what it cost.
     """
-    from ..judge.base import Usage
+    from ..judge.base import Usage, used
+    from ..judge.engine import ask_all
+    from ..judge.limits import GuardedJudge, Pacer
+    from ..judge.session import over_runs, scope_of
+    from ..trajectories.load import load_conversation
     from .options import first_there, open_session_store
     from .render import bill, spent
 
-    quiet = obj["quiet"]
+    quiet, scope = obj["quiet"], scope_of(options)
     progress = console.Progress("read", None, quiet)
     done = lost = 0
     usage, failed = Usage(), Counter[str]()
     right: Mapping[str, float] = {}
 
-    def put(item: Read | AmbjudgeError) -> None:
+    def put(_: Path, item: Read | AmbjudgeError) -> None:
         nonlocal done, lost, usage
         progress.clear()
         if isinstance(item, AmbjudgeError):
@@ -73,7 +74,7 @@ def read_runs(
             console.error(item)
             return
         done += 1
-        usage = sum((reply.usage for reply in item.replies.values()), usage)
+        usage += used(item.replies.values())
         failed.update(item.failed)
         take(replace(item, right=right))
 
@@ -82,7 +83,7 @@ def read_runs(
 
     with ExitStack() as stack:
         stack.callback(progress.clear)
-        reader: Judge = _guarded(judge, options)
+        reader: Judge = GuardedJudge.under(judge, Pacer(options.concurrency), options.max_cost)
         there = first_there(paths)
         store = None if there is None else open_session_store(there, settings, flags, judge, stack, quiet)
         if store is not None:
@@ -90,77 +91,18 @@ def read_runs(
             from ..judge.trust.rightness import shares_right
 
             reader, right = StoredJudge(reader, store), shares_right(store, judge.name)
-        interrupted = asyncio.run(_each(paths, reader, options, put, tell))
+
+        async def read(path: Path) -> Read:
+            ready = scope.prepare(scope.apply(load_conversation(path)), options.policy)
+            return Read(ready, await ask_all(reader, ready.requests(reader)))
+
+        summary = asyncio.run(over_runs(paths, read, put, concurrency=options.concurrency, on_progress=tell))
     if usage.calls:
         console.note(bill(usage), quiet)
     if failed:
         why = ", ".join(f"{reason} {count}" for reason, count in failed.most_common())
         console.note(f"{sum(failed.values())} answers are missing: {why}", quiet)
-    if interrupted:
+    if summary.interrupted:
         console.interrupted("read", quiet)
         return 130
     return 2 if lost and not done else 1 if lost or failed else 0
-
-
-def _guarded(judge: Judge, options: ScoreOptions) -> Judge:
-    from ..judge.limits import Budget, GuardedJudge, Pacer
-
-    budget = None if options.max_cost is None else Budget(options.max_cost)
-    return GuardedJudge(judge, Pacer(options.concurrency), budget)
-
-
-async def _each(
-    paths: tuple[str, ...],
-    judge: Judge,
-    options: ScoreOptions,
-    put: Callable[[Read | AmbjudgeError], None],
-    tell: Callable[[Progress], None],
-) -> bool:
-    """Whether it was interrupted. A run that cannot be read or worked on is an error among the others."""
-    from ..judge.engine import ask_all, prepare
-    from ..judge.runner import run_batch
-    from ..judge.session import Outcome, conversations
-    from ..rubrics.load import load_rubric, rubric_for
-    from ..trajectories.load import load_conversation
-
-    given = load_rubric(options.rubric) if options.rubric else None
-    room = asyncio.Semaphore(_AHEAD * options.concurrency)
-    early: dict[int, Read | AmbjudgeError] = {}
-    due = 0
-
-    async def jobs() -> AsyncIterator[tuple[int, Path | Outcome]]:
-        for number, item in enumerate(conversations(paths)):
-            await room.acquire()
-            yield number, item
-
-    async def call(job: tuple[int, Path | Outcome]) -> Read | AmbjudgeError:
-        item = job[1]
-        if isinstance(item, Outcome):
-            return item.error or AmbjudgeError(f"{item.path}: cannot be read")
-        try:
-            run = load_conversation(item)
-            run = run.model_copy(update={"track": run.track or options.track, "tier": run.tier or options.tier})
-            ready = prepare(
-                run, rubric=rubric_for(run.track, run.task, given), policy=options.policy, public=options.public,
-                wanted=options.wanted,
-            )  # fmt: skip
-            return Read(ready, await ask_all(judge, ready.requests(judge)))
-        except (JudgeError, StoreError, ConfigError):
-            raise
-        except AmbjudgeError as error:
-            return error
-        except Exception as error:
-            return unexpected(error, item)
-
-    def ordered(job: tuple[int, Path | Outcome], result: Read | AmbjudgeError) -> None:
-        nonlocal due
-        early[job[0]] = result
-        while due in early:
-            put(early.pop(due))
-            due += 1
-            room.release()
-
-    summary = await run_batch(jobs(), call, concurrency=options.concurrency, on_result=ordered, on_progress=tell)
-    for number in sorted(early):
-        put(early.pop(number))
-    return summary.interrupted

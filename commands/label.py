@@ -31,21 +31,18 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
     from pathlib import Path
 
     from ..errors import InputError
-    from ..judge.trust.human_labels import import_labels, problems, read_labels
+    from ..judge.trust.human_labels import import_labels, problems
+    from ..judge.trust.label_sources import each_label
     from ..rubrics.load import rubric_for
     from .runs import each_run
 
     known = {run.id: run for run in each_run([runs]) if not isinstance(run, InputError)} if runs else {}
     kept = same = bad = 0
     good = []
-    for path in (
-        p for name in paths for p in (sorted(Path(name).rglob("*.json")) if Path(name).is_dir() else [Path(name)])
-    ):
-        try:
-            labels = read_labels(path)
-        except InputError as error:
+    for path, labels in each_label(paths, strict=True):
+        if isinstance(labels, InputError):
             bad += 1
-            console.error(error)
+            console.error(labels)
             continue
         run = known.get(labels.run)
         found = problems(labels, run, rubric_for(run.track, run.task) if run else None)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
@@ -31,6 +31,7 @@ from .rejudge.staleness import RejudgePlan, plan
 from .scope import Scope
 from .scorecard import CriterionResult, Evidence, Part, RunInfo, UnscoredReason, Vote, Whole
 from .store import Store, StoredRun
+from .store.reuse import last_attempt
 
 SCHEMA: Literal["ambjudge.answer/1"] = "ambjudge.answer/1"
 _CHUNK = 500
@@ -163,7 +164,7 @@ class _Reader:
             if path not in runs:
                 continue
             key = keys.get(path, "")
-            result = known[key].result if key in known else _missing(tried.get(key, ()))
+            result = known[key].result if key in known else last_attempt("ask", tried.get(key, ()))
             yield self._answer(path, runs[path], result)
 
     def _context(self, run: StoredRun) -> str:
@@ -183,11 +184,3 @@ class _Reader:
             turns=tuple(sorted({turn for turn in stands if turn is not None})), quotes=result.evidence,
             rationale=result.rationale, votes=result.votes,
         )  # fmt: skip
-
-
-def _missing(tried: Sequence[tuple[str, str]]) -> CriterionResult:
-    """No verdict: the reason of the last attempt, if there was one."""
-    reason, detail = tried[-1] if tried else ("judge_error", "not asked yet")
-    return CriterionResult(
-        id="ask", value=None, status="unscored", reason=cast("UnscoredReason", reason), detail=detail
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
@@ -104,6 +104,14 @@ class Estimate:
     low: Usage = Usage()
     high: Usage = Usage()
 
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.low + other.low, self.high + other.high)
+
+
+def used(replies: Iterable[Reply]) -> Usage:
+    """What these replies cost together."""
+    return sum((reply.usage for reply in replies), Usage())
+
 
 class Judge(Protocol):
     """A judge never raises for one failed reply: that is an `unscored` verdict. JudgeError means it cannot work at all."""
@@ -182,3 +190,12 @@ class Around:
     @property
     def questions(self) -> frozenset[QuestionName]:
         return answers(self.inner)
+
+    def evidence_sha256(self, request: Request) -> str:
+        return self.inner.evidence_sha256(request)
+
+    def estimate(self, request: Request) -> Estimate:
+        return self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
+
+    async def judge(self, request: Request) -> Reply:
+        return await self.inner.judge(request)

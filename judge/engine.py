@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +23,7 @@ from ..trajectories.models import STAGES, Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
-from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
+from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
 from .checks.check import OutputCheck, check_outputs
 from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
@@ -40,6 +40,7 @@ from .scorecard import (
     ScoreCard,
     StageResult,
     StageUse,
+    unscored,
 )
 from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
 from .tagging import Found, detect, diagnose
@@ -238,16 +239,14 @@ def assemble(
         )
         for stage in STAGES
     }
-    usage = sum((reply.usage for reply in replies.values()), Usage())
+    usage = used(replies.values())
     costs = stage_costs(run, segmentation)
     return ScoreCard(
         ambjudge=__version__,
         run=RunInfo(**run_info(run)),
         rubric=RubricInfo(id=rubric.id, version=rubric.version, sha256=rubric.sha256),
         judge=JudgeInfo(
-            name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256, calls=usage.calls,
-            input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost_usd=usage.cost_usd,
-            cached_tokens=usage.cached_tokens, cache_write_tokens=usage.cache_write_tokens,
+            name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256, **asdict(usage)
         ),
         policy=policy,
         stages=stages,
@@ -283,10 +282,8 @@ def _stage_results(ready: Prepared, stage: Stage, reply: Reply | None) -> tuple[
     split = ready.splits[stage]
     found = {r.id: r for r in (*split.credited, *split.not_applicable, *(reply.results if reply else ()))}
     criteria = ready.rubric.stages[stage].criteria
-    silent = CriterionResult(
-        id="", value=None, status="unscored", reason="judge_error", detail="the judge gave no result"
-    )
-    results = [presume(found.get(c.id) or silent.model_copy(update={"id": c.id}), c) for c in criteria]
+    silent = {c.id: c for c in unscored(criteria, "judge_error", "the judge gave no result")}
+    results = [presume(found.get(c.id) or silent[c.id], c) for c in criteria]
     return apply_requires(results, criteria)
 
 

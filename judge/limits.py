@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
 from ..errors import ConfigError
-from .base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
-from .scorecard import CriterionResult
+from .base import Around, Judge, Reply, Request
+from .scorecard import unscored
 
 _GROWTH = 20
 """A round without a rate limit adds 1/20 of the cap (at least 1 call): back from half within ten rounds."""
@@ -161,11 +161,10 @@ class GuardedJudge(Around):
         super().__init__(judge)
         self.pacer, self.budget = pacer, budget
 
-    def evidence_sha256(self, request: Request) -> str:
-        return self.inner.evidence_sha256(request)
-
-    def estimate(self, request: Request) -> Estimate:
-        return self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
+    @classmethod
+    def under(cls, judge: Judge, pacer: Pacer, max_cost: float | None) -> GuardedJudge:
+        """The judge under the pacer, and under a budget of so many USD where one is given."""
+        return cls(judge, pacer, None if max_cost is None else Budget(max_cost))
 
     async def judge(self, request: Request) -> Reply:
         """As the judge inside; what does not fit the budget any more is `unscored: budget`, without a call.
@@ -183,7 +182,7 @@ class GuardedJudge(Around):
             )
         async with self.pacer.slot():
             if not await self.budget.reserve(worst):
-                return over_budget(request)
+                return Reply(unscored(request.criteria, "budget", "not asked: the cost limit is reached"))
             cost: float | None = None
             try:
                 reply = await self.inner.judge(request)
@@ -192,15 +191,3 @@ class GuardedJudge(Around):
             finally:
                 # A call that was cut off may have been billed: without a cost, its worst case counts.
                 await asyncio.shield(self.budget.settle(worst, cost))
-
-
-def over_budget(request: Request) -> Reply:
-    """The reply to a request that was not made for lack of money."""
-    return Reply(
-        tuple(
-            CriterionResult(
-                id=c.id, value=None, status="unscored", reason="budget", detail="not asked: the cost limit is reached"
-            )
-            for c in request.criteria
-        )
-    )

@@ -17,14 +17,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Literal
 
 from pydantic import JsonValue
 
 from ..errors import ConfigError, JudgeError
 from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
-from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote
+from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote, unscored
 
 Rule = Literal["majority", "mean"]
 _MOST_EVIDENCE = 10
@@ -83,13 +82,8 @@ class Panel:
 
     def estimate(self, request: Request) -> Estimate:
         """The sum over members and samples; members that cannot say are taken as free (they call nothing)."""
-        low = high = Usage()
-        for judge in self._asked(request):
-            if isinstance(judge, EstimatingJudge):
-                one = judge.estimate(request)
-                for _ in range(self.samples):
-                    low, high = low + one.low, high + one.high
-        return Estimate(low, high)
+        able = [judge for judge in self._asked(request) if isinstance(judge, EstimatingJudge)]
+        return sum((judge.estimate(request) for judge in able for _ in range(self.samples)), Estimate())
 
     async def judge(self, request: Request) -> Reply:
         """Asks all members at once. A member that cannot work loses its votes; JudgeError when none can."""
@@ -112,11 +106,7 @@ class Panel:
 
 
 def _silent(request: Request, error: JudgeError) -> Reply:
-    results = tuple(
-        CriterionResult(id=c.id, value=None, status="unscored", reason="judge_error", detail=error.message[:300])
-        for c in request.criteria
-    )
-    return Reply(results=results, warnings=(str(error),))
+    return Reply(unscored(request.criteria, "judge_error", error.message[:300]), warnings=(str(error),))
 
 
 def combine(request: Request, ballots: Sequence[Ballot], rule: Rule = "majority") -> Reply:
@@ -159,7 +149,7 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
     if 2 * (len(scored) + len(excluded)) < len(cast):
         reason = _commonest([r.reason or "judge_error" for r in failed])
         detail = f"{len(failed)} of {len(cast)} ballots are unusable: {next(r.detail for r in failed if (r.reason or 'judge_error') == reason)}"  # fmt: skip
-        return CriterionResult(id=name, value=None, status="unscored", reason=reason, detail=detail[:400], votes=votes)
+        return CriterionResult.unscored(name, reason, detail[:400], votes=votes)
     if len(excluded) > len(scored):
         return excluded[0][1].model_copy(update={"votes": votes})
     if any(r.value is None for _, r in scored):
@@ -206,16 +196,3 @@ def _commonest_json(said: Sequence[JsonValue]) -> JsonValue:
 
 def _commonest(reasons: Sequence[UnscoredReason]) -> UnscoredReason:
     return Counter(reasons).most_common(1)[0][0]
-
-
-def pairwise_agreement(results: Sequence[CriterionResult]) -> float | None:
-    """Share of pairs of votes on the same criterion that state the same value, in [0, 1]; None without such pairs.
-
-    Raw agreement, not corrected for chance; `agreement` over many runs gives the corrected coefficients.
-    """
-    pairs = [
-        a.value == b.value
-        for result in results
-        for a, b in combinations([v for v in result.votes if v.value is not None], 2)
-    ]
-    return sum(pairs) / len(pairs) if pairs else None

@@ -101,9 +101,7 @@ def _result(criterion: Criterion, proof: Proof) -> CriterionResult:
             evidence=finding.evidence[:MAX_EVIDENCE],
         )  # fmt: skip
     why = "no rule was written for this criterion" if rule is None else "no fact decides it"
-    return CriterionResult(
-        id=criterion.id, value=None, status="unscored", reason="not_read", detail=f"{why}: it takes a reader"
-    )
+    return CriterionResult.unscored(criterion.id, "not_read", f"{why}: it takes a reader")
 
 
 @cache

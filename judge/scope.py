@@ -9,8 +9,9 @@ from ..rubrics.load import rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Tier, TrackName
 from .base import Judge, QuestionName, Request
-from .engine import prepare
+from .engine import Prepared, prepare
 from .questions.items import Wanted
+from .scorecard import Policy
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,11 @@ class Scope:
         """The run with the named track and tier where it has none."""
         return run.model_copy(update={"track": run.track or self.track, "tier": run.tier or self.tier})
 
-    def requests(self, run: Run, judge: Judge) -> dict[QuestionName, Request]:
-        """Every question on a run that this scope applies to, by name."""
+    def prepare(self, run: Run, policy: Policy | None = None) -> Prepared:
+        """A run that this scope was applied to, ready to be judged."""
         rubric = self.rubric_of(run.track, run.task)
-        ready = prepare(run, rubric=rubric, public=self.public, wanted=self.wanted)
-        return {request.question: request for request in ready.requests(judge)}
+        return prepare(run, rubric=rubric, policy=policy, public=self.public, wanted=self.wanted)
+
+    def requests(self, run: Run, judge: Judge) -> dict[QuestionName, Request]:
+        """Every question on a run that this scope was applied to, by name."""
+        return {request.question: request for request in self.prepare(run).requests(judge)}

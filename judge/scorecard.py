@@ -6,13 +6,17 @@ best case over what is unscored or presumed. Values are kept exact and rounded o
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
 from ..trajectories.json_bytes import MAX_COUNT
 from ..trajectories.models import Segment, Stage, Tier, TrackName
 from ..trajectories.record.quotes import Evidence as Evidence
+
+if TYPE_CHECKING:
+    from ..rubrics.model import Criterion
 
 SCHEMA: Literal["ambjudge.scorecard/1"] = "ambjudge.scorecard/1"
 
@@ -73,10 +77,20 @@ class CriterionResult(Part):
     """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the stages of all turns,
     the answer to an ad-hoc question."""
 
+    @classmethod
+    def unscored(cls, id: str, reason: UnscoredReason, detail: str = "", **more: Any) -> CriterionResult:
+        """An item without a value, and why."""
+        return cls(id=id, value=None, status="unscored", reason=reason, detail=detail, **more)
+
     @property
     def judged(self) -> float | None:
         """The value, unless it is presumed: what may be compared, exported or built on."""
         return None if self.status == "presumed" else self.value
+
+
+def unscored(items: Iterable[Criterion], reason: UnscoredReason, detail: str = "") -> tuple[CriterionResult, ...]:
+    """Every item unscored for one reason."""
+    return tuple(CriterionResult.unscored(item.id, reason, detail) for item in items)
 
 
 class StageChecks(Part):

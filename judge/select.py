@@ -9,7 +9,7 @@ from functools import partial
 from ..errors import AmbjudgeError, ConfigError, JudgeError
 from ..plugins import Door, Plugin
 from .api.prices import Price
-from .base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
+from .base import Around, Judge
 from .rules import RULES
 
 _DEAREST = 1e6
@@ -88,15 +88,6 @@ class PluginJudge(Around):
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
         return {**self.inner.parameters, "plugin": self._plugin.stamp}
-
-    def evidence_sha256(self, request: Request) -> str:
-        return self.inner.evidence_sha256(request)
-
-    def estimate(self, request: Request) -> Estimate:
-        return self.inner.estimate(request) if isinstance(self.inner, EstimatingJudge) else Estimate()
-
-    async def judge(self, request: Request) -> Reply:
-        return await self.inner.judge(request)
 
 
 def _one(name: str, options: JudgeOptions) -> Judge:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
-from ..rubrics.load import load_rubric, rubric_for
-from ..rubrics.model import Rubric
+from ..rubrics.load import load_rubric
 from ..trajectories.layout import find_conversations, is_run, run_folder
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Tier, TrackName
-from .base import Judge, Usage, answers
-from .engine import ask_all, assemble, prepare
-from .limits import Budget, GuardedJudge, Pacer
+from .base import Judge, Usage, answers, used
+from .engine import ask_all, assemble
+from .limits import GuardedJudge, Pacer
 from .questions.items import Wanted
 from .runner import BatchSummary, Progress, run_batch
 from .scope import Scope
@@ -24,6 +23,8 @@ from .scorecard import Policy, ScoreCard
 
 if TYPE_CHECKING:
     from .store import Store
+
+R = TypeVar("R")
 
 _AHEAD = 4
 """Runs read ahead of the oldest unfinished one, in multiples of the concurrency: results come in order, and what is
@@ -102,6 +103,58 @@ def default_store(path: str | Path, settings_folder: Path | None = None) -> Path
     return root / DEFAULT_STORE
 
 
+async def over_runs(
+    paths: Iterable[str | Path],
+    work: Callable[[Path], Awaitable[R]],
+    take: Callable[[Path, R | AmbjudgeError], None],
+    *,
+    concurrency: int,
+    on_progress: Callable[[Progress], None] | None = None,
+    signals: bool = True,
+) -> BatchSummary:
+    """Do `work` on every conversation file at or below the paths, and hand each result to `take`, in their order.
+
+    An error belongs to its run and is handed on as the result, unless a judge, a store or settings cannot be used: that
+    ends everything. The first Ctrl-C waits for the runs under way; what follows an unfinished run is handed on as it is.
+    """
+    room = asyncio.Semaphore(concurrency * _AHEAD)
+    early: dict[int, tuple[Path, R | AmbjudgeError]] = {}
+    due = 0
+
+    async def jobs() -> AsyncIterator[tuple[int, Path | Outcome]]:
+        for number, item in enumerate(conversations(paths)):
+            await room.acquire()
+            yield number, item
+
+    async def call(job: tuple[int, Path | Outcome]) -> tuple[Path, R | AmbjudgeError]:
+        item = job[1]
+        if isinstance(item, Outcome):
+            return item.path, item.error or AmbjudgeError(f"{item.path}: cannot be read")
+        try:
+            return item, await work(item)
+        except (JudgeError, StoreError, ConfigError):
+            raise
+        except AmbjudgeError as error:
+            return item, error
+        except Exception as error:
+            return item, unexpected(error, item)
+
+    def ordered(job: tuple[int, Path | Outcome], result: tuple[Path, R | AmbjudgeError]) -> None:
+        nonlocal due
+        early[job[0]] = result
+        while due in early:
+            take(*early.pop(due))
+            due += 1
+            room.release()
+
+    summary = await run_batch(
+        jobs(), call, concurrency=concurrency, on_result=ordered, on_progress=on_progress, signals=signals
+    )
+    for number in sorted(early):
+        take(*early.pop(number))
+    return summary
+
+
 async def score_many(
     paths: Iterable[str | Path],
     judge: Judge,
@@ -112,36 +165,23 @@ async def score_many(
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> Session:
-    """Score every run and hand each outcome to `take`, in the order of the paths.
+    """Score every run and hand each outcome to `take`, in the order of the paths (`over_runs`).
 
     With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
-    kept. The first Ctrl-C waits for the runs under way; what follows an unfinished run is handed on as it is.
-    A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
+    kept. A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
     """
     scorer = _Scorer(judge, options, store)
-    order = _InOrder(take, options.concurrency * _AHEAD)
 
-    async def call(job: tuple[int, Path | Outcome]) -> Outcome:
-        if isinstance(job[1], Outcome):
-            return job[1]
-        try:
-            return await scorer.score(job[1])
-        except (JudgeError, StoreError, ConfigError):
-            raise
-        except AmbjudgeError as error:
-            return Outcome(job[1], error=error)
-        except Exception as error:
-            return Outcome(job[1], error=unexpected(error, job[1]))
+    def hand_on(path: Path, result: ScoreCard | AmbjudgeError) -> None:
+        take(Outcome(path, card=result) if isinstance(result, ScoreCard) else Outcome(path, error=result))
 
     def told(progress: Progress) -> None:
         if on_progress is not None:
             on_progress(progress, scorer.usage)
 
-    summary = await run_batch(
-        order.numbered(conversations(paths)), call, concurrency=options.concurrency,
-        on_result=lambda job, outcome: order.put(job[0], outcome), on_progress=told, signals=signals,
-    )  # fmt: skip
-    order.flush()
+    summary = await over_runs(
+        paths, scorer.score, hand_on, concurrency=options.concurrency, on_progress=told, signals=signals
+    )
     return Session(summary, scorer.usage, scorer.pacer.throttles, scorer.apart)
 
 
@@ -149,10 +189,9 @@ class _Scorer:
     """Scores one run at a time with what all of them share: judge, rubric, budget, store."""
 
     def __init__(self, judge: Judge, options: ScoreOptions, store: Store | None) -> None:
-        self.options, self.store, self.usage = options, store, Usage()
+        self.options, self.scope, self.store, self.usage = options, scope_of(options), store, Usage()
         self.pacer = Pacer(options.concurrency)
-        budget = None if options.max_cost is None else Budget(options.max_cost)
-        self.judge: Judge = GuardedJudge(judge, self.pacer, budget)
+        self.judge: Judge = GuardedJudge.under(judge, self.pacer, options.max_cost)
         self._right: Mapping[str, float] = {}
         if store is not None:
             from .questions.asked import Questions
@@ -165,29 +204,23 @@ class _Scorer:
             self.judge = self._stored
             self._right = shares_right(store, judge.name)
         self._kept: set[str] = set()
-        self.rubric: Rubric | None = load_rubric(options.rubric) if options.rubric else None
         self.apart = 0
 
-    async def score(self, path: Path) -> Outcome:
+    async def score(self, path: Path) -> ScoreCard:
         from .store import stamps
 
         started = stamps.clock()
-        try:
-            run = load_conversation(path)
-        except InputError as error:
-            return Outcome(path, error=error)
-        options = self.options
-        run = run.model_copy(update={"track": run.track or options.track, "tier": run.tier or options.tier})
+        run = self.scope.apply(load_conversation(path))
         reference = None
         if self.store is not None:
-            from .store.reuse import note_run
-
-            reference = note_run(self.store, run, started)
-        rubric = rubric_for(run.track, run.task, self.rubric)
-        self.apart += self.rubric is not None and rubric is not self.rubric
-        ready = prepare(run, rubric=rubric, policy=options.policy, public=options.public, wanted=options.wanted)
+            reference = self.store.add_run(run, stamps.take(run, started))
+        ready = self.scope.prepare(run, self.options.policy)
+        rubric = ready.rubric
+        self.apart += self.scope.rubric is not None and rubric is not self.scope.rubric
         requests = ready.requests(self.judge)
-        card = assemble(ready, self.judge, await ask_all(self.judge, requests), self._right)
+        replies = await ask_all(self.judge, requests)
+        self.usage += used(replies.values())
+        card = assemble(ready, self.judge, replies, self._right)
         if self.store is not None and reference is not None:
             if rubric.sha256 not in self._kept:
                 self._kept.add(rubric.sha256)
@@ -197,37 +230,4 @@ class _Scorer:
             if self._stored.take_answered(reference) == asked:
                 question = self._ask.name(rubric, run.tier, run.track)
                 self.store.settle([(run.content_sha256, question, asked)])
-        used = card.judge
-        self.usage += Usage(
-            used.calls, used.input_tokens, used.output_tokens, used.cost_usd, used.cached_tokens, used.cache_write_tokens
-        )  # fmt: skip
-        return Outcome(path, card=card)
-
-
-class _InOrder:
-    """Hands outcomes on in the order of their jobs, and lets jobs run only so far ahead of the oldest unfinished one."""
-
-    def __init__(self, take: Callable[[Outcome], None], ahead: int) -> None:
-        self._take, self._ahead = take, ahead
-        self._next = 0
-        self._early: dict[int, Outcome] = {}
-        self._moved = asyncio.Event()
-
-    async def numbered(self, items: Iterator[Path | Outcome]) -> AsyncIterator[tuple[int, Path | Outcome]]:
-        for number, item in enumerate(items):
-            while number - self._next >= self._ahead:
-                self._moved.clear()
-                await self._moved.wait()
-            yield number, item
-
-    def put(self, number: int, outcome: Outcome) -> None:
-        self._early[number] = outcome
-        while self._next in self._early:
-            self._take(self._early.pop(self._next))
-            self._next += 1
-        self._moved.set()
-
-    def flush(self) -> None:
-        """After a stop some jobs never ran: what waits behind them is handed on."""
-        for number in sorted(self._early):
-            self._take(self._early.pop(number))
+        return card

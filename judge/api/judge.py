@@ -26,8 +26,8 @@ from .. import prompts
 from ..base import CRITERIA, Estimate, QuestionName, Reply, Request, Usage
 from ..panel import Ballot, combine
 from ..questions.forms import FORMS
-from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results, unscored
-from ..scorecard import UnscoredReason
+from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results
+from ..scorecard import UnscoredReason, unscored
 from .messages import Messages
 from .outcomes import Stopped, citations, ended_badly, merge, reason_of, with_detail, with_reason
 from .prices import Price, effective_api_base, price_of
@@ -74,7 +74,7 @@ class ApiJudge(Messages):
     seed: sent when given, plus the sample's number. samples: answers asked for each question, made one as panel.py says.
     api_key: only when not from the provider's variable; never shown.
     images: send plan.png along where the model takes images; outputs: also a picture of one output of each kind.
-    prices: a table instead of the built-in one; price: what this model costs at this address, whatever a table says.
+    price: what this model costs at this address, whatever the built-in table says.
     """
 
     def __init__(
@@ -91,7 +91,6 @@ class ApiJudge(Messages):
         api_key: str | None = None,
         retry: Retry | None = None,
         breaker: Breaker | None = None,
-        prices: Mapping[str, Price] | None = None,
         price: Price | None = None,
         images: bool = True,
         outputs: bool = False,
@@ -114,7 +113,7 @@ class ApiJudge(Messages):
         self._api_key = api_key
         self._retry = retry or Retry()
         self._breaker = breaker or Breaker()
-        self._price = price or price_of(model, api_base, None if prices is None else dict(prices))
+        self._price = price or price_of(model, api_base)
         self._form: Form | None = None
         self._dropped: set[str] = set()
         self._reached = False
@@ -176,10 +175,8 @@ class ApiJudge(Messages):
         warm = self._usage(1, least, answer, low_prefix, 0) if self._caches else cold
         twice = 2 * most + self._max_tokens + 600
         high = self._usage(2 * self._retry.attempts, twice, 2 * self._max_tokens, 0, twice if self._breakpoint else 0)
-        total = Estimate(warm if request.warm else cold, high)
-        for _ in range(self._samples - 1):
-            total = Estimate(total.low + warm, total.high + high)
-        return total
+        first = Estimate(warm if request.warm else cold, high)
+        return sum([Estimate(warm, high)] * (self._samples - 1), first)
 
     @property
     def _caches(self) -> bool:

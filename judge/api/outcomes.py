@@ -59,9 +59,3 @@ def citations(results: tuple[CriterionResult, ...]) -> list[str]:
     return [
         f"{good} of {len(checks)} quotes verified, {checks.count('moved')} moved, {checks.count('not_found')} not found"
     ]
-
-
-def citation_validity(results: tuple[CriterionResult, ...]) -> float | None:
-    """Share of quotes that stand in the turn they are cited from, in [0, 1]; None without quotes."""
-    checks = [e.check for r in results for e in r.evidence]
-    return checks.count("verified") / len(checks) if checks else None

@@ -10,7 +10,6 @@ import asyncio
 import email.utils
 import logging
 import os
-import random
 import re
 import time
 import warnings
@@ -152,12 +151,19 @@ class _GaveUp(Exception):
         self.cause = cause
 
 
+def wait_s(state: Any, retry: Retry, asked: float | None) -> float:
+    """Seconds until the next try of a call (a tenacity state): drawn at random, beyond those that the provider asks for."""
+    import tenacity
+
+    jitter = tenacity.wait_random_exponential(multiplier=retry.first_s, max=retry.longest_s)(state)
+    return jitter if asked is None else asked + min(jitter, 1.0)
+
+
 def _wait(state: Any, retry: Retry) -> float:
     error = state.outcome.exception()
     spent = state.seconds_since_start or 0.0
     asked = retry_after(getattr(error, "litellm_response_headers", None) or getattr(getattr(error, "response", None), "headers", None))  # fmt: skip
-    jitter = random.uniform(0, min(retry.longest_s, retry.first_s * 2 ** (state.attempt_number - 1)))
-    wait = jitter if asked is None else asked + min(jitter, 1.0)
+    wait = wait_s(state, retry, asked)
     if spent + wait > retry.total_s:
         raise _GaveUp(error)
     return wait

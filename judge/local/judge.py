@@ -29,8 +29,8 @@ from ...trajectories.record.quotes import QuoteIndex
 from .. import prompts
 from ..base import CRITERIA, QuestionName, Reply, Request, Usage
 from ..questions.items import PLAN_ITEM, AskItem
-from ..questions.replies import describe_omissions, unscored
-from ..scorecard import CriterionResult, Vote
+from ..questions.replies import describe_omissions
+from ..scorecard import CriterionResult, Vote, unscored
 from .likelihoods import (
     LETTERS,
     NOT_APPLICABLE,
@@ -176,9 +176,7 @@ class LocalJudge:
         found = {r.id: r for r in results}
         none = f"a local judge chooses between at most {len(LETTERS)} answers, and this is no such choice"
         ordered = tuple(
-            found.get(c.id)
-            or CriterionResult(id=c.id, value=None, status="unscored", reason="no_evidence", detail=none)
-            for c in request.criteria
+            found.get(c.id) or CriterionResult.unscored(c.id, "no_evidence", none) for c in request.criteria
         )
         usage = Usage(
             calls=1 if asked else 0, input_tokens=tokens, output_tokens=written, cost_usd=0.0, cached_tokens=cached
@@ -220,14 +218,14 @@ class LocalJudge:
         spread = ", ".join(f"{value} {p:.2f}" for value, p in answer.probabilities.items())
         if answer.mass < self.min_mass:
             detail = f"abstained: only {answer.mass:.0%} of the probability lies on the allowed answers ({spread})"
-            return CriterionResult(id=criterion.id, value=None, status="unscored", reason="refused", detail=detail)
+            return CriterionResult.unscored(criterion.id, "refused", detail)
         if best == NOT_APPLICABLE:
             detail = f"judged not applicable (probabilities {spread})"
             return CriterionResult(id=criterion.id, value=None, status="not_applicable", detail=detail)
         value = next(level.value for level in criterion.scale if named(level) == best)
         if value == 0 and record.truncated and request.question in CRITERIA:
             detail = f"judged not met, while {describe_omissions(record)}"[:400]
-            return CriterionResult(id=criterion.id, value=None, status="unscored", reason="truncated", detail=detail)
+            return CriterionResult.unscored(criterion.id, "truncated", detail)
         vote = Vote(judge=self.name, value=value, probability=chance)
         said: JsonValue = None
         if isinstance(criterion, AskItem):

@@ -3,7 +3,8 @@
     POST /files   POST /batches   GET /batches   GET /batches/{id}   POST /batches/{id}/cancel   GET /files/{id}/content
 
 Reading and uploading are tried again as often as `Retry` says. Creating a batch is paid for, so it is never simply
-repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first.
+repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first. Written out here because
+litellm's file and batch calls may repeat a creation on their own, and hold whole files in memory.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 from ...errors import JudgeError
-from ..api.transport import Retry, redact, retry_after
+from ..api.transport import Retry, redact, retry_after, wait_s
 
 if TYPE_CHECKING:
     import httpx
@@ -253,9 +253,7 @@ class BatchEndpoint:
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
-            jitter = random.uniform(0, min(retry.longest_s, retry.first_s * 2 ** (state.attempt_number - 1)))
-            asked = error.after_s if isinstance(error, _Busy) else None
-            return jitter if asked is None else asked + min(jitter, 1.0)
+            return wait_s(state, retry, error.after_s if isinstance(error, _Busy) else None)
 
         tries = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(retry.attempts) | tenacity.stop_before_delay(retry.total_s), wait=wait,

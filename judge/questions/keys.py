@@ -19,9 +19,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ...rubrics.model import Criterion
 from ...trajectories.models import Tier, TrackName
-from ..base import Judge, QuestionName, Request
+from ..base import Judge, QuestionName
 
 KeyPart = Literal["criterion", "evidence", "prompt", "judge", "parameters", "sample"]
 """What a verdict can go stale by."""
@@ -106,17 +105,6 @@ def identity(judge: Judge) -> JudgeIdentity:
     return JudgeIdentity(judge=judge.name, prompt_sha256=judge.prompt_sha256, parameters=canonical_json(parameters))
 
 
-def verdict_key(judge: Judge, request: Request, criterion: Criterion, evidence_sha256: str | None = None) -> VerdictKey:
-    """The key of the verdict of `judge` on `criterion` in `request`.
-
-    Give `evidence_sha256` when it is known already; else the judge packs the evidence to find it.
-    """
-    from ...rubrics.load import criterion_sha256
-
-    maker = KeyMaker(identity(judge), criterion.id, criterion_sha256(criterion), request.sample)
-    return maker.key(judge.evidence_sha256(request) if evidence_sha256 is None else evidence_sha256)
-
-
 def evidence_context(
     who: JudgeIdentity, question: QuestionName, track: TrackName | None, tier: Tier | None, inputs: str | None = None
 ) -> str:
@@ -189,6 +177,4 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, set | frozenset):
         return sorted(value)
-    if isinstance(value, tuple):
-        return list(value)
     raise TypeError(f"{type(value).__name__} cannot be part of a verdict key")

@@ -19,7 +19,7 @@ from ...trajectories.json_bytes import whole_text
 from ...trajectories.record import Record
 from ...trajectories.record.quotes import QuoteIndex, normalise
 from ..base import CRITERIA, QuestionName
-from ..scorecard import CriterionResult, Evidence, UnscoredReason
+from ..scorecard import CriterionResult, Evidence
 from .forms import FORMS, Doubtful, Stated, closed
 
 MAX_REPLY = 200_000
@@ -143,11 +143,6 @@ def _entry(data: dict[str, Any], question: QuestionName, item: Criterion, turns:
     return form.read(item, data[item.id], turns)
 
 
-def unscored(items: Sequence[Criterion], reason: UnscoredReason, detail: str = "") -> tuple[CriterionResult, ...]:
-    """Every item unscored for one reason."""
-    return tuple(CriterionResult(id=c.id, value=None, status="unscored", reason=reason, detail=detail) for c in items)
-
-
 def to_results(
     parsed: Parsed, question: QuestionName, items: Sequence[Criterion], record: Record, quotes: QuoteIndex
 ) -> tuple[CriterionResult, ...]:
@@ -165,7 +160,7 @@ def _result(
     said = parsed.stated.get(item.id)
     if said is None:
         detail = parsed.problems.get(item.id, "no entry")
-        return CriterionResult(id=item.id, value=None, status="unscored", reason="unparsable", detail=detail)
+        return CriterionResult.unscored(item.id, "unparsable", detail)
     evidence = tuple(_check(turn, quote, record, quotes) for turn, quote in said.evidence)
     answer = said.answer
     if isinstance(answer, dict) and question == "diagnosis" and isinstance(named := answer.get("facts"), list):
@@ -176,16 +171,14 @@ def _result(
             evidence=evidence,
         )  # fmt: skip
     if said.state == "cannot_tell":
-        return CriterionResult(
-            id=item.id, value=None, status="unscored", reason="no_evidence", detail="the reader cannot tell from the record",
+        return CriterionResult.unscored(
+            item.id, "no_evidence", "the reader cannot tell from the record",
             rationale=said.reason, evidence=evidence, answer=answer,
         )  # fmt: skip
     proven = any(e.check != "not_found" for e in evidence)
     if question in CRITERIA and record.truncated and said.value == min(item.values) and not proven:
-        return CriterionResult(
-            id=item.id, value=None, status="unscored", reason="truncated", rationale=said.reason,
-            detail="judged not met without proof, while " + describe_omissions(record), evidence=evidence,
-        )  # fmt: skip
+        detail = f"judged not met without proof, while {describe_omissions(record)}"
+        return CriterionResult.unscored(item.id, "truncated", detail, rationale=said.reason, evidence=evidence)
     return CriterionResult(
         id=item.id, value=said.value, status="scored", rationale=said.reason, evidence=evidence, answer=answer
     )

@@ -77,8 +77,6 @@ class RankChange:
     name: str
     before: int
     after: int
-    score_before: float
-    score_after: float
 
 
 def causes_of(parts: Iterable[KeyPart]) -> tuple[Cause, ...]:
@@ -135,7 +133,7 @@ def rank_changes(
     def place(means: Mapping[str, float], of: str) -> int:
         return 1 + sum(means[other] > means[of] + 1e-12 for other in both)
 
-    found = [RankChange(n, place(old, n), place(new, n), old[n], new[n]) for n in both]
+    found = [RankChange(n, place(old, n), place(new, n)) for n in both]
     return tuple(sorted(found, key=lambda change: (change.after, change.name)))
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,11 +20,11 @@ from ...errors import AmbjudgeError, InputError
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.load import load_conversation
 from ...trajectories.models import Tier, TrackName
-from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, Usage, answers
+from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, answers
 from ..questions.asked import Questions
 from ..questions.keys import JudgeIdentity, canonical_json, identity
 from ..scope import Scope
-from ..store import History, Store, stamps
+from ..store import Store, stamps
 
 StaleReason = Literal["new", "failed", "criterion", "evidence", "prompt", "judge", "parameters", "sample"]
 """new: never judged; failed: every attempt failed; the others: the part of the key that changed."""
@@ -72,14 +73,6 @@ class RejudgePlan:
         """Verdicts to make."""
         return sum(len(need.reasons) for need in self.needs)
 
-    def by_criterion(self) -> dict[tuple[str, str], Counter[str]]:
-        """Stale verdicts by (rubric id, criterion id), counted by reason; several changed parts are joined by `+`."""
-        found: dict[tuple[str, str], Counter[str]] = {}
-        for need in self.needs:
-            for criterion, reasons in need.reasons.items():
-                found.setdefault((need.rubric_id, criterion), Counter())["+".join(reasons)] += 1
-        return dict(sorted(found.items()))
-
 
 @dataclass
 class _Facts:
@@ -107,18 +100,6 @@ class _Read:
     evidence: tuple[tuple[str, str, str, str], ...]
 
 
-@dataclass
-class _Totals:
-    needs: list[Need] = field(default_factory=list)
-    errors: list[tuple[Path, AmbjudgeError]] = field(default_factory=list)
-    runs: int = 0
-    read: int = 0
-    current: int = 0
-    low: Usage = field(default_factory=Usage)
-    high: Usage = field(default_factory=Usage)
-    apart: int = 0
-
-
 def plan(
     store: Store, paths: Iterable[Path], judge: Judge, scope: Scope | None = None, *,
     verify: bool = False, on_progress: Callable[[int], None] | None = None,
@@ -128,21 +109,12 @@ def plan(
     `verify` reads every run instead of trusting sizes and times; `on_progress` gets the number of runs done so far.
     """
     planner = _Planner(store, judge, scope or Scope(), verify)
-    chunk: list[Path] = []
-    for path in paths:
-        chunk.append(path)
-        if len(chunk) == _CHUNK:
-            planner.add(chunk)
-            chunk = []
-            if on_progress is not None:
-                on_progress(planner.totals.runs)
-    planner.add(chunk)
-    done = planner.totals
-    return RejudgePlan(
-        judge=planner.who, scope=planner.scope, needs=tuple(done.needs), runs=done.runs, read=done.read,
-        current=done.current, errors=tuple(done.errors), estimate=Estimate(done.low, done.high),
-        apart=done.apart,
-    )  # fmt: skip
+    rest = iter(paths)
+    while chunk := list(islice(rest, _CHUNK)):
+        planner.add(chunk)
+        if on_progress is not None:
+            on_progress(planner.count["runs"])
+    return planner.plan()
 
 
 def requests(
@@ -183,16 +155,27 @@ class _Planner:
     def __init__(self, store: Store, judge: Judge, scope: Scope, verify: bool) -> None:
         self.store, self.judge, self.scope, self.verify = store, judge, scope, verify
         self.who = identity(judge)
-        self.totals = _Totals()
+        self.needs: list[Need] = []
+        self.errors: list[tuple[Path, AmbjudgeError]] = []
+        self.estimate = Estimate()
+        self.count = Counter[str]()
         self.ask = Questions(self.who, answers(judge), scope.wanted, scope.public)
-        self._histories: dict[QuestionName, History] = {}
+        self._histories: dict[QuestionName, tuple[int, Estimate]] = {}
         self._last: tuple[Path, dict[QuestionName, Request]] | None = None
+
+    def plan(self) -> RejudgePlan:
+        """The plan for all runs so far."""
+        count = self.count
+        return RejudgePlan(
+            judge=self.who, scope=self.scope, needs=tuple(self.needs), runs=count["runs"], read=count["read"],
+            current=count["current"], errors=tuple(self.errors), estimate=self.estimate, apart=count["apart"],
+        )  # fmt: skip
 
     def add(self, paths: Sequence[Path]) -> None:
         """Plan these runs."""
         paths = [path if path.is_absolute() else path.absolute() for path in paths]
         known = {} if self.verify else self._from_stamps(paths)
-        self.totals.runs += len(paths)
+        self.count["runs"] += len(paths)
         self._compare(list(known.values()))
         read: list[_Read] = []
         for path in paths:
@@ -201,7 +184,7 @@ class _Planner:
             try:
                 read.append(self._from_files(path))
             except InputError as error:
-                self.totals.errors.append((path, error))
+                self.errors.append((path, error))
             if len(read) == _READ_AT_ONCE:
                 self._take(read)
                 read = []
@@ -243,7 +226,7 @@ class _Planner:
     def _from_files(self, path: Path) -> _Read:
         read_at = stamps.clock()
         loaded = load_conversation(path)
-        self.totals.read += 1
+        self.count["read"] += 1
         described = self.store.describe(loaded), stamps.take(loaded, read_at)
         run = self.scope.apply(loaded)
         rubric = self.scope.rubric_of(run.track, run.task)
@@ -258,16 +241,16 @@ class _Planner:
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
         wanted: list[_Wish] = []
         for facts in all_facts:
-            self.totals.apart += self.scope.rubric is not None and facts.rubric is not self.scope.rubric
+            self.count["apart"] += self.scope.rubric is not None and facts.rubric is not self.scope.rubric
             if facts.settled:
-                self.totals.current += self._count(facts)
+                self.count["current"] += self._count(facts)
                 continue
             for question, items in self._items(facts).items():
                 evidence = canonical_json(facts.evidence[question]).encode()
                 wanted.extend(_Wish(facts, question, item, self.ask.key(item).sha256_of(evidence)) for item in items)
         have = self.store.known_keys(wish.key for wish in wanted)
         stale = [wish for wish in wanted if wish.key not in have]
-        self.totals.current += len(wanted) - len(stale)
+        self.count["current"] += len(wanted) - len(stale)
         unsettled = {wish.facts.path for wish in stale}
         self.store.settle(
             (facts.content_sha256, self._question(facts), self._count(facts))
@@ -282,10 +265,8 @@ class _Planner:
         before: Path | None = None
         for (path, question), (facts, why_by_id) in groups.items():
             need = Need(path, facts.id, facts.rubric.id, question, why_by_id)
-            self.totals.needs.append(need)
-            low, high = self._use(facts, need, warm=path == before)
-            self.totals.low += low
-            self.totals.high += high
+            self.needs.append(need)
+            self.estimate += self._use(facts, need, warm=path == before)
             before = path
 
     def _reasons(self, stale: Sequence[_Wish]) -> list[tuple[StaleReason, ...]]:
@@ -311,22 +292,19 @@ class _Planner:
                 found.append(("new",))
         return found
 
-    def _use(self, facts: _Facts, need: Need, *, warm: bool) -> tuple[Usage, Usage]:
+    def _use(self, facts: _Facts, need: Need, *, warm: bool) -> Estimate:
         """Least and most use of one call: from the judge's own estimate, or from its past calls on this question.
 
         `warm`: another question on the same run is asked before it.
         """
-        past = self._history(need.question)
-        if facts.requests is None and past.calls >= _TRUSTED_CALLS:
-            return _of_history(past, 0), _of_history(past, 1)
+        calls, past = self._history(need.question)
+        if facts.requests is None and calls >= _TRUSTED_CALLS:
+            return past
         if isinstance(self.judge, EstimatingJudge):
             request = (facts.requests or self._read_again(facts.path))[need.question]
             criteria = tuple(c for c in request.criteria if c.id in need.reasons)
-            estimate = self.judge.estimate(replace(request, criteria=criteria, warm=warm))
-            return estimate.low, estimate.high
-        if past.calls:
-            return _of_history(past, 0), _of_history(past, 1)
-        return Usage(), Usage()
+            return self.judge.estimate(replace(request, criteria=criteria, warm=warm))
+        return past if calls else Estimate()
 
     def _read_again(self, path: Path) -> dict[QuestionName, Request]:
         """The questions on a run that the stamps let pass; one run is kept, as its needs follow each other."""
@@ -334,7 +312,7 @@ class _Planner:
             self._last = path, self.scope.requests(self.scope.apply(load_conversation(path)), self.judge)
         return self._last[1]
 
-    def _history(self, question: QuestionName) -> History:
+    def _history(self, question: QuestionName) -> tuple[int, Estimate]:
         if question not in self._histories:
             self._histories[question] = self.store.history(self.who.judge, question)
         return self._histories[question]
@@ -352,12 +330,3 @@ class _Planner:
 
     def _context(self, facts: _Facts, question: QuestionName) -> str:
         return self.ask.context(question, facts.track, facts.tier)
-
-
-def _of_history(past: History, which: Literal[0, 1]) -> Usage:
-    return Usage(
-        calls=1,
-        input_tokens=None if past.input_tokens is None else past.input_tokens[which],
-        output_tokens=None if past.output_tokens is None else past.output_tokens[which],
-        cost_usd=None if past.cost_usd is None else past.cost_usd[which],
-    )

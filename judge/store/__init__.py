@@ -12,10 +12,10 @@ from ...errors import StoreError
 from .opening import connect, display, guard, locate
 from .runs import FileStamp, RunIndex, StoredRun
 from .scorecards import Archive
-from .verdicts import RETRIABLE, History, StoredVerdict, VerdictTables, is_final
+from .verdicts import RETRIABLE, StoredVerdict, VerdictTables, is_final
 
 __all__ = [
-    "DEFAULT_STORE", "RETRIABLE", "FileStamp", "History", "Store", "StoredRun", "StoredVerdict", "is_final", "open_store",
+    "DEFAULT_STORE", "RETRIABLE", "FileStamp", "Store", "StoredRun", "StoredVerdict", "is_final", "open_store",
 ]  # fmt: skip
 
 DEFAULT_STORE = Path(".ambjudge") / "ambjudge.db"

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from . import schema as schema
+from . import schema
 from .opening import guard, writing
 
 CHUNK = 5_000
@@ -55,6 +55,14 @@ class StorePart:
     def _read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         with guard(self.where), self._engine.connect() as connection:
             return connection.execute(query).fetchall()
+
+    def _pages(self, query: sa.Select[Any], order: sa.Column[Any], size: int) -> Iterator[sa.Row[Any]]:
+        """Rows in the order of a unique column of theirs, read `size` at a time, so that memory stays flat."""
+        query = query.order_by(order).limit(size)
+        rows = self._read(query)
+        while rows:
+            yield from rows
+            rows = self._read(query.where(order > rows[-1]._mapping[order]))
 
     def _in_chunks(self, query: sa.Select[Any], column: Any, values: Iterable[str | int]) -> Iterator[sa.Row[Any]]:
         wanted = list(dict.fromkeys(values))

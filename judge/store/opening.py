@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from ...errors import StoreError
-from . import schema as schema
+from . import schema
 
 BUSY_TIMEOUT_S = 60.0
 """How long a writer waits for another process's commit; commits take milliseconds, so this is far beyond any queue."""

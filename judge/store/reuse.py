@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,8 +18,8 @@ from ...rubrics.model import Criterion
 from ...trajectories.models import Run, Tier, TrackName
 from ..base import Around, Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request
 from ..questions.keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity, inputs_stamp
-from ..scorecard import CriterionResult
-from . import Store, StoredVerdict, stamps
+from ..scorecard import CriterionResult, UnscoredReason, unscored
+from . import Store, StoredVerdict
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ class StoredJudge(Around):
         standing = await asyncio.to_thread(self._keep, request, begun, reply)
         results = {result.id: result for result in standing}
         results |= {id: verdict.result for id, verdict in known.found.items()}
-        missed = CriterionResult(id="", value=None, status="unscored", reason="judge_error", detail="no result given")
-        ordered = tuple(results.get(c.id) or missed.model_copy(update={"id": c.id}) for c in request.criteria)
-        return replace(reply, results=ordered)
+        missed = unscored((c for c in request.criteria if c.id not in results), "judge_error", "no result given")
+        results |= {result.id: result for result in missed}
+        return replace(reply, results=tuple(results[c.id] for c in request.criteria))
 
     async def _before(self, request: Request) -> _Begun:
         """The store is asked in a thread; the judge, which need not bear threads, here."""
@@ -164,23 +164,15 @@ class StoredOnly(StoredJudge):
         known = await asyncio.to_thread(self.look_up, request)
         missing = known.missing(request.criteria)
         tried = self._store.attempts(known.keys[c.id].sha256 for c in missing)
-        results = []
-        for criterion in request.criteria:
-            if criterion.id in known.found:
-                results.append(known.found[criterion.id].result)
-                continue
-            last = next(
-                iter(reversed(tried.get(known.keys[criterion.id].sha256, []))), ("judge_error", "not asked yet")
-            )
-            results.append(CriterionResult.model_validate(
-                {"id": criterion.id, "value": None, "status": "unscored", "reason": last[0], "detail": last[1]}
-            ))  # fmt: skip
-        return Reply(tuple(results))
+        results = {id: verdict.result for id, verdict in known.found.items()}
+        results |= {c.id: last_attempt(c.id, tried.get(known.keys[c.id].sha256, ())) for c in missing}
+        return Reply(tuple(results[c.id] for c in request.criteria))
 
 
-def note_run(store: Store, run: Run, read_at_ns: int) -> int:
-    """Note a run that was read from `read_at_ns` (`stamps.clock`) on, with its files' stamp; returns its reference."""
-    return store.add_run(run, stamps.take(run, read_at_ns))
+def last_attempt(id: str, tried: Sequence[tuple[UnscoredReason, str]]) -> CriterionResult:
+    """What stands for an item without a verdict: the last of the attempts, if there was one."""
+    reason, detail = tried[-1] if tried else ("judge_error", "not asked yet")
+    return CriterionResult.unscored(id, reason, detail)
 
 
 @lru_cache(maxsize=4_096)

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from ...trajectories.models import Run, Tier, TrackName
-from . import schema as schema
+from ...trajectories.summary import run_info
+from . import schema
 from .connection import CHUNK, StorePart, clean_row, now
 
 
@@ -60,11 +61,8 @@ class RunIndex(StorePart):
 
     def describe(self, run: Run) -> dict[str, Any]:
         """What the store keeps of a run, without the run."""
-        return clean_row({
-            "id": run.id, "path": self.relative(run.path), "sha256": run.sha256, "content_sha256": run.content_sha256,
-            "agent": run.agent, "model": run.model, "task": run.task, "track": run.track, "tier": run.tier,
-            "repeat": run.repeat, "turns": len(run.turns), "format": run.format, "created_at": now(),
-        })  # fmt: skip
+        own = {"path": self.relative(run.path), "content_sha256": run.content_sha256, "created_at": now()}
+        return clean_row(run_info(run) | own)
 
     def stamped(self, paths: Iterable[Path]) -> dict[Path, FileStamp]:
         """What was last seen at each of these paths; paths never seen are left out."""
@@ -112,15 +110,11 @@ class RunIndex(StorePart):
                 self._add_evidence(connection, rows)
 
     def iter_runs(self) -> Iterator[StoredRun]:
-        """The version of every run that was last seen at its path, by path, read in chunks."""
+        """The version of every run that was last seen at its path, by path, read in pages."""
         files, runs = schema.files, schema.runs
         here = sa.and_(runs.c.path == files.c.path, runs.c.content_sha256 == files.c.content_sha256)
-        query = sa.select(runs).join_from(files, runs, here).order_by(files.c.path).limit(CHUNK)
-        last = ""
-        while rows := self._read(query.where(files.c.path > last)):
-            for row in rows:
-                yield self._stored_run(row)
-            last = rows[-1].path
+        query = sa.select(runs).join_from(files, runs, here)
+        yield from map(self._stored_run, self._pages(query, runs.c.path, CHUNK))
 
     def runs_of(self, refs: Iterable[int]) -> dict[int, StoredRun]:
         """The versions of runs with these references, by reference."""
@@ -136,8 +130,6 @@ class RunIndex(StorePart):
         connection.execute(statement.on_conflict_do_update(index_elements=["path"], set_=new, where=changed))
 
     def _stored_run(self, row: sa.Row[Any]) -> StoredRun:
-        return StoredRun(
-            ref=row.ref, id=row.id, path=self.absolute(row.path), sha256=row.sha256,
-            content_sha256=row.content_sha256, agent=row.agent, model=row.model, task=row.task, track=row.track,
-            tier=row.tier, repeat=row.repeat, turns=row.turns, format=row.format,
-        )  # fmt: skip
+        return StoredRun(**{name: row._mapping[name] for name in StoredRun._fields})._replace(
+            path=self.absolute(row.path)
+        )

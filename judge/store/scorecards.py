@@ -14,8 +14,11 @@ import sqlalchemy as sa
 from ...errors import StoreError
 from ...rubrics.model import Rubric
 from ..scorecard import ScoreCard
-from . import schema as schema
+from . import schema
 from .connection import StorePart, clean_row, now, to_json
+
+_PAGE = 200
+"""Scorecards in memory at a time."""
 
 
 class Archive(StorePart):
@@ -37,77 +40,49 @@ class Archive(StorePart):
             }  # fmt: skip
             connection.execute(table.insert().values(**clean_row(row), body=zlib.compress(text.encode())))
 
-    def cards(self, path: Path, *, judge: str | None = None, rubric_id: str | None = None) -> Iterator[ScoreCard]:
+    def cards(self, path: Path, *, judge: str | None = None) -> Iterator[ScoreCard]:
         """Scorecards of the run at a path, newest first."""
         table = schema.cards
         query = sa.select(table.c.body).where(table.c.path == self.relative(path)).order_by(table.c.seq.desc())
         if judge is not None:
             query = query.where(table.c.judge == judge)
-        if rubric_id is not None:
-            query = query.where(table.c.rubric_id == rubric_id)
         for row in self._read(query):
             yield self._card(row.body)
 
-    def iter_cards(
-        self, *, judge: str | None = None, below: Path | None = None, chunk: int = 200
-    ) -> Iterator[ScoreCard]:
+    def iter_cards(self, *, below: Path | None = None, chunk: int = _PAGE) -> Iterator[ScoreCard]:
         """The scorecard in force of every (run, judge, rubric), of runs `below` a folder, read `chunk` at a time."""
-        table = schema.cards
-        newest = sa.select(sa.func.max(table.c.seq).label("seq")).group_by(
-            table.c.path, table.c.judge, table.c.rubric_id
-        )
-        if judge is not None:
-            newest = newest.where(table.c.judge == judge)
-        if below is not None and (prefix := self.prefix(below)):
-            newest = newest.where(sa.func.substr(table.c.path, 1, len(prefix)) == prefix)
-        query = sa.select(table.c.seq, table.c.body).where(table.c.seq.in_(newest)).order_by(table.c.seq).limit(chunk)
-        last = -1
-        while rows := self._read(query.where(table.c.seq > last)):
-            for row in rows:
-                yield self._card(row.body)
-            last = rows[-1].seq
+        table, prefix = schema.cards, "" if below is None else self.prefix(below)
+        query = _newest(table, "path", "judge", "rubric_id")
+        if prefix:
+            query = query.where(sa.func.substr(table.c.path, 1, len(prefix)) == prefix)
+        for row in self._pages(query, table.c.seq, chunk):
+            yield self._card(row.body)
 
-    def iter_card_data(self, chunk: int = 200) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def iter_card_data(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """(path, plain values) of the scorecard in force of every (run, judge, rubric), the oldest first; not validated.
 
         For listings, which need a few of the values of very many cards.
         """
         table = schema.cards
-        newest = sa.select(sa.func.max(table.c.seq)).group_by(table.c.path, table.c.judge, table.c.rubric_id)
-        query = sa.select(table.c.seq, table.c.path, table.c.body).where(table.c.seq.in_(newest))
-        query, last = query.order_by(table.c.seq).limit(chunk), -1
-        while rows := self._read(query.where(table.c.seq > last)):
-            for row in rows:
-                try:
-                    yield self.absolute(row.path), json.loads(zlib.decompress(row.body))
-                except (zlib.error, ValueError):
-                    continue
-            last = rows[-1].seq
-
-    # Labels and events.
+        for row in self._pages(_newest(table, "path", "judge", "rubric_id"), table.c.seq, _PAGE):
+            try:
+                yield self.absolute(row.path), json.loads(zlib.decompress(row.body))
+            except (zlib.error, ValueError):
+                continue
 
     def card_heads(self, judge: str) -> dict[Path, tuple[str, str]]:
         """Path -> (rubric id, rubric hash) of the newest scorecard by this judge."""
         table = schema.cards
-        newest = sa.select(sa.func.max(table.c.seq)).where(table.c.judge == judge).group_by(table.c.path)
-        query = sa.select(table.c.path, table.c.rubric_id, table.c.rubric_sha256).where(table.c.seq.in_(newest))
+        newest = _newest(table, "path", where=table.c.judge == judge)
+        query: sa.Select[Any] = newest.with_only_columns(table.c.path, table.c.rubric_id, table.c.rubric_sha256)
         return {self.absolute(row.path): (row.rubric_id, row.rubric_sha256) for row in self._read(query)}
 
-    def cards_of_rubric(self, sha256: str, chunk: int = 200) -> Iterator[tuple[str, ScoreCard]]:
-        """(path in the store, scorecard): the newest scorecard of every (run, judge) made with this very rubric, read `chunk` at a time."""
+    def cards_of_rubric(self, sha256: str) -> Iterator[tuple[str, ScoreCard]]:
+        """(path in the store, scorecard): the newest scorecard of every (run, judge) made with this very rubric."""
         table = schema.cards
-        newest = (
-            sa.select(sa.func.max(table.c.seq))
-            .where(table.c.rubric_sha256 == sha256)
-            .group_by(table.c.path, table.c.judge)
-        )
-        query = sa.select(table.c.seq, table.c.path, table.c.body).where(table.c.seq.in_(newest))
-        query = query.order_by(table.c.seq).limit(chunk)
-        last = -1
-        while rows := self._read(query.where(table.c.seq > last)):
-            for row in rows:
-                yield row.path, self._card(row.body)
-            last = rows[-1].seq
+        query = _newest(table, "path", "judge", where=table.c.rubric_sha256 == sha256)
+        for row in self._pages(query, table.c.seq, _PAGE):
+            yield row.path, self._card(row.body)
 
     def add_rubric(self, rubric: Rubric) -> None:
         """Keep a rubric, once."""
@@ -124,8 +99,10 @@ class Archive(StorePart):
             return Rubric.model_validate_json(zlib.decompress(row.body))
         return None
 
+    # Labels and events.
+
     def add_label(self, run: str, annotator: str, body: str) -> bool:
-        """Keep one annotation (canonical JSON, `labels.dump_labels`); False when the last one says the same."""
+        """Keep one annotation (canonical JSON, `human_labels.dump_labels`); False when the last one says the same."""
         table = schema.labels
         row = clean_row({"run": run, "annotator": annotator, "body": body, "created_at": now()})
         same = (table.c.run == row["run"]) & (table.c.annotator == row["annotator"])
@@ -141,8 +118,7 @@ class Archive(StorePart):
     def labels(self, run: str | None = None, annotator: str | None = None) -> Iterator[tuple[str, str, str]]:
         """(run, annotator, body) of every annotation in force, by run and annotator."""
         table = schema.labels
-        newest = sa.select(sa.func.max(table.c.seq)).group_by(table.c.run, table.c.annotator)
-        query = sa.select(table.c.run, table.c.annotator, table.c.body).where(table.c.seq.in_(newest))
+        query = _newest(table, "run", "annotator")
         if run is not None:
             query = query.where(table.c.run == run)
         if annotator is not None:
@@ -175,3 +151,9 @@ class Archive(StorePart):
                 f"{self.where}: a scorecard cannot be read: {' '.join(str(error).split())[:120]}",
                 "score its run again",
             ) from error
+
+
+def _newest(table: sa.Table, *by: str, where: sa.ColumnElement[bool] | None = None) -> sa.Select[Any]:
+    """The last row of each group of rows that are alike in these columns; `where` says which rows count."""
+    last = sa.select(sa.func.max(table.c.seq)).group_by(*(table.c[name] for name in by))
+    return sa.select(table).where(table.c.seq.in_(last if where is None else last.where(where)))

@@ -18,7 +18,7 @@ import json
 import uuid
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,10 +27,10 @@ from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
-from ..base import Reply, Usage
+from ..base import Estimate, Reply, Usage
 from ..questions.keys import VerdictKey
 from ..scorecard import CriterionResult, UnscoredReason
-from . import schema as schema
+from . import schema
 from .connection import StorePart, clean_row, now, to_json
 
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
@@ -55,28 +55,11 @@ class StoredVerdict:
 
 @dataclass(frozen=True)
 class StoredCall:
-    """One answered request: how many items it answered, and what it used in all. None where it did not say."""
+    """One answered request: how many items it answered, and what it used in all."""
 
     criteria: int
-    calls: int
-    """Requests to a model; 0 when no model was asked."""
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    cached_tokens: int | None
-    """Of the input, what a provider read from its cache; None also for calls of stores of version 1."""
-    cache_write_tokens: int | None
-    """Of the input, what it wrote into its cache."""
-
-
-@dataclass(frozen=True)
-class History:
-    """What past calls of a judge on a question used: lowest and highest per call. None where no call said."""
-
-    calls: int
-    input_tokens: tuple[int, int] | None
-    output_tokens: tuple[int, int] | None
-    cost_usd: tuple[float, float] | None
+    usage: Usage
+    """`calls` is 0 when no model was asked; cached tokens are None also for calls of stores of version 1."""
 
 
 def is_final(result: CriterionResult, reply: Reply | None = None) -> bool:
@@ -138,21 +121,9 @@ class VerdictTables(StorePart):
         standing = {row.key: self._verdict(row).result for row in rows}
         return tuple(standing.get(k.sha256, r) for k, r in zip(keys, reply.results, strict=True))
 
-    def iter_verdicts(
-        self, *, judge: str | None = None, criterion_sha256: str | None = None, chunk: int = 1_000
-    ) -> Iterator[StoredVerdict]:
-        """Verdicts in the order they were stored, read `chunk` at a time, so that memory stays flat."""
-        table = schema.verdicts
-        query = _VERDICTS.order_by(table.c.seq).limit(chunk)
-        if judge is not None:
-            query = query.where(table.c.judge == judge)
-        if criterion_sha256 is not None:
-            query = query.where(table.c.criterion_sha256 == criterion_sha256)
-        last = -1
-        while rows := self._read(query.where(table.c.seq > last)):
-            for row in rows:
-                yield self._verdict(row)
-            last = rows[-1].seq
+    def iter_verdicts(self) -> Iterator[StoredVerdict]:
+        """All verdicts, in the order they were stored."""
+        yield from map(self._verdict, self._pages(_VERDICTS, schema.verdicts.c.seq, 1_000))
 
     def verdicts_on(self, evidence_sha256: Collection[str]) -> dict[tuple[str, str], list[VerdictKey]]:
         """Keys of all verdicts that rest on these evidence bytes, oldest first, by (evidence hash, criterion id)."""
@@ -177,10 +148,10 @@ class VerdictTables(StorePart):
             found.setdefault(row.path, set()).add((row.stage, row.evidence_sha256))
         return found
 
-    def attempts(self, keys: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    def attempts(self, keys: Iterable[str]) -> dict[str, list[tuple[UnscoredReason, str]]]:
         """Failed attempts under these keys, oldest first: (reason, detail)."""
         table = schema.attempts
-        found: dict[str, list[tuple[str, str]]] = {}
+        found: dict[str, list[tuple[UnscoredReason, str]]] = {}
         query = sa.select(table.c.key, table.c.reason, table.c.detail).order_by(table.c.seq)
         for row in self._in_chunks(query, table.c.key, keys):
             found.setdefault(row.key, []).append((row.reason, row.detail))
@@ -194,7 +165,7 @@ class VerdictTables(StorePart):
         used = c.calls, c.input_tokens, c.output_tokens, c.cost_usd, c.cached_tokens, c.cache_write_tokens
         query = sa.select(c.id, c.criteria, *used)
         rows: Iterator[Any] = self._in_chunks(query, c.id, call_ids)
-        return {row.id: StoredCall(len(json.loads(row.criteria)), *row[2:]) for row in rows}
+        return {row.id: StoredCall(len(json.loads(row.criteria)), Usage(*row[2:])) for row in rows}
 
     def raw_replies(self, call_id: str) -> tuple[str, ...]:
         """The model's texts of one call, as received."""
@@ -203,18 +174,14 @@ class VerdictTables(StorePart):
         rows = self._read(query.order_by(link.c.position))
         return tuple(zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows)
 
-    def history(self, judge: str, stage: str) -> History:
-        """Lowest and highest use per call by this judge on this question so far."""
-        table = schema.calls
-        columns = [
-            f(c) for c in (table.c.input_tokens, table.c.output_tokens, table.c.cost_usd) for f in (sa.func.min, sa.func.max)
-        ]  # fmt: skip
-        query = sa.select(sa.func.sum(table.c.calls), *columns).where(
-            table.c.judge == judge, table.c.stage == stage, table.c.calls > 0
-        )
+    def history(self, judge: str, stage: str) -> tuple[int, Estimate]:
+        """How many requests this judge has made on this question, and the lowest and highest use per call so far; None
+        inside where no call said."""
+        c = schema.calls.c
+        ends = [end(of) for end in (sa.func.min, sa.func.max) for of in (c.input_tokens, c.output_tokens, c.cost_usd)]
+        query = sa.select(sa.func.sum(c.calls), *ends).where(c.judge == judge, c.stage == stage, c.calls > 0)
         row: Any = self._read(query)[0]
-        pairs = [None if row[i] is None else (row[i], row[i + 1]) for i in (1, 3, 5)]
-        return History(int(row[0] or 0), pairs[0], pairs[1], pairs[2])
+        return int(row[0] or 0), Estimate(Usage(1, *row[1:4]), Usage(1, *row[4:7]))
 
     def total_usage(self) -> Usage:
         """Everything that this store's judging has cost."""
@@ -231,14 +198,11 @@ class VerdictTables(StorePart):
         self, connection: Connection, call_id: str, at: str, run_ref: int, rubric: Rubric, stage: str,
         keys: Sequence[VerdictKey], reply: Reply,
     ) -> None:  # fmt: skip
-        usage = reply.usage
         row = {
             "id": call_id, "run_ref": run_ref, "stage": stage, "judge": keys[0].judge if keys else "",
             "rubric_sha256": rubric.sha256, "sample": keys[0].sample if keys else 0,
-            "criteria": to_json([key.criterion_id for key in keys]), "calls": usage.calls,
-            "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd,
-            "codes": "[]", "warnings": to_json(list(reply.warnings)), "created_at": at,
-            "cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens,
+            "criteria": to_json([key.criterion_id for key in keys]), "codes": "[]",
+            "warnings": to_json(list(reply.warnings)), "created_at": at, **asdict(reply.usage),
         }  # fmt: skip
         connection.execute(schema.calls.insert().values(clean_row(row)))
         bodies = [text.encode("utf-8", "surrogatepass") for text in reply.raw]
@@ -265,11 +229,7 @@ class VerdictTables(StorePart):
 
 
 def _key_row(key: VerdictKey, stage: str) -> dict[str, Any]:
-    return {
-        "key": key.sha256, "stage": stage, "criterion_id": key.criterion_id, "criterion_sha256": key.criterion_sha256,
-        "evidence_sha256": key.evidence_sha256, "judge": key.judge, "prompt_sha256": key.prompt_sha256,
-        "parameters": key.parameters, "sample": key.sample,
-    }  # fmt: skip
+    return {"key": key.sha256, "stage": stage, **key.model_dump(exclude={"sha256"})}
 
 
 def _result_row(result: CriterionResult) -> dict[str, Any]:
@@ -282,7 +242,5 @@ def _result_row(result: CriterionResult) -> dict[str, Any]:
 
 
 def _key(row: sa.Row[Any]) -> VerdictKey:
-    return VerdictKey(
-        criterion_id=row.criterion_id, criterion_sha256=row.criterion_sha256, evidence_sha256=row.evidence_sha256,
-        judge=row.judge, prompt_sha256=row.prompt_sha256, parameters=row.parameters, sample=row.sample, sha256=row.key,
-    )  # fmt: skip
+    parts = {name: row._mapping[name] for name in VerdictKey.model_fields if name != "sha256"}
+    return VerdictKey(**parts, sha256=row.key)

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import InputError
-from ...trajectories.json_bytes import decode, parse_json, read_bytes
 from ...trajectories.models import Run
-from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage
-from ..engine import Prepared, ask_all, prepare, read_stages
+from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, used
+from ..engine import Prepared, ask_all, read_stages
 from ..presumed import presume
 from ..rules import RulesJudge
 from ..runner import Progress, run_batch
@@ -27,7 +26,8 @@ from ..scoring import apply_requires
 from ..store.reuse import StoredJudge
 from ..tagging import diagnose
 from .comparison import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures
-from .human_labels import LABEL_FIELDS, PAPER_CODES, Labels, parse_labels, stored_labels
+from .human_labels import PAPER_CODES, Labels
+from .label_sources import each_label
 from .splits import SPLITS, Split, split_of
 
 
@@ -57,14 +57,13 @@ class Selection:
             split, said = split_of(run, self.test_share), self.labels.get(run.id)
             if said is None or split not in self.splits:
                 continue
-            run = self.scope.apply(run)
-            rubric = self.scope.rubric_of(run.track, run.task)
-            for item in rubric.criteria():
+            ready = self.scope.prepare(self.scope.apply(run))
+            for item in ready.rubric.criteria():
                 label = said.criteria.get(item.id)
                 if label is not None and not any(equal(value, label) for value in item.values):
                     scale = ", ".join(f"{value:g}" for value in item.values)
-                    raise InputError(f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}", f"see: ambjudge rubric show {rubric.id}")  # fmt: skip
-            yield split, prepare(run, rubric=rubric, public=self.scope.public, wanted=self.scope.wanted), said
+                    raise InputError(f"labels of {run.id}: {item.id} is {label:g}, not one of {scale}", f"see: ambjudge rubric show {ready.rubric.id}")  # fmt: skip
+            yield split, ready, said
 
 
 async def against_labels(
@@ -108,14 +107,11 @@ def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str,
     Of several annotators of a run the named one; else gold, else the first by name. InputError for what is no label file,
     and where there is none.
     """
-    if "://" in str(source) or Path(source).suffix == ".db":
-        from ..store import open_store
-
-        with open_store(source, create=False) as store:
-            found = list(stored_labels(store, annotator=annotator))
-    else:
-        path = Path(source)
-        found = [_from_file(file) for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])]
+    found = []
+    for _, labels in each_label(source, strict=False):
+        if isinstance(labels, InputError):
+            raise labels
+        found.append(labels)
     kept = [labels for labels in found if annotator in (None, labels.annotator)]
     if not kept:
         raise InputError(f"no labels{f' of {annotator}' if annotator else ''}", "see docs/labels.md", Path(source))
@@ -123,14 +119,6 @@ def labels_by_run(source: str | Path, annotator: str | None = None) -> dict[str,
     for labels in sorted(kept, key=lambda labels: (labels.annotator != "gold", labels.annotator)):
         by_run.setdefault(labels.run, labels)
     return by_run
-
-
-def _from_file(path: Path) -> Labels:
-    """Fields that are not ours are left aside, as `ambjudge agreement` does: other people's notes stand in label files."""
-    data = parse_json(decode(read_bytes(path), path), path)
-    if isinstance(data, dict):
-        data = {"annotator": "a1", **{name: data[name] for name in LABEL_FIELDS if data.get(name) is not None}}
-    return parse_labels(data, path)
 
 
 async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
@@ -144,7 +132,7 @@ async def compare(ready: Prepared, labels: Labels, judge: Judge) -> Compared:
         if "codes" in labels.model_fields_set
         else None,
         stages=_stages(ready, replies, labels),
-        usage=sum((reply.usage for reply in replies.values()), Usage()),
+        usage=used(replies.values()),
     )
 
 

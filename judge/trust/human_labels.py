@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 from ...errors import InputError
 from ...rubrics.model import Rubric
 from ...sanitize import sanitize_line
-from ...trajectories.json_bytes import decode, parse_json, read_bytes
+from ...trajectories.json_bytes import read_json
 from ...trajectories.models import STAGES, Run, Stage
 from ..store import Store
 from ..store.connection import clean_text
@@ -62,11 +62,16 @@ class Labels(BaseModel):
 def read_labels(path: str | Path) -> Labels:
     """The labels in a file. InputError says which field is no label, and where."""
     path = Path(path)
-    return parse_labels(parse_json(decode(read_bytes(path), path), path), path)
+    return parse_labels(read_json(path), path)
 
 
-def parse_labels(data: Any, path: Path | None = None) -> Labels:
-    """Labels from plain values. InputError as for `read_labels`."""
+def parse_labels(data: Any, path: Path | None = None, *, strict: bool = True) -> Labels:
+    """Labels from plain values. InputError as for `read_labels`.
+
+    Not `strict`: fields that are not ours are left aside, null is as good as absent, and the annotator is `a1` if unnamed.
+    """
+    if not strict and isinstance(data, Mapping):
+        data = {"annotator": "a1", **{name: data[name] for name in LABEL_FIELDS if data.get(name) is not None}}
     if not isinstance(data, dict):
         raise InputError(f"is {type(data).__name__}, not an object", _FORM, path)
     reader = _Reader(path)

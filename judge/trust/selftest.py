@@ -23,7 +23,7 @@ from typing import Literal
 
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Action, Plan, Run, Segmentation, Turn
-from ..base import CRITERIA, JUDGED, Judge, QuestionName, Reply, Request, Usage, answers
+from ..base import CRITERIA, JUDGED, Judge, QuestionName, Reply, Request, Usage, answers, used
 from ..questions.items import PLAN_ITEM, diagnosis_items
 from ..runner import run_batch
 from .human_labels import PAPER_CODES
@@ -302,8 +302,7 @@ async def _run(judge: Judge, prepared: Sequence[Case], concurrency: int) -> tupl
     )  # fmt: skip
     if summary.interrupted:
         raise KeyboardInterrupt
-    usage = sum((reply.usage for reply in replies.values()), Usage())
-    return tuple(_rows(prepared, replies)), usage
+    return tuple(_rows(prepared, replies)), used(replies.values())
 
 
 def _rows(prepared: Sequence[Case], replies: dict[tuple[object, ...], Reply]) -> Iterator[Row]:

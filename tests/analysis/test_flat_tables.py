@@ -24,6 +24,7 @@ from ambjudge.analysis.flat_tables import (
 )
 from ambjudge.analysis.spreadsheets import FORMULA, from_csv, to_csv
 from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.trust.human_labels import parse_labels
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,7 +106,7 @@ def test_labels_have_a_row_for_each_thing_labelled() -> None:
         "run": "r", "annotator": "a", "stages": {"10": "S2", "2": "S1"}, "criteria": {"S1b": None, "S1a": 1},
         "evidence": {"S1a": [2]}, "codes": {"E4": {"turns": [3], "why": "crashed"}}, "notes": "short",
     }  # fmt: skip
-    rows = [row[2:] for row in label_rows(data)]
+    rows = [row[2:] for row in label_rows(parse_labels(data))]
     assert rows[:4] == [
         ("stage", "S1", 2, None, None, None),
         ("stage", "S2", 10, None, None, None),
@@ -117,8 +118,8 @@ def test_labels_have_a_row_for_each_thing_labelled() -> None:
     ]  # fmt: skip
     assert rows[-1] == ("notes", None, None, None, None, "short")
     nobody_looked = {key: value for key, value in data.items() if key != "codes"}
-    assert not [row for row in label_rows(nobody_looked) if row[2] == "code"]
-    assert table(label_rows(data), LABELS).height == 10
+    assert not [row for row in label_rows(parse_labels(nobody_looked)) if row[2] == "code"]
+    assert table(label_rows(parse_labels(data)), LABELS).height == 10
 
 
 # Formats

@@ -19,7 +19,6 @@ import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge import prompts
 from ambjudge.judge.api.judge import ApiJudge, Breaker
-from ambjudge.judge.api.outcomes import citation_validity
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry, redact, retry_after
 from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request
@@ -60,7 +59,7 @@ async def test_one_call_a_stage(judge_server, stage: str) -> None:
     assert judge_server.count == 1
     assert [r.id for r in reply.results] == [c.id for c in asked.criteria]
     assert outcome(reply) == {("scored", None, 1.0)}
-    assert citation_validity(reply.results) == 1.0
+    assert {e.check for r in reply.results for e in r.evidence} == {"verified"}
     assert reply.usage.input_tokens > 500
     assert reply.usage.cost_usd is None  # no list price behind an address of one's own
     assert len(reply.raw) == 1
@@ -224,13 +223,12 @@ async def test_a_failing_provider_is_left_alone(judge_server) -> None:
 
 @pytest.mark.parametrize("script", ["no_usage", "wild_usage"])
 async def test_unknown_usage_stays_unknown(judge_server, script: str) -> None:
-    reply = await judge_of(judge_server, script, prices={"small-judge": Price(1, 2, "", "")}).judge(request())
+    reply = await judge_of(judge_server, script, price=Price(1, 2, "", "")).judge(request())
     assert (reply.usage.calls, reply.usage.input_tokens, reply.usage.cost_usd) == (1, None, None)
 
 
 async def test_false_quotes_are_counted(judge_server) -> None:
     reply = await judge_of(judge_server, "false_quote").judge(request())
-    assert citation_validity(reply.results) == 0.0
     assert any("0 of 6 quotes verified" in w for w in reply.warnings)
 
 

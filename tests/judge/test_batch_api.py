@@ -40,7 +40,7 @@ QUESTIONS = 4
 
 def make_judge(server, retry: Retry | None = None) -> ApiJudge:
     return ApiJudge(
-        "openai/good", server.url, evidence_budget=8_000, timeout=1.0, prices={"good": PRICE},
+        "openai/good", server.url, evidence_budget=8_000, timeout=1.0, price=PRICE,
         retry=retry or Retry(attempts=4, first_s=0.01, longest_s=0.05), breaker=Breaker(after=1_000),
     )  # fmt: skip
 

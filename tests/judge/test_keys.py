@@ -19,7 +19,6 @@ from ambjudge.judge.questions.keys import (
     evidence_context,
     identity,
     inputs_stamp,
-    verdict_key,
 )
 from ambjudge.rubrics.load import criterion_sha256, load_rubric
 from ambjudge.rubrics.model import Level
@@ -43,7 +42,12 @@ class SomeJudge:
         return self.evidence
 
 
-BASE = verdict_key(SomeJudge(), REQUEST, CRITERION)
+def key_of(judge, request, criterion):
+    who = identity(judge)
+    return KeyMaker(who, criterion.id, criterion_sha256(criterion), request.sample).key(judge.evidence_sha256(request))
+
+
+BASE = key_of(SomeJudge(), REQUEST, CRITERION)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +74,7 @@ BASE = verdict_key(SomeJudge(), REQUEST, CRITERION)
     ],
 )  # fmt: skip
 def test_a_key_changes_with_what_decides_and_says_so(judge, request_, criterion, parts):
-    key = verdict_key(judge, request_, criterion)
+    key = key_of(judge, request_, criterion)
     assert key.changed_from(BASE) == parts
     assert (key.sha256 == BASE.sha256) == (not parts)
 

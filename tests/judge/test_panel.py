@@ -11,7 +11,7 @@ from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.base import Reply, Request, Usage, answers
 from ambjudge.judge.engine import score_run
-from ambjudge.judge.panel import Ballot, Panel, combine, pairwise_agreement
+from ambjudge.judge.panel import Ballot, Panel, combine
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scorecard import CriterionResult
@@ -83,8 +83,6 @@ def test_usage_and_disagreement_are_reported() -> None:
     reply = combine(REQUEST, [ballot(1, "a"), ballot(0, "b"), ballot(0, "c")])
     assert reply.usage == Usage(3, 30, 15, pytest.approx(0.03))
     assert reply.warnings == ("S3: votes differ on S3 (1, 0, 0)",)
-    assert pairwise_agreement(reply.results) == pytest.approx(1 / 3)
-    assert pairwise_agreement(combine(REQUEST, [ballot(1)]).results) is None
 
 
 async def test_rules_vote_where_facts_decide_and_nowhere_else(judge_server) -> None:

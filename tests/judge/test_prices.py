@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from ambjudge.errors import ConfigError
-from ambjudge.judge.api.prices import Price, builtin_prices, effective_api_base, load_prices, price_of
+from ambjudge.judge.api.prices import Price, builtin_prices, effective_api_base, price_of
 from ambjudge.judge.select import parse_price
 
 
@@ -80,17 +77,6 @@ def test_without_a_rate_of_its_own_cached_input_is_plain_input() -> None:
     assert price.cost(1_000_000, 0, 900_000, 50_000) == 2.0
 
 
-def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text(json.dumps({"date": "2026-01-01", "models": {"house/model": {"input": 0, "output": 1.5}}}))
-    price = price_of("house/model", table=load_prices(path))
-    assert price is not None
-    assert price.cost(10, 1_000_000) == 1.5
-    entry = {"input": 4, "output": 8, "cached": 0, "cache_write": 5}
-    path.write_text(json.dumps({"date": "2026-01-01", "models": {"house/model": entry}}))
-    assert load_prices(path)["house/model"].cost(1_000_000, 0, 500_000, 500_000) == 2.5
-
-
 @pytest.mark.parametrize(
     ("text", "price"),
     [
@@ -111,16 +97,3 @@ def test_a_price_that_the_user_states(text: str, price: tuple[float | None, ...]
 def test_a_stated_price_that_is_none(text: str) -> None:
     with pytest.raises(ConfigError, match=r"IN,OUT\[,CACHED"):
         parse_price(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", '{"models": []}', '{"models": {"a": {"input": -1, "output": 1}}}', '{"models": {"a": {"input": true, "output": 1}}}',
-     '{"models": {"a": {"input": NaN, "output": 1}}}', '{"models": {"a": 3}}',
-     '{"models": {"a": {"input": 1, "output": 1, "cached": "free"}}}', '{"models": {"a": {"input": 1, "output": 1, "cache_write": -1}}}'],
-)  # fmt: skip
-def test_broken_tables_are_named(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text(text)
-    with pytest.raises(ConfigError, match=r"prices\.json"):
-        load_prices(path)

@@ -35,6 +35,15 @@ RUBRIC = load_rubric("segmentation")
 RUNS = 10
 
 
+def by_criterion(planned):
+    """Stale verdicts by (rubric, criterion), counted by reason."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for need in planned.needs:
+        for criterion, reasons in need.reasons.items():
+            found.setdefault((need.rubric_id, criterion), Counter())["+".join(reasons)] += 1
+    return found
+
+
 @dataclass
 class LengthJudge:
     """Judges by the parity of a hash of evidence and question: useless, but deterministic, and it counts its calls."""
@@ -168,7 +177,7 @@ def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, cal
     planned = plan(store, paths, judge, scope)
     assert planned.calls == calls
     assert {need.question for need in planned.needs} == stages
-    assert {why for counts in planned.by_criterion().values() for why in counts} == ({reason} if reason else set())
+    assert {why for counts in by_criterion(planned).values() for why in counts} == ({reason} if reason else set())
     assert planned.current + planned.stale == RUNS * CRITERIA
     assert judge.asked == []
     execute(store, planned, judge)
@@ -184,7 +193,7 @@ def test_only_the_edited_criterion_of_a_stage_is_asked_again(stored):
     planned = plan(store, paths, judge := LengthJudge(), Scope(edited("S1", "S1c", text="Other words.")))
     execute(store, planned, judge)
     assert {ids for _, _, ids in judge.asked} == {("S1c",)}
-    assert planned.by_criterion() == {("segmentation", "S1c"): Counter({"criterion": RUNS})}
+    assert by_criterion(planned) == {("segmentation", "S1c"): Counter({"criterion": RUNS})}
 
 
 def test_the_dry_run_bounds_what_is_spent(stored):
@@ -276,7 +285,7 @@ def test_failures_are_planned_again_as_failures(tmp_path):
     with open_store(tmp_path / "s.db") as store:
         score_all(store, paths, broken, Scope(RUBRIC))
         planned = plan(store, paths, well, Scope(RUBRIC))
-        assert planned.by_criterion() == {("segmentation", "S2b"): Counter({"failed": 2})}
+        assert by_criterion(planned) == {("segmentation", "S2b"): Counter({"failed": 2})}
         execute(store, planned, well)
         assert well.asked == [("runs/run-00000", "S2", ("S2b",)), ("runs/run-00001", "S2", ("S2b",))]
         assert plan(store, paths, well, Scope(RUBRIC)).calls == 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from ambjudge.errors import StoreError
-from ambjudge.judge.base import Reply, Usage
+from ambjudge.judge.base import Estimate, Reply, Usage
 from ambjudge.judge.questions.keys import VerdictKey
 from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
 from ambjudge.judge.store import is_final, open_store
@@ -97,9 +97,8 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         assert store.known_keys([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
         assert store.total_usage() == Usage(1, 10, 5, 0.25)
-        history = store.history("tester", "S1")
-        assert (history.calls, history.input_tokens, history.cost_usd) == (1, (10, 10), (0.25, 0.25))
-        assert store.history("tester", "S2").calls == 0
+        assert store.history("tester", "S1") == (1, Estimate(Usage(1, 10, 5, 0.25), Usage(1, 10, 5, 0.25)))
+        assert store.history("tester", "S2")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -150,7 +149,7 @@ def test_cached_tokens_are_kept_by_call_and_added_up(target, run):
         store.add_reply(ref, RUBRIC, "S1", [key(1)], Reply((scored(),), used))
         store.add_reply(ref, RUBRIC, "S2", [key(2)], Reply((scored(),), used))
         calls = store.calls_of([v.call_id for v in store.iter_verdicts()])
-        assert {(c.input_tokens, c.cached_tokens, c.cache_write_tokens) for c in calls.values()} == {(1_000, 900, 40)}
+        assert {call.usage for call in calls.values()} == {used}
         assert store.total_usage() == used + used
         unknown = Usage(1, 1_000, 50, 0.01, cached_tokens=None, cache_write_tokens=None)
         store.add_reply(ref, RUBRIC, "S3", [key(3)], Reply((scored(),), unknown))
@@ -257,7 +256,7 @@ def test_thousands_of_keys_in_one_look_up(target, run):
         wanted = [f"{n:064x}" for n in range(12_000)]
         assert len(store.known_keys(wanted)) == 6_000
         assert len(store.known(wanted[5_990:6_010])) == 10
-        assert sum(1 for _ in store.iter_verdicts(chunk=700)) == 6_000
+        assert sum(1 for _ in store.iter_verdicts()) == 6_000
         assert store.known([]) == {}
 
 
@@ -394,7 +393,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {folder!r})
 from test_store import RECORDED, RUBRIC, key, scored
-from ambjudge.judge.base import Reply
+from ambjudge.judge.base import Estimate, Reply
 from ambjudge.judge.store import open_store
 from ambjudge.trajectories.load import load_run
 run = load_run(RECORDED / "runs" / "kidney-lite-01")

@@ -151,7 +151,7 @@ def test_a_store_of_version_1_keeps_its_verdicts_and_takes_new_ones(old):
             assert [(v.key, v.result, v.stage) for v in store.iter_verdicts()] == [(key(1), OLD, "S1")]
             assert store.attempts([key(2).sha256]) == {key(2).sha256: [("judge_error", "why")]}
             (call,) = store.calls_of(["0" * 32]).values()
-            assert (call.input_tokens, call.cached_tokens, call.cache_write_tokens) == (10, None, None)
+            assert call.usage == Usage(1, 10, 5, 0.25, None, None)
             assert store.total_usage() == Usage(1, 10, 5, 0.25, None, None)
             with store._engine.connect() as connection:
                 assert connection.exec_driver_sql("select value from meta where name = 'schema'").scalar() == "2"
