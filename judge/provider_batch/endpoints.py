@@ -3,8 +3,10 @@
     POST /files   POST /batches   GET /batches   GET /batches/{id}   POST /batches/{id}/cancel   GET /files/{id}/content
 
 Reading and uploading are tried again as often as `Retry` says. Creating a batch is paid for, so it is never simply
-repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first. Written out here because
-litellm's file and batch calls may repeat a creation on their own, and hold whole files in memory.
+repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first.
+
+Ours, over httpx: litellm's `create_batch` tries again by itself unless told otherwise and does not say whether a lost
+request may have been carried out, and its `file_content` reads a file of any size into memory.
 """
 
 from __future__ import annotations

@@ -105,17 +105,24 @@ def identity(judge: Judge) -> JudgeIdentity:
     return JudgeIdentity(judge=judge.name, prompt_sha256=judge.prompt_sha256, parameters=canonical_json(parameters))
 
 
-def evidence_context(
-    who: JudgeIdentity, question: QuestionName, track: TrackName | None, tier: Tier | None, inputs: str | None = None
-) -> str:
-    """What the evidence of a question depends on besides the run's files: the judge, a track or tier that the user named
-    instead of the files, the public inputs (`inputs_stamp`), and our code.
+class EvidenceContexts:
+    """What the evidence of a question depends on besides the run's files, as a hash: the judge, a track or tier that the
+    user named instead of the files, the public inputs (`inputs_stamp`), and our code.
 
     The store remembers evidence hashes under (run content, this), so that unchanged runs are not rendered again. Any edit
-    of the code that reads, checks or renders changes it: that costs a new rendering, never a call.
+    of the code that reads, checks or renders changes it: that costs a new rendering, never a call. Each is worked out
+    once, and the public inputs are held for unchanged meanwhile.
     """
-    parts = [who.judge, who.prompt_sha256, who.parameters, question, track, tier, inputs, code_sha256()]
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+
+    def __init__(self, who: JudgeIdentity) -> None:
+        self._head = [who.judge, who.prompt_sha256, who.parameters]
+        self._stamp, self.of = cache(inputs_stamp), cache(self._of)
+
+    def _of(
+        self, question: QuestionName, track: TrackName | None, tier: Tier | None, public: Path | None = None
+    ) -> str:
+        parts = [*self._head, question, track, tier, self._stamp(public), code_sha256()]
+        return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
 def inputs_stamp(public: Path | None) -> str | None:

@@ -12,7 +12,7 @@ no third verdict is ever made up. The parts sum exactly to the change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import combinations
 from math import factorial
 from typing import Literal
@@ -20,6 +20,7 @@ from typing import Literal
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import STAGES, Stage
+from ..base import JUDGED
 from ..questions.keys import KeyPart
 from ..scorecard import CriterionResult, ScoreCard, StageResult
 from ..scoring import Aggregate, Cap, aggregate, apply_caps, apply_requires, stage_score
@@ -27,7 +28,6 @@ from ..scoring import Aggregate, Cap, aggregate, apply_caps, apply_requires, sta
 Cause = Literal["text", "weights", "judge", "data"]
 CAUSES: tuple[Cause, ...] = ("text", "weights", "judge", "data")
 
-_JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 _OF_PART: dict[KeyPart, Cause] = {
     "criterion": "text", "evidence": "data", "prompt": "judge", "judge": "judge", "parameters": "judge", "sample": "judge",
 }  # fmt: skip
@@ -111,14 +111,7 @@ def mean_split(splits: Iterable[Split | None]) -> Split | None:
     known = [split for split in splits if split is not None]
     if not known:
         return None
-
-    def mean(of: Callable[[Split], float]) -> float:
-        return sum(of(split) for split in known) / len(known)
-
-    return Split(
-        before=mean(lambda s: s.before), after=mean(lambda s: s.after), text=mean(lambda s: s.text),
-        weights=mean(lambda s: s.weights), judge=mean(lambda s: s.judge), data=mean(lambda s: s.data),
-    )  # fmt: skip
+    return Split(*(sum(values) / len(known) for values in zip(*map(astuple, known), strict=True)))
 
 
 def rank_changes(
@@ -183,7 +176,7 @@ class _Game:
         bounds: dict[Stage, tuple[float, float]] = {}
         for stage in STAGES:
             known = facts.stages.get(stage)
-            if stage in _JUDGED and not (known is not None and known.method == "policy"):
+            if stage in JUDGED and not (known is not None and known.method == "policy"):
                 scores[stage], bounds[stage] = self._judged(stage, taken, known, rules)
             elif known is not None:
                 scores[stage], bounds[stage] = known.score, known.bounds
