@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,22 +154,16 @@ def code_sha256() -> str:
     from ...tracks import TRACKS
 
     digest = hashlib.sha256("\n".join((*stamps(TRACKS), *packages())).encode())
-    root = files(__package__.split(".")[0])
-    digest.update(root.joinpath("tracks.py").read_bytes())
-    for room in _CODE:
-        for name, file in _modules(root.joinpath(room), room):
-            digest.update(f"\0{name}\0".encode())
-            digest.update(file.read_bytes())
+    root = Path(__file__).parents[2]
+    for path in (root / "tracks.py", *(path for room in _CODE for path in _modules(root / room))):
+        digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+def _modules(folder: Path) -> list[Path]:
     """Every source file of a folder and those below it, in the order of their names."""
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _modules(entry, f"{name}/{entry.name}")
-        elif entry.name.endswith(".py"):
-            yield f"{name}/{entry.name}", entry
+    return sorted(folder.rglob("*.py"))
 
 
 def canonical_json(value: Any) -> str:
