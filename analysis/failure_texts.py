@@ -46,14 +46,12 @@ SCHEMA: dict[str, Any] = {
     "example_runs": pl.List(pl.String), "reason": pl.String,
 }  # fmt: skip
 
-_NOISE = re.compile(
-    r"""["'`“”‘’][^"'`“”‘’\n]{0,200}["'`“”‘’]   # quoted words of the run
-    | (?:[\w.~-]*/)+[\w.-]*                      # paths
-    | \b[\w-]+_?\d[\w-]*\b                       # anything with a digit: cases, counts, versions
-    | \d+(?:[.,:]\d+)*
-    """,
-    re.VERBOSE,
-)
+_QUOTED = r"""["'`“”‘’][^"'`“”‘’\n]{0,200}["'`“”‘’]"""
+_PATH = r"(?:[\w.~-]*/)+[\w.-]*"
+_WITH_DIGIT = r"\b[\w-]+_?\d[\w-]*\b"
+"""Cases, counts, versions."""
+_NUMBER = r"\d+(?:[.,:]\d+)*"
+_NOISE = re.compile("|".join((_QUOTED, _PATH, _WITH_DIGIT, _NUMBER)))
 _STOP = frozenset({
     "a", "an", "and", "are", "as", "at", "most", "common", "more", "be", "been", "but", "by", "did", "do", "does",
     "for", "from", "had", "has", "have", "in", "into", "is", "it", "its", "nor", "of", "on", "or", "so", "than",

@@ -172,12 +172,14 @@ class _Reader:
 
     def _answer(self, path: Path, run: StoredRun, result: CriterionResult) -> RunAnswer:
         stands = (e.found_turn if e.check == "moved" else e.turn for e in result.evidence if e.check != "not_found")
+        known = {name: getattr(run, name) for name in RunInfo.model_fields}
+        said = {
+            "path": whole_text(str(path)),
+            "track": run.track or self.scope.track,
+            "tier": run.tier or self.scope.tier,
+        }
         return RunAnswer(
-            run=RunInfo(
-                id=run.id, path=whole_text(str(path)), sha256=run.sha256, agent=run.agent, model=run.model, task=run.task,
-                track=run.track or self.scope.track, tier=run.tier or self.scope.tier, repeat=run.repeat,
-                turns=run.turns, format=run.format,
-            ),
+            run=RunInfo(**known | said),
             question=self.question, kind=self.item.answer.kind, judge=self.by,
             status="scored" if result.status == "scored" else "unscored", reason=result.reason, detail=result.detail,
             answer=result.answer if result.status == "scored" else None,

@@ -49,6 +49,12 @@ class Request:
     warm: bool = False
     """For estimates: another question on the same record is asked before, so that a provider's cache may have it."""
 
+    @property
+    def record_key(self) -> tuple[object, ...]:
+        """Equal for questions on the same record."""
+        run = self.run
+        return run.content_sha256, run.track, run.tier, self.segmentation.turn_stages, self.facts
+
 
 @dataclass(frozen=True)
 class Usage:

@@ -266,7 +266,7 @@ def assemble(
         stages_from=stages_from,
         segments=segmentation.segments,
         turn_stages=segmentation.turn_stages,
-        resources=_resources(run),
+        resources=CardResources(**run.resources.model_dump(exclude={"source"})),
         stage_use={stage: StageUse(**cost.model_dump()) for stage, cost in costs.items()},
         status=_status(run),
         plugins=_plugins(run, judge),
@@ -292,10 +292,6 @@ def _cap(caps: Sequence[Cap]) -> dict[str, Any]:
         return {}
     lowest = min(caps, key=lambda cap: cap.value)
     return {"cap": lowest.value, "cap_reason": lowest.reason}
-
-
-def _resources(run: Run) -> CardResources:
-    return CardResources(**run.resources.model_dump(exclude={"source"}))
 
 
 def _status(run: Run) -> CardStatus:

@@ -4,9 +4,8 @@ Rules, for the ballots of one criterion (a ballot is usable when it states a val
 - what a member leaves to a reader (`not_read`: the rules judge, where no fact decides) is no ballot;
 - fewer than half usable: unscored, with the commonest reason of the others;
 - more `not_applicable` than values: not applicable;
-- `majority` (default): the lower median of the values. That is the majority's value whenever there is one; in a tie, as
-  even panels have, the less favourable of the two middle values: to be met, an item needs more than half;
-- `mean`: the mean of the values, which then need not be on the scale.
+- else the lower median of the values. That is the majority's value whenever there is one; in a tie, as even panels have,
+  the less favourable of the two middle values: to be met, an item needs more than half.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -25,7 +23,6 @@ from ..errors import ConfigError, JudgeError
 from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
 from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote, unscored
 
-Rule = Literal["majority", "mean"]
 _MOST_EVIDENCE = 10
 
 
@@ -39,14 +36,12 @@ class Ballot:
 
 
 class Panel:
-    """A `Judge` made of judges; each is asked `samples` times (samples above 1 need a temperature to differ)."""
+    """A `Judge` made of judges."""
 
-    def __init__(self, judges: Sequence[Judge], rule: Rule = "majority", samples: int = 1) -> None:
+    def __init__(self, judges: Sequence[Judge]) -> None:
         if not judges:
             raise ConfigError("a panel needs at least one judge", "name judges with --judge")
-        if rule not in ("majority", "mean") or samples < 1:
-            raise ConfigError(f"panel rule {rule!r} with {samples} samples", "majority or mean; samples of at least 1")
-        self.judges, self.rule, self.samples = tuple(judges), rule, samples
+        self.judges = tuple(judges)
 
     @property
     def name(self) -> str:
@@ -63,7 +58,7 @@ class Panel:
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
-        found: dict[str, str | int | float | bool | None] = {"rule": self.rule, "samples": self.samples}
+        found: dict[str, str | int | float | bool | None] = {"rule": "majority", "samples": 1}  # as in stored keys
         for place, judge in enumerate(self.judges):
             found |= {f"{place}.{judge.name}.{key}": value for key, value in judge.parameters.items()}
         return found
@@ -81,26 +76,26 @@ class Panel:
         return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
     def estimate(self, request: Request) -> Estimate:
-        """The sum over members and samples; members that cannot say are taken as free (they call nothing)."""
+        """The sum over members; those that cannot say are taken as free (they call nothing)."""
         able = [judge for judge in self._asked(request) if isinstance(judge, EstimatingJudge)]
-        return sum((judge.estimate(request) for judge in able for _ in range(self.samples)), Estimate())
+        return sum((judge.estimate(request) for judge in able), Estimate())
 
     async def judge(self, request: Request) -> Reply:
         """Asks all members at once. A member that cannot work loses its votes; JudgeError when none can."""
-        asked = [(judge, sample) for judge in self._asked(request) for sample in range(self.samples)]
-        answers = await asyncio.gather(*(self._ask(judge, request, sample) for judge, sample in asked))
+        asked = self._asked(request)
+        answers = await asyncio.gather(*(self._ask(judge, request) for judge in asked))
         errors = [a for a in answers if isinstance(a, JudgeError)]
         if len(errors) == len(answers):
             raise errors[0]
         ballots = [
-            Ballot(judge.name, sample, _silent(request, answer) if isinstance(answer, JudgeError) else answer)
-            for (judge, sample), answer in zip(asked, answers, strict=True)
+            Ballot(judge.name, 0, _silent(request, answer) if isinstance(answer, JudgeError) else answer)
+            for judge, answer in zip(asked, answers, strict=True)
         ]
-        return combine(request, ballots, self.rule)
+        return combine(request, ballots)
 
-    async def _ask(self, judge: Judge, request: Request, sample: int) -> Reply | JudgeError:
+    async def _ask(self, judge: Judge, request: Request) -> Reply | JudgeError:
         try:
-            return await judge.judge(replace(request, sample=request.sample * self.samples + sample))
+            return await judge.judge(request)
         except JudgeError as error:
             return error
 
@@ -109,9 +104,9 @@ def _silent(request: Request, error: JudgeError) -> Reply:
     return Reply(unscored(request.criteria, "judge_error", error.message[:300]), warnings=(str(error),))
 
 
-def combine(request: Request, ballots: Sequence[Ballot], rule: Rule = "majority") -> Reply:
+def combine(request: Request, ballots: Sequence[Ballot]) -> Reply:
     """One reply from many, in the order of `request.criteria`, with usage, raw replies and warnings joined."""
-    results = tuple(_decide(place, criterion.id, ballots, rule) for place, criterion in enumerate(request.criteria))
+    results = tuple(_decide(place, criterion.id, ballots) for place, criterion in enumerate(request.criteria))
     again = frozenset(
         r.id for r in results if r.status == "unscored" and any(r.id in b.reply.transient for b in ballots)
     )
@@ -133,7 +128,7 @@ def _say(vote: Vote) -> str:
     return f"{vote.value:g}" if vote.value is not None else str(vote.reason or "not applicable")
 
 
-def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> CriterionResult:
+def _decide(place: int, name: str, ballots: Sequence[Ballot]) -> CriterionResult:
     answered = [(ballot, ballot.reply.results[place]) for ballot in ballots]
     cast = [(ballot, result) for ballot, result in answered if result.reason != "not_read"]
     if not cast:
@@ -155,11 +150,10 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot], rule: Rule) -> Cri
     if any(r.value is None for _, r in scored):
         return _most_said([r for _, r in scored], votes)
     values = sorted(r.value for _, r in scored if r.value is not None)
-    middle = values[(len(values) - 1) // 2]
-    value = sum(values) / len(values) if rule == "mean" else middle
-    speaker, said = min(scored, key=lambda pair: abs((pair[1].value or 0.0) - value))
-    agreeing = [r for _, r in scored if rule == "mean" or r.value == value]
-    evidence: dict[Evidence, None] = dict.fromkeys(e for r in agreeing for e in r.evidence)
+    value = values[(len(values) - 1) // 2]
+    agreeing = [(b, r) for b, r in scored if r.value == value]
+    speaker, said = agreeing[0]
+    evidence: dict[Evidence, None] = dict.fromkeys(e for _, r in agreeing for e in r.evidence)
     return CriterionResult(
         id=name, value=value, status="scored", votes=votes, evidence=tuple(evidence)[:_MOST_EVIDENCE],
         rationale=f"{speaker.judge}: {said.rationale}" if said.rationale else "", answer=said.answer, detail=said.detail,

@@ -1,7 +1,7 @@
 """Many jobs at once: a bounded queue, a stop that loses nothing, and progress. Nothing here knows what a job is.
 
 `run_batch(jobs, call, ...)` works on any jobs (stage requests, runs) and any asynchronous call. Limits on money and on
-the provider's patience are the judge's (`pacing`). Jobs are read only a little ahead of the calls, so that thousands of
+the provider's patience are the judge's (`limits`). Jobs are read only a little ahead of the calls, so that thousands of
 runs pass through flat memory. The first Ctrl-C stops starting jobs and waits for the calls under way, whose results are
 kept; the second one abandons those too.
 """
@@ -24,20 +24,14 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-_RATE_WINDOW = 200
-"""Completions over which the current rate is measured."""
-
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a batch is. `rate` is jobs a second of late, `eta_s` the seconds left; None while unknown."""
+    """How far a batch is; `total` is None where nobody knows."""
 
     done: int
     total: int | None
     running: int
-    elapsed_s: float
-    rate: float | None
-    eta_s: float | None
 
 
 @dataclass(frozen=True)
@@ -62,29 +56,25 @@ async def run_batch(
     look_ahead: int | None = None,
     on_result: Callable[[T, R], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-    stop: asyncio.Event | None = None,
     signals: bool = True,
 ) -> BatchSummary:
     """Call every job, at most `concurrency` at once; `on_result` gets each result as it comes, not in order.
 
     Jobs of one `prefix` (the part of a prompt that a provider may cache) run next to each other, and the first of them
     alone, so that the others find the cache warm. At most `look_ahead` jobs (default: as many as run) wait in memory; a
-    plain iterable is read in a thread, so that it may load files. Setting `stop` does what the first Ctrl-C does.
+    plain iterable is read in a thread, so that it may load files.
 
     What `call`, `on_result` or `jobs` raises stops the batch as a Ctrl-C does, and is raised when the calls under way
     have ended: failures that concern one job alone are results, not exceptions.
     """
     runner = _Runner(call, max(1, concurrency), total, prefix, on_result, on_progress)
     feed = asyncio.create_task(runner.feed(jobs, look_ahead or max(1, concurrency)))
-    watch = asyncio.create_task(runner.watch(stop)) if stop is not None else None
     try:
         with _interrupts(runner) if signals else contextlib.nullcontext():
             return await runner.run()
     finally:
-        for task in (feed, watch):
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*(t for t in (feed, watch) if t is not None), return_exceptions=True)
+        feed.cancel()
+        await asyncio.gather(feed, return_exceptions=True)
 
 
 class _Runner(Generic[T, R]):
@@ -103,7 +93,6 @@ class _Runner(Generic[T, R]):
         self._error: BaseException | None = None
         self._done = self._abandoned = self._peak = 0
         self._started = time.monotonic()
-        self._times: deque[float] = deque(maxlen=_RATE_WINDOW)
 
     def stop(self) -> None:
         """Start no more jobs; a second time, abandon those that run."""
@@ -126,10 +115,6 @@ class _Runner(Generic[T, R]):
             self._fail(error)
         self._exhausted = True
         self._wake.set()
-
-    async def watch(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self.stop()
 
     async def run(self) -> BatchSummary:
         try:
@@ -185,12 +170,11 @@ class _Runner(Generic[T, R]):
                 self._fail(error)
                 continue
             self._done += 1
-            self._times.append(time.monotonic())
             try:
                 if self._on_result is not None:
                     self._on_result(job, task.result())
                 if self._on_progress is not None:
-                    self._on_progress(self._progress())
+                    self._on_progress(Progress(self._done, self._total, len(self._running)))
             except Exception as problem:
                 self._fail(problem)
 
@@ -201,14 +185,6 @@ class _Runner(Generic[T, R]):
             log.debug("a further failure while stopping: %s", error)
         self._stopping = True
         self._wake.set()
-
-    def _progress(self) -> Progress:
-        """The rate is that of the last completions, so that a batch that slows down says so."""
-        span = self._times[-1] - (self._times[0] if len(self._times) == _RATE_WINDOW else self._started)
-        rate = (len(self._times) - (len(self._times) == _RATE_WINDOW)) / span if span > 0 else None
-        eta = (self._total - self._done) / rate if rate and self._total is not None else None
-        elapsed = time.monotonic() - self._started
-        return Progress(self._done, self._total, len(self._running), elapsed, rate, eta)
 
 
 class _Queue(Generic[T]):

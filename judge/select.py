@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 from ..errors import AmbjudgeError, ConfigError, JudgeError
 from ..plugins import Door, Plugin
@@ -103,16 +103,12 @@ def _one(name: str, options: JudgeOptions) -> Judge:
         return _of_package(maker, name, rest, options, plugin) if plugin.package else maker(rest, options)
     from .api.judge import ApiJudge
 
-    make: Callable[..., ApiJudge] = partial(
-        ApiJudge, name, options.api_base, samples=options.samples, outputs=options.pictures
-    )
-    if options.temperature is not None:
-        make = partial(make, temperature=options.temperature)
-    if options.timeout is not None:
-        make = partial(make, timeout=options.timeout)
-    if options.price is not None:
-        make = partial(make, price=parse_price(options.price))
-    return make()
+    given = {
+        "temperature": options.temperature, "timeout": options.timeout,
+        "price": None if options.price is None else parse_price(options.price),
+    }  # fmt: skip
+    named: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
+    return ApiJudge(name, options.api_base, samples=options.samples, outputs=options.pictures, **named)
 
 
 def _of_package(make: Maker, name: str, rest: str, options: JudgeOptions, plugin: Plugin) -> Judge:

@@ -14,11 +14,16 @@ from typing import Literal
 
 MAX_WORD = 2_000
 _QUOTED = r"'[^']*'|\"(?:[^\"\\]|\\.)*\""
-_TOKEN = re.compile(
-    rf"(?P<gap>[ \t\r]+|\\\n|(?<![^\s;|&(]) ?#[^\n]*)|(?P<end>\n|&&|\|\||;;|[;|()`])|(?P<to>(?:\d|&)?>{{1,2}}(?:&\d)?|\d?<{{1,3}}|<\()"
-    rf"|(?P<and>&)|(?P<word>(?:{_QUOTED}|\\.|\$\([^()\n]{{0,400}}\)|\$\{{[^}}\n]{{0,200}}\}}|[^\s'\"\\;|&()<>`]|['\"\\])+)",
-    re.DOTALL,
-)
+_EXPANSION = r"\$\([^()\n]{0,400}\)|\$\{[^}\n]{0,200}\}"
+_KINDS = {
+    "gap": r"[ \t\r]+|\\\n|(?<![^\s;|&(]) ?#[^\n]*",
+    "end": r"\n|&&|\|\||;;|[;|()`]",
+    "to": r"(?:\d|&)?>{1,2}(?:&\d)?|\d?<{1,3}|<\(",
+    "and": "&",
+    "word": rf"(?:{_QUOTED}|\\.|{_EXPANSION}|[^\s'\"\\;|&()<>`]|['\"\\])+",
+}
+"""Kinds of tokens, the first that fits."""
+_TOKEN = re.compile("|".join(f"(?P<{kind}>{form})" for kind, form in _KINDS.items()), re.DOTALL)
 _PIECE = re.compile(rf"({_QUOTED})|\\(.)|([^'\"\\]+|.)", re.DOTALL)
 _KEYWORDS = frozenset(["do", "then", "else", "elif", "if", "while", "until", "!", "{", "}", "time", "sudo", "nohup", "exec", "nice", "setsid"])  # fmt: skip
 _OF_WRAPPER = re.compile(r"-.*|\d+[smh]?|\{\}", re.DOTALL)

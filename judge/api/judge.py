@@ -3,7 +3,7 @@
     judge = ApiJudge("openai/gpt-5.4-mini")
     reply = await judge.judge(request)
 
-Outcomes of a call become verdicts in `replies`; what can go wrong on the way becomes `unscored` with its reason:
+Outcomes of a call become verdicts in `questions.replies`; what can go wrong on the way becomes `unscored` with its reason:
 cut by length `truncated`, refused `refused`, no usable JSON `unparsable`, provider down `judge_error`. JudgeError is
 raised only when no call can succeed (credentials, unknown model, rejected request, nobody listening).
 """
@@ -237,10 +237,8 @@ class ApiJudge(Messages):
     def once(self, request: Request) -> Usage:
         """The most that one answer to each body can take, without retries and repairs."""
         most = estimate_tokens(prompts.fill("system", {"nonce": ""}) + self.prefix(request) + self.asked(request))
-        total = Usage()
-        for _ in range(self._samples):
-            total += self._usage(1, most + _PICTURE_TOKENS * len(self._shown(request)), self._max_tokens, 0, 0)
-        return total
+        answer = self._usage(1, most + _PICTURE_TOKENS * len(self._shown(request)), self._max_tokens, 0, 0)
+        return sum([answer] * self._samples, Usage())
 
     def reply_to(self, request: Request, answers: Sequence[Completion | CallFailed]) -> Reply:
         """What live calls would make of these answers, one a sample; there is no repair round.

@@ -48,8 +48,9 @@ class Messages:
     def record(self, request: Request) -> Record:
         """The record of a request's run, kept for a few runs as keys, estimates and calls all ask for it."""
         run, stages, facts = request.run, request.segmentation, request.facts
-        key = (run.content_sha256, run.track, run.tier, stages.turn_stages, facts)
-        return _kept(self._records, key, lambda: make_record(run, stages, facts, budget_chars=self._budget))
+        return _kept(
+            self._records, request.record_key, lambda: make_record(run, stages, facts, budget_chars=self._budget)
+        )
 
     def pictures(self, request: Request) -> tuple[Picture, ...]:
         """plan.png, and one output of each kind when asked for; none for a model that takes no images."""

@@ -6,7 +6,7 @@ seeing the record and itself but not the others (a block mask), so N items cost 
 Every item is asked with its answers in both orders and the probabilities are averaged, because small models favour the
 first option. What has no answers to choose from (a list of commitments, a number) is left unscored.
 
-With `rationale=True` each verdict gets a short explanation with a quote (`local_rationale`), which never changes it.
+With `rationale=True` each verdict gets a short explanation with a quote (`rationale`), which never changes it.
 
 Needs the extra `local` (torch, transformers, llguidance). Nothing is downloaded: PATH is a folder with a model, or a GGUF file.
 """
@@ -108,13 +108,7 @@ class LocalJudge:
         return self._record(request).sha256
 
     def _record(self, request: Request) -> Record:
-        key = (
-            request.run.content_sha256,
-            request.run.track,
-            request.run.tier,
-            request.segmentation.turn_stages,
-            request.facts,
-        )
+        key = request.record_key
         last = self._last  # once: keys are made while another thread judges
         if last is None or last[0] != key:
             record = make_record(request.run, request.segmentation, request.facts, budget_chars=self.evidence_budget)

@@ -22,17 +22,17 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ...errors import ConfigError, JudgeError
+from ...errors import ConfigError
 from ..api.transport import Retry
 from ..base import Judge, Request
 from ..store import Store
-from .collecting import UNKNOWN_HINT, BatchState, Collected, Collector
-from .endpoints import BatchEndpoint, NotThere
+from .collecting import BatchState, Collected, Collector
+from .endpoints import BatchEndpoint
 from .ledger import Ledger, OpenBatch
 from .sending import BatchJudge, BatchOptions, Sender, Submission
 
 __all__ = [
-    "BatchJudge", "BatchOptions", "BatchState", "Collected", "OpenBatch", "Submission", "abandon", "cancel", "collect",
+    "BatchJudge", "BatchOptions", "BatchState", "Collected", "OpenBatch", "Submission", "abandon", "collect",
     "status", "submit",
 ]  # fmt: skip
 
@@ -92,19 +92,6 @@ async def collect(
             await asyncio.sleep(min(poll_s, left))
             poll_s = min(_LONGEST_POLL_S, poll_s * 1.5)
     return collector.collected(still, sender.warnings)
-
-
-async def cancel(store: Store, judge: Judge, batch_id: str, options: BatchOptions | None = None) -> BatchState:
-    """Ask the provider to stop an open batch (by our id). `collect` then brings in what was answered."""
-    able = _able(judge)
-    batch = _find(store, batch_id)
-    if batch.provider_id is None:
-        raise ConfigError(f"batch {batch_id} was not created yet", "run the same command again, or abandon it")
-    async with _endpoint(able, (options or BatchOptions()).retry) as http:
-        try:
-            return BatchState(batch, await http.cancel(batch.provider_id))
-        except NotThere as error:
-            raise JudgeError(f"batch {batch_id}: the provider does not know {batch.provider_id}: {error}", UNKNOWN_HINT) from None  # fmt: skip
 
 
 def abandon(store: Store, batch_id: str) -> None:

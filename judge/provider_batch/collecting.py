@@ -1,4 +1,7 @@
-"""Bringing in the answers of provider batches: each is read as a live answer and kept under the keys it was asked for."""
+"""Bringing in the answers of provider batches: each is read as a live answer and kept under the keys it was asked for.
+
+Ours: keys and verdicts are this store's.
+"""
 
 from __future__ import annotations
 

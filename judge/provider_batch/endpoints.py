@@ -1,10 +1,12 @@
 """The OpenAI-compatible endpoints of provider batches over HTTP: files, batches, contents. Nothing here knows judges.
 
-    POST /files   POST /batches   GET /batches   GET /batches/{id}   POST /batches/{id}/cancel   GET /files/{id}/content
+    POST /files   POST /batches   GET /batches   GET /batches/{id}   GET /files/{id}/content
 
 Reading and uploading are tried again as often as `Retry` says. Creating a batch is paid for, so it is never simply
-repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first. Written out here because
-litellm's file and batch calls may repeat a creation on their own, and hold whole files in memory.
+repeated: after an answer that leaves it open (a lost connection, a server error) the provider's list is searched first.
+
+Ours, over httpx: litellm's `create_batch` tries again by itself unless told otherwise and does not say whether a lost
+request may have been carried out, and its `file_content` reads a file of any size into memory.
 """
 
 from __future__ import annotations
@@ -163,10 +165,6 @@ class BatchEndpoint:
     async def get(self, batch_id: str) -> ProviderBatch:
         """What has become of a batch; NotThere when the provider does not know it."""
         return self._read(await self._get(f"batches/{quote(batch_id, safe='')}"))
-
-    async def cancel(self, batch_id: str) -> ProviderBatch:
-        """Ask the provider to stop a batch; what is answered by then can still be collected."""
-        return self._read(await self._retried(lambda: self._once("POST", f"batches/{quote(batch_id, safe='')}/cancel")))
 
     async def delete_file(self, file_id: str) -> None:
         """Delete a file that is of no use; a failure is only logged."""

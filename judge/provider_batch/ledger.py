@@ -9,6 +9,7 @@ A batch of ours has an id of our own, which the provider keeps in the batch's me
     closed           answered and kept, or never created; its unanswered verdicts may be asked again
 
 A crash leaves the batch in its last noted step. Only one that stopped at `creating` is in doubt; see provider_batch.
+Ours: litellm remembers no batch, and the store must know what is paid for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The files of provider batches: JSON Lines of requests, written up to a size, and of answers, read with suspicion.
 
 An answer counts only when exactly one line bears its id, the line is whole, and its status is 200; what a line says is
-then read as any live answer is. Everything else is a failure of that request, never an answer.
+then read as any live answer is. Everything else is a failure of that request, never an answer. Ours: litellm writes and
+reads no batch files; the body of a line and the completion in an answer are its work (`api.transport`).
 """
 
 from __future__ import annotations

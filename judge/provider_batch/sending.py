@@ -1,4 +1,7 @@
-"""Sending requests to a provider's batches: which ones, in which files, and what a crash left unfinished before."""
+"""Sending requests to a provider's batches: which ones, in which files, and what a crash left unfinished before.
+
+Ours: that nothing is asked or paid twice is decided by this store's verdicts and claims.
+"""
 
 from __future__ import annotations
 

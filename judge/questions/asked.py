@@ -16,7 +16,7 @@ from ...trajectories.models import Tier, TrackName
 from ..base import QuestionName
 from ..store.reuse import maker
 from .items import Wanted
-from .keys import JudgeIdentity, KeyMaker, canonical_json, evidence_context, inputs_stamp
+from .keys import EvidenceContexts, JudgeIdentity, KeyMaker, canonical_json
 
 _Kind = tuple[str, Tier | None, TrackName | None]
 
@@ -27,9 +27,9 @@ class Questions:
     def __init__(
         self, who: JudgeIdentity, able: Collection[QuestionName], wanted: Wanted, public: Path | None = None
     ) -> None:
-        self.who, self._able, self._wanted, self._inputs = who, able, wanted, inputs_stamp(public)
+        self.who, self._able, self._wanted, self._public = who, able, wanted, public
         self._asked: dict[_Kind, dict[QuestionName, tuple[Criterion, ...]]] = {}
-        self._contexts: dict[tuple[QuestionName, TrackName | None, Tier | None], str] = {}
+        self._contexts = EvidenceContexts(who)
         self._names: dict[_Kind, str] = {}
 
     def key(self, item: Criterion) -> KeyMaker:
@@ -47,10 +47,7 @@ class Questions:
 
     def context(self, question: QuestionName, track: TrackName | None, tier: Tier | None) -> str:
         """How the evidence of a question is found."""
-        key = (question, track, tier)
-        if key not in self._contexts:
-            self._contexts[key] = evidence_context(self.who, question, track, tier, self._inputs)
-        return self._contexts[key]
+        return self._contexts.of(question, track, tier, self._public)
 
     def name(self, rubric: Rubric, tier: Tier | None, track: TrackName | None) -> str:
         """A hash of everything that is asked about such a run, and of how its evidence is found."""

@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -105,17 +103,24 @@ def identity(judge: Judge) -> JudgeIdentity:
     return JudgeIdentity(judge=judge.name, prompt_sha256=judge.prompt_sha256, parameters=canonical_json(parameters))
 
 
-def evidence_context(
-    who: JudgeIdentity, question: QuestionName, track: TrackName | None, tier: Tier | None, inputs: str | None = None
-) -> str:
-    """What the evidence of a question depends on besides the run's files: the judge, a track or tier that the user named
-    instead of the files, the public inputs (`inputs_stamp`), and our code.
+class EvidenceContexts:
+    """What the evidence of a question depends on besides the run's files, as a hash: the judge, a track or tier that the
+    user named instead of the files, the public inputs (`inputs_stamp`), and our code.
 
     The store remembers evidence hashes under (run content, this), so that unchanged runs are not rendered again. Any edit
-    of the code that reads, checks or renders changes it: that costs a new rendering, never a call.
+    of the code that reads, checks or renders changes it: that costs a new rendering, never a call. Each is worked out
+    once, and the public inputs are held for unchanged meanwhile.
     """
-    parts = [who.judge, who.prompt_sha256, who.parameters, question, track, tier, inputs, code_sha256()]
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+
+    def __init__(self, who: JudgeIdentity) -> None:
+        self._head = [who.judge, who.prompt_sha256, who.parameters]
+        self._stamp, self.of = cache(inputs_stamp), cache(self._of)
+
+    def _of(
+        self, question: QuestionName, track: TrackName | None, tier: Tier | None, public: Path | None = None
+    ) -> str:
+        parts = [*self._head, question, track, tier, self._stamp(public), code_sha256()]
+        return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
 def inputs_stamp(public: Path | None) -> str | None:
@@ -149,22 +154,16 @@ def code_sha256() -> str:
     from ...tracks import TRACKS
 
     digest = hashlib.sha256("\n".join((*stamps(TRACKS), *packages())).encode())
-    root = files(__package__.split(".")[0])
-    digest.update(root.joinpath("tracks.py").read_bytes())
-    for room in _CODE:
-        for name, file in _modules(root.joinpath(room), room):
-            digest.update(f"\0{name}\0".encode())
-            digest.update(file.read_bytes())
+    root = Path(__file__).parents[2]
+    for path in (root / "tracks.py", *(path for room in _CODE for path in _modules(root / room))):
+        digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+def _modules(folder: Path) -> list[Path]:
     """Every source file of a folder and those below it, in the order of their names."""
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _modules(entry, f"{name}/{entry.name}")
-        elif entry.name.endswith(".py"):
-            yield f"{name}/{entry.name}", entry
+    return sorted(folder.rglob("*.py"))
 
 
 def canonical_json(value: Any) -> str:

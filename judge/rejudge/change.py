@@ -11,8 +11,8 @@ no third verdict is ever made up. The parts sum exactly to the change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass
 from itertools import combinations
 from math import factorial
 from typing import Literal
@@ -20,17 +20,12 @@ from typing import Literal
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import STAGES, Stage
-from ..questions.keys import KeyPart
+from ..base import JUDGED
 from ..scorecard import CriterionResult, ScoreCard, StageResult
 from ..scoring import Aggregate, Cap, aggregate, apply_caps, apply_requires, stage_score
 
 Cause = Literal["text", "weights", "judge", "data"]
 CAUSES: tuple[Cause, ...] = ("text", "weights", "judge", "data")
-
-_JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
-_OF_PART: dict[KeyPart, Cause] = {
-    "criterion": "text", "evidence": "data", "prompt": "judge", "judge": "judge", "parameters": "judge", "sample": "judge",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,23 +74,13 @@ class RankChange:
     after: int
 
 
-def causes_of(parts: Iterable[KeyPart]) -> tuple[Cause, ...]:
-    """Causes from the parts in which two verdict keys differ (`VerdictKey.changed_from`)."""
-    found = {_OF_PART[part] for part in parts}
-    return tuple(cause for cause in CAUSES if cause in found)
-
-
-def split_change(
-    old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric,
-    causes: Mapping[str, Collection[Cause]] | None = None,
-) -> CardChange:  # fmt: skip
+def split_change(old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric) -> CardChange:
     """Split the change from card `old` to card `new` of one run.
 
-    `causes` says by criterion why its verdict changed (`causes_of`); without it they are read from the cards: text if
-    the criterion's text differs, judge if name, members or prompt differ, data if the conversation differs, and judge
-    if none of these does (parameters are not on a card).
+    Why a verdict changed is read from the cards: text if the criterion's text differs, judge if name, members or prompt
+    differ, data if the conversation differs, and judge if none of these does (parameters are not on a card).
     """
-    game = _Game(old, new, old_rubric, new_rubric, causes)
+    game = _Game(old, new, old_rubric, new_rubric)
     points = {coalition: game.play(coalition) for coalition in _coalitions()}
     return CardChange(
         run=new.run.id,
@@ -111,14 +96,7 @@ def mean_split(splits: Iterable[Split | None]) -> Split | None:
     known = [split for split in splits if split is not None]
     if not known:
         return None
-
-    def mean(of: Callable[[Split], float]) -> float:
-        return sum(of(split) for split in known) / len(known)
-
-    return Split(
-        before=mean(lambda s: s.before), after=mean(lambda s: s.after), text=mean(lambda s: s.text),
-        weights=mean(lambda s: s.weights), judge=mean(lambda s: s.judge), data=mean(lambda s: s.data),
-    )  # fmt: skip
+    return Split(*(sum(values) / len(known) for values in zip(*map(astuple, known), strict=True)))
 
 
 def rank_changes(
@@ -151,18 +129,12 @@ def _means(
 class _Game:
     """The score under any set of causes taken in."""
 
-    def __init__(
-        self, old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric,
-        causes: Mapping[str, Collection[Cause]] | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric: Rubric) -> None:
         self.old, self.new = old, new
         self.rubrics = (old_rubric, new_rubric)
         self.criteria = tuple({c.id: c for c in rubric.criteria()} for rubric in self.rubrics)
         self.results = tuple({r.id: r for s in card.stages.values() for r in s.criteria} for card in (old, new))
-        self.causes = {
-            id: self._causes(id) if causes is None or id not in causes else frozenset(causes[id])
-            for id in {**self.results[0], **self.results[1]}
-        }
+        self.causes = {id: self._causes(id) for id in {**self.results[0], **self.results[1]}}
 
     def flips(self) -> tuple[Flip, ...]:
         """Criteria whose value or standing differs, in order."""
@@ -183,7 +155,7 @@ class _Game:
         bounds: dict[Stage, tuple[float, float]] = {}
         for stage in STAGES:
             known = facts.stages.get(stage)
-            if stage in _JUDGED and not (known is not None and known.method == "policy"):
+            if stage in JUDGED and not (known is not None and known.method == "policy"):
                 scores[stage], bounds[stage] = self._judged(stage, taken, known, rules)
             elif known is not None:
                 scores[stage], bounds[stage] = known.score, known.bounds

@@ -41,7 +41,6 @@ class Need:
     """One call to make: the stale items of one question on one run, each with its reasons."""
 
     path: Path
-    run_id: str
     rubric_id: str
     question: QuestionName
     reasons: Mapping[str, tuple[StaleReason, ...]]
@@ -264,7 +263,7 @@ class _Planner:
             group[1][wish.item.id] = why
         before: Path | None = None
         for (path, question), (facts, why_by_id) in groups.items():
-            need = Need(path, facts.id, facts.rubric.id, question, why_by_id)
+            need = Need(path, facts.rubric.id, question, why_by_id)
             self.needs.append(need)
             self.estimate += self._use(facts, need, warm=path == before)
             before = path

@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion
-from ...trajectories.models import Run, Tier, TrackName
-from ..base import Around, Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request
-from ..questions.keys import JudgeIdentity, KeyMaker, VerdictKey, evidence_context, identity, inputs_stamp
+from ...trajectories.models import Run
+from ..base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
+from ..questions.keys import EvidenceContexts, JudgeIdentity, KeyMaker, VerdictKey, identity
 from ..scorecard import CriterionResult, UnscoredReason, unscored
 from . import Store, StoredVerdict
 
@@ -51,8 +50,7 @@ class StoredJudge(Around):
         self._who = identity(judge)
         self._refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
-        self._inputs: dict[Path | None, str | None] = {}
-        self._contexts: dict[tuple[QuestionName, TrackName | None, Tier | None, Path | None], str] = {}
+        self._contexts = EvidenceContexts(self._who)
 
     def evidence_sha256(self, request: Request) -> str:
         """The inner judge's, remembered for planning."""
@@ -64,12 +62,7 @@ class StoredJudge(Around):
     def _missing_row(self, request: Request, evidence: str) -> tuple[str, str, str, str] | None:
         """The row of the evidence index for this request; None where the index has one: most look-ups write nothing."""
         run = request.run
-        kind = (request.question, run.track, run.tier, request.public)
-        if kind not in self._contexts:
-            if request.public not in self._inputs:
-                self._inputs[request.public] = inputs_stamp(request.public)
-            self._contexts[kind] = evidence_context(self._who, *kind[:3], self._inputs[request.public])
-        context = self._contexts[kind]
+        context = self._contexts.of(request.question, run.track, run.tier, request.public)
         if self._store.evidence([run.content_sha256], [context]):
             return None
         return run.content_sha256, context, request.question, evidence

@@ -80,7 +80,7 @@ evidence = Table(
     Column("created_at", String(32), nullable=False),
     Index("evidence_by_sha", "evidence_sha256"),
 )
-"""Evidence hashes by run content and packing context (`keys.evidence_context`)."""
+"""Evidence hashes by run content and packing context (`keys.EvidenceContexts`)."""
 
 settled = Table(
     "settled",

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
 
 from ...errors import InputError
 from ...rubrics.model import Rubric
@@ -34,13 +35,58 @@ LABEL_FIELDS = ("run", "annotator", "stages", "criteria", "evidence", "codes", "
 _FORM = "expected a label file as docs/labels.md describes"
 
 
+def _checked(right: Callable[[Any], bool], wanted: str) -> BeforeValidator:
+    """Refuses a value that is not right, and says what it is and what it should be."""
+
+    def check(value: Any) -> Any:
+        if right(value):
+            return clean_text(value) if isinstance(value, str) else value
+        shown = "missing" if value is None else type(value).__name__
+        if isinstance(value, str):
+            shown = repr(sanitize_line(value[:40]))
+        raise PydanticCustomError("label", "{shown}, not {wanted}", {"shown": shown, "wanted": wanted})
+
+    return BeforeValidator(check)
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, dict | LabelledCode)
+
+
+def _number(key: Any) -> Any:
+    """A turn as a key: JSON has numbers there as text alone."""
+    plain = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 8 and str(int(key)) == key
+    return int(key) if plain else key
+
+
+Text = Annotated[str, _checked(lambda value: isinstance(value, str), "a text")]
+Name = Annotated[str, _checked(lambda value: isinstance(value, str) and bool(value.strip()), "a text")]
+Turn = Annotated[
+    int, _checked(lambda value: type(value) is int and 1 <= value < 10_000_000, "a turn number from 1"),
+    BeforeValidator(_number),
+]  # fmt: skip
+Turns = Annotated[
+    tuple[Turn, ...],
+    _checked(
+        lambda value: isinstance(value, list | tuple) and all(type(turn) is int for turn in value),
+        "a list of turn numbers",
+    ),
+]
+Value = Annotated[
+    int | float | None,
+    _checked(lambda value: value is None or (type(value) in (int, float) and 0 <= value <= 1), "a number in [0, 1]"),
+]
+_object = _checked(lambda value: isinstance(value, dict), "an object")
+_nothing = BeforeValidator(lambda value: {} if value is None else value)
+
+
 class LabelledCode(BaseModel):
     """A fired code, the turns that show it, and why, in a sentence."""
 
     model_config = ConfigDict(frozen=True)
 
-    turns: tuple[int, ...]
-    why: str
+    turns: Turns = ()
+    why: Text = ""
 
 
 class Labels(BaseModel):
@@ -48,15 +94,19 @@ class Labels(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    run: str
-    annotator: str
-    stages: dict[int, Stage] = {}
+    run: Name
+    annotator: Name
+    stages: Annotated[
+        dict[Turn, Annotated[Stage, _checked(lambda value: value in STAGES, "one of S1-S5")]], _object, _nothing
+    ] = {}
     """By turn, 1-based."""
-    criteria: dict[str, int | float | None] = {}
-    evidence: dict[str, tuple[int, ...]] = {}
-    codes: dict[str, LabelledCode] = {}
+    criteria: Annotated[dict[str, Value], _object, _nothing] = {}
+    evidence: Annotated[dict[str, Turns], _object, _nothing] = {}
+    codes: Annotated[
+        dict[str, Annotated[LabelledCode, _checked(_is_code, 'an object {"turns", "why"}')]], _object, _nothing
+    ] = {}
     """Empty when none fired, and also when nobody looked: then `codes` is not in `model_fields_set`."""
-    notes: str = ""
+    notes: Text = ""
 
 
 def read_labels(path: str | Path) -> Labels:
@@ -74,27 +124,20 @@ def parse_labels(data: Any, path: Path | None = None, *, strict: bool = True) ->
         data = {"annotator": "a1", **{name: data[name] for name in LABEL_FIELDS if data.get(name) is not None}}
     if not isinstance(data, dict):
         raise InputError(f"is {type(data).__name__}, not an object", _FORM, path)
-    reader = _Reader(path)
     unknown = sorted(str(key) for key in data if key not in LABEL_FIELDS)
     if unknown:
         raise InputError(
             f"unknown field {sanitize_line(unknown[0][:40])!r}", f"known are {', '.join(LABEL_FIELDS)}", path
         )
     # Codes that nobody looked for stay apart from codes that did not fire: the field is set only when the file has it.
-    looked = (
-        {}
-        if data.get("codes") is None
-        else {"codes": {k: reader.code(v, f"codes.{k}") for k, v in reader.items(data, "codes")}}
-    )
-    return Labels(
-        run=reader.text(data.get("run"), "run", required=True),
-        annotator=reader.text(data.get("annotator"), "annotator", required=True),
-        stages={reader.turn(k, f"stages.{k}"): reader.stage(v, f"stages.{k}") for k, v in reader.items(data, "stages")},
-        criteria={k: reader.value(v, f"criteria.{k}") for k, v in reader.items(data, "criteria")},
-        evidence={k: reader.turns(v, f"evidence.{k}") for k, v in reader.items(data, "evidence")},
-        **looked,
-        notes=reader.text(data.get("notes", ""), "notes"),
-    )
+    data = {name: value for name, value in data.items() if name != "codes" or value is not None}
+    try:
+        return Labels.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(part for part in first["loc"] if isinstance(part, str) and part != "[key]")
+        said = "missing, not a text" if first["type"] == "missing" else first["msg"]
+        raise InputError(f"{sanitize_line(where[:60])}: {said}", _FORM, path) from None
 
 
 def dump_labels(labels: Labels) -> str:
@@ -194,70 +237,3 @@ def _against_rubric(labels: Labels, rubric: Rubric) -> list[str]:
         elif value is not None and not any(math.isclose(value, level) for level in scale):
             found.append(f"criteria.{id}: {value} is not one of {', '.join(f'{level:g}' for level in scale)}")
     return found
-
-
-class _Reader:
-    """Takes values apart; every refusal names the field."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-
-    def _no(self, where: str, value: Any, wanted: str) -> InputError:
-        shown = "missing" if value is None else type(value).__name__
-        if isinstance(value, str):
-            shown = repr(sanitize_line(value[:40]))
-        return InputError(f"{sanitize_line(where[:60])}: {shown}, not {wanted}", _FORM, self._path)
-
-    def items(self, data: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
-        value = data.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, dict):
-            raise self._no(name, value, "an object")
-        return [(str(key), item) for key, item in value.items()]
-
-    def text(self, value: Any, where: str, required: bool = False) -> str:
-        if not isinstance(value, str) or (required and not value.strip()):
-            raise self._no(where, value, "a text")
-        return clean_text(value)
-
-    def stage(self, value: Any, where: str) -> Stage:
-        for stage in STAGES:
-            if value == stage:
-                return stage
-        raise self._no(where, value, "one of S1-S5")
-
-    def turn(self, value: Any, where: str) -> int:
-        if (
-            isinstance(value, str)
-            and value.isascii()
-            and value.isdigit()
-            and len(value) < 8
-            and str(int(value)) == value
-        ):
-            value = int(value)
-        if type(value) is not int or not 1 <= value < 10_000_000:
-            raise self._no(where, value, "a turn number from 1")
-        return value
-
-    def turns(self, value: Any, where: str) -> tuple[int, ...]:
-        if not isinstance(value, list):
-            raise self._no(where, value, "a list of turn numbers")
-        if any(type(turn) is not int for turn in value):
-            raise self._no(where, value, "a list of turn numbers")
-        return tuple(self.turn(turn, where) for turn in value)
-
-    def value(self, value: Any, where: str) -> int | float | None:
-        if value is None:
-            return None
-        if type(value) not in (int, float) or not 0 <= value <= 1:
-            raise self._no(where, value, "a number in [0, 1]")
-        return value  # type: ignore[no-any-return]
-
-    def code(self, value: Any, where: str) -> LabelledCode:
-        if not isinstance(value, dict):
-            raise self._no(where, value, 'an object {"turns", "why"}')
-        return LabelledCode(
-            turns=self.turns(value.get("turns", []), f"{where}.turns"),
-            why=self.text(value.get("why", ""), f"{where}.why"),
-        )

@@ -104,9 +104,7 @@ class BatchServer:
     def poll(self, name: str) -> dict:
         batch = self.batches[name]
         stages = [*self.stages, self.end]
-        if batch["status"] == "cancelling":
-            self._finish(batch, "cancelled")
-        elif batch["status"] not in ("cancelled", "completed", "failed", "expired") or "output_file_id" not in batch:
+        if batch["status"] not in ("cancelled", "completed", "failed", "expired") or "output_file_id" not in batch:
             batch["status"] = stages[min(batch["polls"], len(stages) - 1)]
             batch["polls"] += 1
             if batch["status"] == self.end:
@@ -221,9 +219,6 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
                 self._do("POST /files", lambda: server.upload(self._file(content)))
             elif parts == ["batches"]:
                 self._do("POST /batches", lambda: server.create(json.loads(content)))
-            elif parts[0] == "batches" and parts[2:] == ["cancel"] and parts[1] in server.batches:
-                server.batches[parts[1]]["status"] = "cancelling"
-                self._do("POST /batches/ID/cancel", lambda: server.show(parts[1]))
             else:
                 self._send(404, {"error": {"message": "no such address"}})
 

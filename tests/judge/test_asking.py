@@ -90,7 +90,7 @@ async def test_asking_again_costs_nothing_and_what_changed_is_asked_alone(store,
     (data["messages"] if isinstance(data, dict) else data).append({"role": "assistant", "content": "One more word."})
     runs[1].write_text(json.dumps(data), "utf-8")
     changed, third = await asked(store, runs, judge)
-    assert [need.run_id for need in changed.plan.needs] == ["crc-lite-02"]
+    assert [need.path for need in changed.plan.needs] == [runs[1].absolute()]
     assert [a.run.sha256 == b.run.sha256 for a, b in zip(first, third, strict=True)] == [True, False, True]
 
 

@@ -121,9 +121,6 @@ async def test_progress_counts_and_ends_at_the_total():
     seen = []
     await run_batch(range(50), nap, concurrency=5, total=50, on_progress=seen.append)
     assert [p.done for p in seen] == list(range(1, 51))
-    assert seen[-1].eta_s == 0
-    assert seen[10].eta_s > 0
-    assert seen[10].rate > 0
     assert all(p.running <= 5 for p in seen)
 
 
@@ -185,20 +182,6 @@ async def test_the_second_ctrl_c_abandons():
     assert summary.interrupted
     assert summary.done == 3
     assert 1 <= summary.abandoned <= 4
-
-
-async def test_a_stop_event_works_where_signals_do_not():
-    stop = asyncio.Event()
-
-    async def call(job: int) -> int:
-        if job == 5:
-            stop.set()
-        await asyncio.sleep(0.002)
-        return job
-
-    summary = await run_batch(range(100), call, concurrency=2, stop=stop, signals=False)
-    assert summary.interrupted
-    assert 6 <= summary.done <= 8
 
 
 def test_it_runs_in_a_thread_too():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ambjudge.judge.base import Reply
 from ambjudge.judge.engine import assemble, prepare
-from ambjudge.judge.rejudge.change import causes_of, mean_split, rank_changes, split_change
+from ambjudge.judge.rejudge.change import mean_split, rank_changes, split_change
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
@@ -103,12 +103,6 @@ def test_two_causes_share_what_they_do_together():
     assert change.agentic.text == pytest.approx(change.agentic.judge) == pytest.approx(change.agentic.change / 2)
     (flip,) = change.flips
     assert (flip.criterion, flip.before, flip.after, flip.causes) == ("S3", 1.0, 0.0, ("text", "judge"))
-
-
-def test_causes_from_keys_win():
-    change = split_change(card({}), card({"S3": 0.0}, judge="other"), RUBRIC, RUBRIC, {"S3": causes_of(["evidence"])})
-    assert change.agentic.data == pytest.approx(change.agentic.change)
-    assert causes_of(["parameters", "criterion", "prompt"]) == ("text", "judge")
 
 
 def test_an_unknown_score_has_no_split():

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 import pytest
 from ambjudge.judge.base import Request
 from ambjudge.judge.questions.keys import (
+    EvidenceContexts,
     KeyMaker,
     _modules,
     canonical_json,
     code_sha256,
-    evidence_context,
     identity,
-    inputs_stamp,
 )
 from ambjudge.rubrics.load import criterion_sha256, load_rubric
 from ambjudge.rubrics.model import Level
@@ -109,7 +108,8 @@ def test_every_source_file_of_a_folder_and_those_below_it_counts_as_code(tmp_pat
     (tmp_path / "in" / "deeper").mkdir(parents=True)
     for name in ("b.py", "in/a.py", "in/deeper/c.py", "in/notes.md"):
         (tmp_path / name).write_text("")
-    assert [name for name, _ in _modules(tmp_path, "room")] == ["room/b.py", "room/in/a.py", "room/in/deeper/c.py"]
+    found = [path.relative_to(tmp_path).as_posix() for path in _modules(tmp_path)]
+    assert found == ["b.py", "in/a.py", "in/deeper/c.py"]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": float("nan")}, object()])
@@ -120,15 +120,15 @@ def test_what_has_no_canonical_form_is_refused(value):
 
 def test_the_packing_context_follows_the_judge_the_scopes_and_what_the_user_named():
     who = identity(SomeJudge())
-    base = evidence_context(who, "S3", "segmentation", "lite")
-    assert base == evidence_context(who, "S3", "segmentation", "lite")
+    base = EvidenceContexts(who).of("S3", "segmentation", "lite")
+    assert base == EvidenceContexts(who).of("S3", "segmentation", "lite")
     others = {
-        evidence_context(who, "S2", "segmentation", "lite"),
-        evidence_context(who, "S3", None, "lite"),
-        evidence_context(who, "S3", "segmentation", "pro"),
-        evidence_context(identity(SomeJudge(name="n")), "S3", "segmentation", "lite"),
-        evidence_context(identity(SomeJudge(parameters={"budget": 1})), "S3", "segmentation", "lite"),
-        evidence_context(who, "diagnosis", "segmentation", "lite"),
+        EvidenceContexts(who).of("S2", "segmentation", "lite"),
+        EvidenceContexts(who).of("S3", None, "lite"),
+        EvidenceContexts(who).of("S3", "segmentation", "pro"),
+        EvidenceContexts(identity(SomeJudge(name="n"))).of("S3", "segmentation", "lite"),
+        EvidenceContexts(identity(SomeJudge(parameters={"budget": 1}))).of("S3", "segmentation", "lite"),
+        EvidenceContexts(who).of("diagnosis", "segmentation", "lite"),
     }
     assert len(others | {base}) == 7
 
@@ -137,7 +137,7 @@ def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
     who, seen = identity(SomeJudge()), []
 
     def context() -> str:
-        return evidence_context(who, "S3", "segmentation", "lite", inputs_stamp(tmp_path / "public"))
+        return EvidenceContexts(who).of("S3", "segmentation", "lite", tmp_path / "public")
 
     seen.append(context())
     volume = tmp_path / "public" / "kidney-seg-task" / "case_1" / "ct.nii.gz"
@@ -154,5 +154,5 @@ def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
     seen.append(context())
     (volume.parent / "round").symlink_to(tmp_path / "public")  # a circle ends
     seen.append(context())
-    seen.append(evidence_context(who, "S3", "segmentation", "lite"))
+    seen.append(EvidenceContexts(who).of("S3", "segmentation", "lite"))
     assert len(set(seen)) == len(seen)

@@ -41,32 +41,30 @@ def ballot(said: float | str, judge: str = "j", sample: int = 0) -> Ballot:
 
 
 @pytest.mark.parametrize(
-    ("votes", "majority", "mean"),
+    ("votes", "decision"),
     [
-        ([1, 1, 0], 1.0, 2 / 3),
-        ([1, 0, 0], 0.0, 1 / 3),
-        ([1, 0], 0.0, 0.5),
-        ([1, 1, 0, 0], 0.0, 0.5),
-        ([1, 0.5, 0.2], 0.5, 1.7 / 3),
-        ([1, 0.5], 0.5, 0.75),
-        ([0.2], 0.2, 0.2),
-        ([1, 1, "judge_error"], 1.0, 1.0),
-        ([1, "judge_error"], 1.0, 1.0),
-        ([1, "judge_error", "unparsable"], "judge_error", "judge_error"),
-        ([0, "refused", "refused", "truncated"], "refused", "refused"),
-        (["truncated"], "truncated", "truncated"),
-        ([1, NA, NA], NA, NA),
-        ([1, NA], 1.0, 1.0),
-        ([1, 0, NA], 0.0, 0.5),
-        ([NA, "judge_error"], NA, NA),
+        ([1, 1, 0], 1.0),
+        ([1, 0, 0], 0.0),
+        ([1, 0], 0.0),
+        ([1, 1, 0, 0], 0.0),
+        ([1, 0.5, 0.2], 0.5),
+        ([1, 0.5], 0.5),
+        ([0.2], 0.2),
+        ([1, 1, "judge_error"], 1.0),
+        ([1, "judge_error"], 1.0),
+        ([1, "judge_error", "unparsable"], "judge_error"),
+        ([0, "refused", "refused", "truncated"], "refused"),
+        (["truncated"], "truncated"),
+        ([1, NA, NA], NA),
+        ([1, NA], 1.0),
+        ([1, 0, NA], 0.0),
+        ([NA, "judge_error"], NA),
     ],
 )
-def test_rules(votes: list, majority: float | str, mean: float | str) -> None:
-    for rule, expected in (("majority", majority), ("mean", mean)):
-        (result,) = combine(REQUEST, [ballot(v, f"j{i}") for i, v in enumerate(votes)], rule).results
-        got = result.value if result.status == "scored" else NA if result.status == NA else result.reason
-        assert got == (pytest.approx(expected) if isinstance(expected, float) else expected)
-        assert [v.judge for v in result.votes] == [f"j{i}" for i in range(len(votes))]
+def test_rules(votes: list, decision: float | str) -> None:
+    (result,) = combine(REQUEST, [ballot(v, f"j{i}") for i, v in enumerate(votes)]).results
+    assert decision == (result.value if result.status == "scored" else NA if result.status == NA else result.reason)
+    assert [v.judge for v in result.votes] == [f"j{i}" for i in range(len(votes))]
 
 
 @given(st.lists(st.sampled_from([0.0, 0.2, 0.5, 1.0]), min_size=1, max_size=9))
@@ -202,21 +200,19 @@ async def test_a_panel_keeps_whether_the_picture_was_looked_at(judge_server) -> 
 
 
 async def test_samples_get_their_own_number(judge_server) -> None:
-    judge = ApiJudge("good", judge_server.url, temperature=1.0, seed=5)
-    (result,) = (await Panel([judge], samples=3).judge(REQUEST)).results
+    judge = ApiJudge("good", judge_server.url, temperature=1.0, seed=5, samples=3)
+    (result,) = (await judge.judge(REQUEST)).results
     assert [v.sample for v in result.votes] == [0, 1, 2]
     assert sorted(b["seed"] for b in judge_server.requests) == [5, 6, 7]
 
 
-def test_identity_covers_members_and_rule() -> None:
+def test_identity_covers_members() -> None:
     a, b = ApiJudge("a"), ApiJudge("b", temperature=1.0)
-    assert dict(Panel([a, b]).parameters) != dict(Panel([a, b], rule="mean").parameters)
     assert Panel([a, b]).parameters["1.b.temperature"] == 1.0
     assert Panel([a]).evidence_sha256(REQUEST) != a.evidence_sha256(REQUEST)
     assert Panel([RulesJudge()]).prompt_sha256 is None
 
 
-@pytest.mark.parametrize("options", [{"judges": []}, {"judges": [1], "rule": "max"}, {"judges": [1], "samples": 0}])
-def test_misuse(options: dict) -> None:
+def test_a_panel_of_nobody_is_refused() -> None:
     with pytest.raises(ConfigError):
-        Panel(**options)
+        Panel([])

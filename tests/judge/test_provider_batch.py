@@ -20,7 +20,7 @@ from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.provider_batch import BatchOptions, abandon, cancel, collect, status, submit
+from ambjudge.judge.provider_batch import BatchOptions, abandon, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
 from ambjudge.judge.questions import items
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
@@ -218,17 +218,6 @@ async def test_a_batch_that_ends_early_keeps_what_was_answered_and_frees_the_res
     assert (await send(store, runs, judge)).sent == rest.calls
     await collect(store, judge, options=OPTIONS)
     assert stale(store, runs, judge).calls == 0
-
-
-async def test_cancel_keeps_what_was_answered(server, store: Store, runs: list[Path]) -> None:
-    judge = judge_of(server)
-    server.stages, server.lines = ["in_progress"] * 5, ["good", "missing"]
-    await send(store, runs, judge)
-    state = await cancel(store, judge, status(store)[0].id, OPTIONS)
-    assert state.provider.status == "cancelling"
-    done = await collect(store, judge, options=OPTIONS)
-    assert done.closed[0].provider.status == "cancelled"
-    assert done.scored > 0 < done.unscored["judge_error"]
 
 
 async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) -> None:

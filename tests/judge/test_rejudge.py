@@ -27,7 +27,7 @@ from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric, rubric_for
-from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.layout import find_conversations, run_id
 from ambjudge.trajectories.load import load_conversation, load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
@@ -183,7 +183,7 @@ def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, cal
     execute(store, planned, judge)
     assert len(judge.asked) == calls
     assert {stage for _, stage, _ in judge.asked} == stages
-    assert Counter((r, s) for r, s, _ in judge.asked) == Counter((n.run_id, n.question) for n in planned.needs)
+    assert Counter((r, s) for r, s, _ in judge.asked) == Counter((run_id(n.path), n.question) for n in planned.needs)
     again = plan(store, paths, judge, scope)
     assert (again.calls, again.current) == (0, RUNS * CRITERIA)
 
