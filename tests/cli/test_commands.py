@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from ambjudge.cli import COMMANDS
+from batch_server import BatchServer
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -561,12 +562,7 @@ def test_answer_level_codes_of_a_vqa_run(out) -> None:
 @pytest.fixture
 def batch_server(loopback):
     """A provider with a batch endpoint that takes its time."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("batch_server_for_cli", ROOT / "tests" / "judge" / "batch_server.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    server = module.BatchServer(loopback).start()
+    server = BatchServer(loopback).start()
     server.stages = ["validating", "in_progress"]
     yield server
     server.stop()

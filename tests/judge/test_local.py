@@ -24,7 +24,6 @@ from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.record.quotes import QuoteIndex
 from ambjudge.trajectories.segment import segment
 
-
 LAYERS = 5
 
 
