@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -39,7 +37,7 @@ def test_score_one_run_shows_scores_reasons_and_codes(out) -> None:
     assert "completion 0.38 (3 of 8 cases), format invalid, from the files" in text
     assert "Overall ~38.91" in text, "some of it is presumed"
     assert "~  4 criteria are presumed, as nobody read them: --judge MODEL has them read" in text
-    for fired in ("E3", "E4", "E5"):
+    for fired in ("E4", "E5"):
         assert f"  {fired}  S" in text
     assert "patient_00000004: lesion.nii.gz is missing" in text
 
@@ -218,7 +216,7 @@ def test_codes_of_the_three_examples(out) -> None:
     code, text, _ = out("codes", EXAMPLES, "--json")
     assert code == 0
     found = {d["run"]["id"]: {c["code"] for c in d["codes"]} for d in lines(text)}
-    assert found == {"clean": set(), "codes": {"E3", "E4", "E5"}, "disqualified": {"E1"}}
+    assert found == {"clean": set(), "codes": {"E4", "E5"}, "disqualified": {"E1"}}
     _, text, _ = out("codes", EXAMPLES / "codes", "--taxonomy", "harness")
     assert "primary failure S4:E" in text
 
@@ -301,14 +299,6 @@ def test_help_fits_a_screen_and_has_an_example(out, name: str) -> None:
 
 
 # Processes
-
-
-def test_closed_pipe_is_quiet() -> None:
-    command = f"{sys.executable} -m ambjudge.cli rubric show report_generation | head -1"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, cwd=ROOT.parent
-    )
-    assert done.stderr == ""
 
 
 def test_control_characters_of_a_transcript_never_reach_the_terminal(out, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
 
 SCRIPT = http.__file__
-KILLS, RUNS, CONCURRENCY = 3, 60, 8
+KILLS, RUNS, CONCURRENCY = 2, 40, 8
 ITEMS = len(load_rubric("segmentation").criteria()) + len(diagnosis_items("segmentation"))
 
 
