@@ -75,7 +75,7 @@ def test_criteria_say_what_the_scorecards_say(cards) -> None:
             for item in result.criteria:
                 row = next(rows)
                 assert (row["run_id"], row["stage"], row["criterion"]) == (card.run.id, stage, item.id)
-                assert (row["value"], row["status"], row["rationale"]) == (item.value, item.status, item.rationale)
+                assert (row["value"], row["status"], row["rationale"]) == (item.judged, item.status, item.rationale)
                 assert row["quotes_verified"] == sum(e.check == "verified" and e.quote != "" for e in item.evidence)
                 assert row["quotes"] >= row["quotes_verified"]
                 assert set(row["evidence_turns"]) == {e.turn for e in item.evidence}
