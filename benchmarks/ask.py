@@ -29,7 +29,7 @@ from ambjudge.judge.store import open_store
 from ambjudge.trajectories.layout import find_conversations
 
 ROOT = Path(__file__).resolve().parents[1]
-SERVER = ROOT / "tests" / "judge" / "loopback_server.py"
+SERVER = ROOT / "tests" / "helpers" / "loopback_server.py"
 PLAY = ["good", "lowest", "good", "cannot_tell", "good", "malformed", "lowest", "false_quote", "good", "500", "good", "length", "good", "refusal", "moved_quote", "huge"]  # fmt: skip
 QUESTION = ask_item("Did the agent check its result before it handed it over?")
 

@@ -32,7 +32,7 @@ from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
 from ambjudge.trajectories.load import load_run
 
-TESTS = Path(__file__).parents[1] / "tests" / "judge"
+TESTS = Path(__file__).parents[1] / "tests" / "helpers"
 QUESTIONS = 4
 """Of a run: S1-S3 and the diagnosis."""
 ITEMS = len(load_rubric("segmentation").criteria()) + len(diagnosis_items("segmentation"))

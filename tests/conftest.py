@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 
+import loopback_server
 import pytest
-
-_HERE = Path(__file__).parent
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -21,27 +17,16 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return None
 
 
-def _loopback():
-    """tests/judge/loopback_server.py as a module; tests are no package, so it is loaded by its path, once."""
-    name = "ambjudge_tests_loopback_server"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, _HERE / "judge" / "loopback_server.py")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
 @pytest.fixture(scope="session")
 def loopback():
     """The module of the loopback server, for its helpers."""
-    return _loopback()
+    return loopback_server
 
 
 @pytest.fixture
 def judge_server() -> Iterator:
     """A fresh scripted OpenAI-compatible server: `url`, `script`, `requests`, `headers`, `count`."""
-    server = _loopback().JudgeServer().start()
+    server = loopback_server.JudgeServer().start()
     yield server
     server.stop()
 

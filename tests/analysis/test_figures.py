@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from ambjudge.analysis import all_tables, simulate
 from ambjudge.analysis.figures import FIGURES, Figure, draw, draw_all, write
-from ambjudge.analysis.figures.style import INK, ROLES, inline, labels, plain, ranks, signed
+from ambjudge.analysis.figures.style import INK, ROLES, inline, labels
 from ambjudge.analysis.judge_error import corrected_leaderboard
 from ambjudge.analysis.raters import AGREEMENT_SCHEMA, agreement_of
 
@@ -167,20 +167,6 @@ def test_write_puts_both_formats_side_by_side(tables, runs, tmp_path) -> None:
 )
 def test_labels_stay_distinct(names: list[str], expected: list[str]) -> None:
     assert labels(names, 10) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "expected"),
-    [(1.25, 1, "+1.2"), (-0.04, 1, "0.0"), (-3.21, 1, "−3.2"), (None, 1, "–"), (0.0, 2, "0.00")],
-    ids=["plus", "no negative zero", "real minus", "unknown", "zero"],
-)
-def test_signed(value, digits, expected) -> None:
-    assert signed(value, digits) == expected
-    assert plain(value, digits) == expected.removeprefix("+")
-
-
-def test_rank_sets_read_as_ranges() -> None:
-    assert [ranks(1, 1), ranks(2, 4), ranks(None, None)] == ["1", "2–4", "–"]
 
 
 def test_the_list_of_figures_loads_without_matplotlib() -> None:

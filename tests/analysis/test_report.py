@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from ambjudge.analysis import simulate, wide
 from ambjudge.analysis.codes_read import CODES
-from ambjudge.analysis.display import display, interval, number, probability
+from ambjudge.analysis.display import display, number
 from ambjudge.analysis.figures import draw_all
 from ambjudge.analysis.findings import findings
 from ambjudge.analysis.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
@@ -262,20 +262,6 @@ def test_a_folder_that_cannot_be_written_is_named(runs, tmp_path) -> None:
 )  # fmt: skip
 def test_numbers_are_rounded_to_what_they_bear(value, expected) -> None:
     assert number(value) == expected
-
-
-@pytest.mark.parametrize(("p", "expected"), [(None, "–"), (0.0004, "<.001"), (0.0416, ".042"), (1.0, "1")], ids=str)
-def test_p_values(p, expected) -> None:
-    assert probability(p) == expected
-
-
-@pytest.mark.parametrize(
-    ("lo", "hi", "expected"),
-    [(1.0, 12.0, "[1.0, 12.0]"), (-0.5, 0.25, "[−0.500, 0.250]"), (73.2, None, "at least 73.2"), (None, None, "–")],
-    ids=["wide end decides", "negative", "one side", "unknown"],
-)
-def test_intervals(lo, hi, expected) -> None:
-    assert interval(lo, hi) == expected
 
 
 @pytest.mark.parametrize(("name", "subjects"), [("code_effects", len(CODES)), ("pairwise", 3)])

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import tarfile
 from collections import Counter
 from pathlib import Path
 
+import constructed_archive as kept
 import pytest
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "benchmarks" / "data"
-_spec = importlib.util.spec_from_file_location("constructed_archive", ROOT / "benchmarks" / "constructed_archive.py")
-assert _spec is not None
-assert _spec.loader is not None
-kept = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kept)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -56,14 +54,12 @@ def test_simulate_is_the_same_for_the_same_seed_and_goes_to_stdout(out, cards) -
 
 
 def test_simulate_check_prints_numbers_beside_targets(out) -> None:
-    code, text, _ = out("-q", "simulate", "--check", "--replicates", "2", "--part", "parity", "--repeats", "4")
+    check = ("-q", "simulate", "--check", "--replicates", "2", "--part", "parity", "--repeats", "4")
+    code, text, _ = out(*check)
     assert code == 0
     assert "0 to 1e-08" in text
     assert "met" in text
-    code, text, _ = out(
-        "-q", "simulate", "--check", "--replicates", "2", "--part", "parity", "--repeats", "4", "--json"
-    )
-    assert json.loads(text)["ok"] is True
+    assert json.loads(out(*check, "--json")[1])["ok"] is True
 
 
 @pytest.mark.parametrize(
@@ -94,14 +90,16 @@ def test_analyze_without_out_says_the_main_things(out, cards) -> None:
     assert "--out DIR" in text
 
 
-def test_analyze_out_writes_a_report_and_says_where(out, cards, tmp_path) -> None:
+def test_analyze_out_writes_a_report_that_is_analysed_again(out, cards, tmp_path) -> None:
     code, text, err = out("analyze", cards, "--out", "made/here", "--title", "Ours")
     assert (code, text) == (0, "")
     assert "open made/here/report.html" in err
     html = (tmp_path / "made" / "here" / "report.html").read_text("utf-8")
     assert "<title>Ours</title>" in html
     assert (tmp_path / "made" / "here" / "figures" / "leaderboard.svg").exists()
-    assert pl.read_parquet(tmp_path / "made" / "here" / "tables" / "runs.parquet").height == 72
+    runs = tmp_path / "made" / "here" / "tables" / "runs.parquet"
+    assert pl.read_parquet(runs).height == 72
+    assert json.loads(out("analyze", runs, "--table", "cohort", "--json")[1])["runs"] == 72
 
 
 def test_analyze_json_is_one_object_with_all_tables(out, cards) -> None:
@@ -119,11 +117,7 @@ def test_analyze_one_table(out, cards) -> None:
     assert "leads with" not in text
 
 
-def test_analyze_reads_frames_and_folders(out, cards, tmp_path) -> None:
-    assert out("-q", "analyze", cards, "--out", "a")[0] == 0
-    code, text, _ = out("analyze", tmp_path / "a" / "tables" / "runs.parquet", "--table", "cohort", "--json")
-    assert code == 0
-    assert json.loads(text)["runs"] == 72
+def test_analyze_reads_folders(out, cards, tmp_path) -> None:
     (tmp_path / "b").mkdir()
     shutil.copy(cards, tmp_path / "b")
     found = out("analyze", tmp_path / "b", "--table", "cohort", "--json")
@@ -330,19 +324,3 @@ def test_agreement_errors_say_what_to_do(out, cards, args: list[str], message: s
     assert message in err
     assert err.startswith("ambjudge: error: ")
     assert err.endswith(")\n")
-
-
-@pytest.mark.parametrize("command", ["analyze", "leaderboard", "agreement", "simulate"])
-def test_help_fits_a_screen_and_has_an_example(out, command: str) -> None:
-    code, text, _ = out(command, "--help")
-    assert code == 0
-    assert "Example" in text
-    assert len(text.splitlines()) <= 42
-
-
-@pytest.mark.parametrize("command", ["analyze", "leaderboard", "agreement", "simulate"])
-def test_help_loads_nothing_heavy(command: str) -> None:
-    code = f"import sys, json\nfrom ambjudge.cli import run\nrun(['{command}', '--help'])\nprint('\\n' + json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stdout.rsplit("\n", 2)[1]))
-    assert not loaded & {"polars", "numpy", "scipy", "sklearn", "statsmodels", "matplotlib", "pydantic", "litellm"}

@@ -18,11 +18,15 @@ SLOW_WIDGETS = (
 )  # fmt: skip
 NOT_FOR_HELP = (*HEAVY, "pydantic", "asyncio", "importlib.metadata")
 
+HELPED = ("score", "ask", "analyze", "leaderboard", "agreement", "simulate", "export")
+
 CASES = [
     pytest.param("import ambjudge", HEAVY, id="import ambjudge"),
     pytest.param("from ambjudge.cli import run; run(['--help'])", NOT_FOR_HELP, id="--help"),
     pytest.param("from ambjudge.cli import run; run(['--version'])", NOT_FOR_HELP, id="--version"),
-    pytest.param("from ambjudge.cli import run; run(['score', '--help'])", HEAVY, id="score --help"),
+    pytest.param(
+        f"from ambjudge.cli import run\nfor name in {HELPED!r}: run([name, '--help'])", HEAVY, id="help of commands"
+    ),
     pytest.param("import ambjudge; ambjudge.load_run", HEAVY, id="load_run"),
     pytest.param("import ambjudge; ambjudge.analysis", HEAVY, id="analysis"),
     pytest.param(

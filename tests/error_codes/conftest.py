@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from ambjudge.error_codes.fired import context
 from ambjudge.error_codes.registry import detectors
 from ambjudge.trajectories.models import Segmentation
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import write_run
 
 

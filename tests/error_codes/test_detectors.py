@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,6 @@ from ambjudge.judge.tagging import output_facts
 from ambjudge.testing import check_detector
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import SUBMIT, facts, say, submit
 
 FLAT = str.maketrans({"(": None, "[": None, ")": None, "]": None, " ": None, "\n": None})

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from ambjudge.error_codes.fired import context
 from ambjudge.trajectories.models import Segmentation
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import say, write_run
 
 TRACE = 'Traceback (most recent call last):\n  File "/workspace/a.py", line 3, in main\n{}\n'

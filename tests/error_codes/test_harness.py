@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from ambjudge.error_codes.fired import context, fired
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import say, write_run
 
 ASKS = "OUTPUT. answer.json for every question, and calibration.json with the thresholds that validation settled on."

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from ambjudge.error_codes.fired import context, fired
 from ambjudge.trajectories.models import Segmentation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import SUBMIT, facts, say, write_run
 
 CODE = "net = torch.load('/data/public/models/net.pt')\nnp.save('/workspace/agents_outputs/patient_0001/enhanced.npy', net(x))\n"

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tiny_runs import SUBMIT, facts, say
 
 TRACE = 'Traceback (most recent call last):\n  File "/workspace/run.py", line {}, in main\n    y = net(x)\n{}\n'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.store import Store, open_store
 from ambjudge.trajectories.layout import find_conversations
+from batch_server import BatchServer
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parent / "data" / "recorded" / "runs"
@@ -191,10 +191,7 @@ async def test_track_and_tier_that_the_user_names(store, tmp_path: Path, judge_s
 
 
 async def test_through_a_providers_batch(store, runs, loopback, judge_server) -> None:
-    spec = importlib.util.spec_from_file_location("ambjudge_tests_ask_batch_server", HERE / "batch_server.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    server = module.BatchServer(loopback).start()
+    server = BatchServer(loopback).start()
     try:
         server.lines = ["good", "false_quote", "malformed"]
         judge = judge_of(server)

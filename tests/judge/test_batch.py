@@ -57,12 +57,6 @@ async def test_every_job_is_called_once(jobs, concurrency):
     assert summary.peak <= concurrency
 
 
-@pytest.mark.parametrize("jobs", [[], iter([])], ids=["list", "iterator"])
-async def test_no_jobs(jobs):
-    summary, _ = await collect(jobs)
-    assert (summary.done, summary.interrupted) == (0, False)
-
-
 async def test_a_thousand_slow_calls_take_ten_rounds():
     async def slow(job: int) -> int:
         await asyncio.sleep(0.1)
@@ -225,18 +219,6 @@ async def test_the_pacer_falls_once_a_round_and_grows_back():
     assert pacer.running == 0
 
 
-async def test_a_stray_rate_limit_costs_little():
-    pacer, chance = Pacer(100), random.Random(3)
-
-    async def work(n: int) -> None:
-        await asyncio.sleep(0.001)
-        if chance.random() < 0.03:
-            pacing.throttled()
-
-    await _run_paced(pacer, 5_000, work)
-    assert pacer.limit > 50
-
-
 async def test_the_pacer_never_exceeds_its_limit():
     pacer = Pacer(10)
     order = random.Random(4)
@@ -274,10 +256,6 @@ async def test_retry_after_holds_new_calls_back():
     began = time.monotonic()
     async with pacer.slot():
         assert time.monotonic() - began >= 0.045
-
-
-async def test_throttled_outside_a_batch_is_nothing():
-    pacing.throttled(5)
 
 
 @pytest.mark.parametrize("cap", [0, -1])

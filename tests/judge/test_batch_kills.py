@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
+import http_judge as http
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
 
-SCRIPT = Path(__file__).parent / "http_judge.py"
-KILLS, RUNS, CONCURRENCY = 3, 60, 8
+SCRIPT = http.__file__
+KILLS, RUNS, CONCURRENCY = 2, 40, 8
 ITEMS = len(load_rubric("segmentation").criteria()) + len(diagnosis_items("segmentation"))
 
 
-def _load():
-    spec = importlib.util.spec_from_file_location("ambjudge_test_http_judge", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_kill_9_costs_at_most_the_calls_under_way(tmp_path):
-    http = _load()
     server = http.Server(latency=0.03)
     server.start_in_thread()
     http.make_runs(tmp_path / "runs", RUNS)
     command = [
-        sys.executable, str(SCRIPT), "work", str(tmp_path / "s.db"), str(tmp_path / "runs"), server.url,
+        sys.executable, SCRIPT, "work", str(tmp_path / "s.db"), str(tmp_path / "runs"), server.url,
         "--concurrency", str(CONCURRENCY),
     ]  # fmt: skip
     moments = random.Random(3)

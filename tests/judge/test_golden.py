@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
+import golden as cards
 import pytest
 
 ROOT = Path(__file__).parents[2]
-_spec = importlib.util.spec_from_file_location("golden_cards", ROOT / "benchmarks" / "golden.py")
-assert _spec is not None
-assert _spec.loader is not None
-cards = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(cards)
 
 
 @pytest.mark.parametrize("path", sorted(cards.GOLDEN.glob("*.json")), ids=lambda path: path.stem)

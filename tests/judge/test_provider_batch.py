@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
+from batch_server import BatchServer
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUNS = ("crc-lite-01", "crc-lite-02")
@@ -41,12 +41,7 @@ KEY = "sk-loopback-123456"
 
 @pytest.fixture
 def server(loopback) -> Iterator:
-    spec = importlib.util.spec_from_file_location(
-        "ambjudge_tests_batch_server", Path(__file__).parent / "batch_server.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    running = module.BatchServer(loopback).start()
+    running = BatchServer(loopback).start()
     yield running
     running.stop()
 

@@ -71,54 +71,31 @@ GOOD = reply(whole())
         pytest.param(GOOD, (ONE, ONE, ONE), id="good"),
         pytest.param(reply(whole(S1b=0)), (ONE, ZERO, ONE), id="mixed"),
         pytest.param(f"```json\n{GOOD}\n```", (ONE, ONE, ONE), id="one fence"),
-        pytest.param(f"  \n{GOOD}\n\n", (ONE, ONE, ONE), id="blank around"),
         pytest.param(f"\ufeff{GOOD}", (ONE, ONE, ONE), id="byte-order mark"),
-        pytest.param(reply(whole(S1a=1.0)), (ONE, ONE, ONE), id="1.0 is 1"),
-        pytest.param(reply(dict(reversed(whole(S1b=0).items()))), (ONE, ZERO, ONE), id="other order"),
         pytest.param(reply({k: v for k, v in whole().items() if k != "S1a"}), (BAD, ONE, ONE), id="one missing"),
         pytest.param(reply(whole(), ("S1b", entry(0))), (BAD,) * 3, id="two answers"),
-        pytest.param(reply(whole(), ("S1b", entry(1))), (BAD,) * 3, id="same answer twice"),
         pytest.param(reply({**whole(), "S9z": entry(1)}), (ONE, ONE, ONE), id="stranger"),
-        pytest.param(reply({**whole(), "S1A": entry(0)}), (ONE, ONE, ONE), id="another case is another id"),
         pytest.param(reply(whole(S1a=0.5)), (BAD, ONE, ONE), id="off the scale"),
         pytest.param(reply(whole(S1a="1")), (BAD, ONE, ONE), id="string"),
         pytest.param(reply(whole(S1a=True)), (BAD, ONE, ONE), id="true"),
-        pytest.param(reply(whole(S1a=False)), (BAD, ONE, ONE), id="false"),
         pytest.param(reply(whole(S1a=None)), (BAD, ONE, ONE), id="null"),
-        pytest.param(reply(whole(S1a=[1])), (BAD, ONE, ONE), id="list"),
         pytest.param(reply(whole(S1a=NOT_APPLICABLE)), (BAD, ONE, ONE), id="not applicable where not offered"),
-        pytest.param(reply(whole(S1a=1e308)), (BAD, ONE, ONE), id="huge"),
         pytest.param(reply({**whole(), "S1a": entry(score=0)}), (BAD, ONE, ONE), id="second value under another key"),
-        pytest.param(reply({**whole(), "S1a": {"value": 1}}), (BAD, ONE, ONE), id="value without reason"),
         pytest.param(reply({**whole(), "S1a": 1, "S1b": None, "S1c": [entry()]}), (BAD,) * 3, id="entries of other types"),
         pytest.param(
             reply({**whole(), "S1a": entry() | {"evidence": [{"turn": 2**60, "quote": QUOTE}]}}), (BAD, ONE, ONE),
             id="turn beyond counting",
         ),
-        pytest.param(
-            reply({**whole(), "S1a": entry() | {"evidence": [{"turn": True, "quote": QUOTE}]}}), (BAD, ONE, ONE),
-            id="true is no turn",
-        ),
         pytest.param(GOOD.replace('"value": 1', '"value": 0, "value": 1', 1), (BAD,) * 3, id="same key twice"),
         pytest.param(GOOD.replace('"value": 1', '"value": NaN', 1), (BAD,) * 3, id="NaN"),
-        pytest.param(GOOD.replace('"value": 1', '"value": Infinity', 1), (BAD,) * 3, id="Infinity"),
-        pytest.param(GOOD.replace('"value": 1', '"value": 1e999', 1), (BAD,) * 3, id="1e999"),
         pytest.param(GOOD.replace('"value": 1', f'"value": {"9" * 4_000}', 1), (BAD,) * 3, id="endless integer"),
         pytest.param(GOOD[:-1], (BAD,) * 3, id="cut"),
         pytest.param(f"Here you are: {GOOD}", (BAD,) * 3, id="prose before"),
         pytest.param(f"{GOOD} Good luck", (BAD,) * 3, id="prose after"),
         pytest.param(f"{GOOD}\n{GOOD}", (BAD,) * 3, id="two objects"),
-        pytest.param(f"```json\n{GOOD}\n```\n```json\n{GOOD}\n```", (BAD,) * 3, id="two fences"),
-        pytest.param(f"[{GOOD}]", (BAD,) * 3, id="in a list"),
-        pytest.param(json.dumps({"S1a": 1, "S1b": 1, "S1c": 1}), (BAD,) * 3, id="bare mapping"),
         pytest.param(json.dumps({"criteria": whole()}), (BAD,) * 3, id="under another key"),
-        pytest.param("1", (BAD,) * 3, id="number"),
         pytest.param("", (BAD,) * 3, id="empty"),
-        pytest.param(None, (BAD,) * 3, id="none"),
         pytest.param("[" * 100_000, (BAD,) * 3, id="deep"),
-        pytest.param(reply(whole(S1a=json.loads("[" * 500 + "]" * 500))), (BAD,) * 3, id="deep in an entry"),
-        pytest.param("9" * 5_000, (BAD,) * 3, id="long number"),
-        pytest.param(" " * 300_000 + GOOD, (ONE, ONE, ONE), id="padded"),
         pytest.param(GOOD[:-1] + " " * 1_000_000 + "}", (BAD,) * 3, id="a million characters"),
     ],
 )  # fmt: skip
@@ -163,10 +140,6 @@ MINOR = Omission(turn=7, what="part", chars=9_000, relevant=False)
 def test_not_met_on_truncated_evidence_needs_proof(cited: list, left_out: Omission, expected: tuple) -> None:
     text = reply({c.id: entry(0) | {"evidence": cited} for c in SEG})
     assert set(verdicts(text, shown=record(left_out)).values()) == {expected}
-
-
-def test_met_on_truncated_evidence_stands() -> None:
-    assert set(verdicts(GOOD, shown=record(CUT)).values()) == {ONE}
 
 
 def test_quotes_are_checked() -> None:
@@ -292,7 +265,6 @@ def test_segments_become_the_stage_of_every_turn() -> None:
 @pytest.mark.parametrize(
     "segments",
     [
-        pytest.param([], id="none"),
         pytest.param([part(2, TURNS)], id="begins late"),
         pytest.param([part(1, TURNS - 1)], id="ends early"),
         pytest.param([part(1, 2), part(4, TURNS)], id="gap"),
@@ -305,7 +277,6 @@ def test_segments_become_the_stage_of_every_turn() -> None:
         pytest.param([part(3, 1), part(4, TURNS)], id="backwards"),
         pytest.param([part(1, TURNS, "S6")], id="no stage"),
         pytest.param([part(1, TURNS, None)], id="stage null"),
-        pytest.param([part(True, TURNS)], id="true is no turn"),
         pytest.param([part("1", TURNS)], id="text is no turn"),
         pytest.param(["S1"] * TURNS, id="a list of stages"),
     ],

@@ -2,78 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+import stored
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Estimate, Reply, Usage
-from ambjudge.judge.questions.keys import VerdictKey
 from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
 from ambjudge.judge.store import is_final, open_store
-from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
-
-RECORDED = Path(__file__).parents[1] / "data" / "recorded"
-RUBRIC = load_rubric("segmentation")
-
-
-def _postgres_module():
-    spec = importlib.util.spec_from_file_location("ambjudge_test_postgres", Path(__file__).parent / "postgres.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    postgres = _postgres_module()
-    pytest.importorskip("psycopg", reason="psycopg is not installed: make test installs the extra `postgresql`")
-    if postgres.programs() is None:
-        pytest.skip(postgres.MISSING)
-    with postgres.server() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def target(request, tmp_path) -> Iterator[str]:
-    """An empty store's address, on each database."""
-    if request.param == "sqlite":
-        yield str(tmp_path / "runs" / ".ambjudge" / "ambjudge.db")
-        return
-    url = request.getfixturevalue("postgres_url")
-    name = f"s{random.randrange(10**12)}"
-    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"create schema {name}")
-    yield f"{url}?options=-csearch_path%3D{name}"
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"drop schema {name} cascade")
-    engine.dispose()
-
-
-@pytest.fixture
-def run():
-    return load_run(RECORDED / "runs" / "kidney-lite-01")
-
-
-def key(number: int, *, criterion: str = "S1a", evidence: str = "e") -> VerdictKey:
-    return VerdictKey(
-        criterion_id=criterion, criterion_sha256="c" * 64, evidence_sha256=evidence, judge="tester",
-        prompt_sha256=None, parameters="{}", sample=0, sha256=f"{number:064x}",
-    )  # fmt: skip
-
-
-def scored(value: float = 1.0, id: str = "S1a", **more) -> CriterionResult:
-    return CriterionResult(id=id, value=value, status="scored", **more)
+from stored import RECORDED, RUBRIC, key, scored
 
 
 def unscored(reason: str, id: str = "S1a") -> CriterionResult:
@@ -273,7 +217,7 @@ def test_runs_have_versions_and_the_stamp_says_which_is_there_now(target, run, t
         assert (seen.stamp, seen.run.ref, seen.run.tier) == ("three", first, "lite")
         assert [r.ref for r in store.iter_runs()] == [first]
         assert seen.run.path == run.path.absolute()
-        assert store.relative(run.path) == "runs/kidney-lite-01/process/conversation.json"
+        assert store.relative(run.path) == "runs/kidney-lite-02/process/conversation.json"
 
 
 def test_evidence_index(target, run):
@@ -395,8 +339,7 @@ sys.path.insert(0, {folder!r})
 from test_store import RECORDED, RUBRIC, key, scored
 from ambjudge.judge.base import Estimate, Reply
 from ambjudge.judge.store import open_store
-from ambjudge.trajectories.load import load_run
-run = load_run(RECORDED / "runs" / "kidney-lite-01")
+run = recorded_run()
 store = open_store(sys.argv[1])
 ref = store.add_run(run)
 number = int(sys.argv[2])
@@ -409,7 +352,7 @@ while True:
 
 
 def _writer(target: str, start: int) -> subprocess.Popen:
-    code = _WRITER.format(folder=str(Path(__file__).parent))
+    code = _WRITER.format(folder=str(Path(stored.__file__).parent))
     return subprocess.Popen([sys.executable, "-c", code, target, str(start)], stdout=subprocess.PIPE, text=True)
 
 
@@ -418,7 +361,7 @@ def test_kill_9_loses_nothing_that_was_stored(tmp_path):
     moments = random.Random(1)
     promised, start = set(), 0
     children = []
-    for _ in range(4):
+    for _ in range(3):
         child = _writer(target, start)
         children.append(child)
         assert child.stdout.readline() == "ready\n"
@@ -440,13 +383,12 @@ def test_kill_9_loses_nothing_that_was_stored(tmp_path):
 _RANGE = """
 import random, sys
 sys.path.insert(0, {folder!r})
-from test_store import RECORDED, RUBRIC, key, scored
+from stored import RUBRIC, key, recorded_run, scored
 from ambjudge.judge.base import Reply
 from ambjudge.judge.store import open_store
-from ambjudge.trajectories.load import load_run
 target, worker = sys.argv[1], int(sys.argv[2])
 with open_store(target) as store:
-    ref = store.add_run(load_run(RECORDED / "runs" / "kidney-lite-01"))
+    ref = store.add_run(recorded_run())
     numbers = list(range(40))
     random.Random(worker).shuffle(numbers)
     for at in range(0, 40, 4):
@@ -456,10 +398,10 @@ with open_store(target) as store:
 """
 
 
-def test_four_processes_at_once_on_a_new_store(target):
-    code = _RANGE.format(folder=str(Path(__file__).parent))
-    workers = [subprocess.Popen([sys.executable, "-c", code, target, str(n)]) for n in range(4)]
-    assert [worker.wait(timeout=60) for worker in workers] == [0] * 4
+def test_processes_at_once_on_a_new_store(target):
+    code = _RANGE.format(folder=str(Path(stored.__file__).parent))
+    workers = [subprocess.Popen([sys.executable, "-c", code, target, str(n)]) for n in range(3)]
+    assert [worker.wait(timeout=60) for worker in workers] == [0] * 3
     with open_store(target) as store:
         store.check()
         found = [v.key.sha256 for v in store.iter_verdicts()]

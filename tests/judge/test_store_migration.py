@@ -11,15 +11,13 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-
-sys.path.insert(0, str(Path(__file__).parent))
+import stored
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Reply, Usage
 from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
 from ambjudge.judge.store import open_store, opening, schema
 from ambjudge.judge.store.opening import locate
-from ambjudge.trajectories.load import load_run
-from test_store import RECORDED, RUBRIC, key, postgres_url, scored, target  # noqa: F401  (fixtures among them)
+from stored import RUBRIC, key, recorded_run
 
 _KEYS = """stage VARCHAR(2) NOT NULL, criterion_id VARCHAR(8) NOT NULL, criterion_sha256 VARCHAR(64) NOT NULL,
   evidence_sha256 VARCHAR(64) NOT NULL, judge TEXT NOT NULL, prompt_sha256 VARCHAR(64), parameters TEXT NOT NULL,
@@ -126,7 +124,7 @@ def version_1(address: str) -> None:
 
 
 @pytest.fixture
-def old(target) -> str:  # noqa: F811
+def old(target) -> str:
     version_1(target)
     return target
 
@@ -144,7 +142,7 @@ def schema_of(address: str) -> dict[str, dict[str, str]]:
 
 
 def test_a_store_of_version_1_keeps_its_verdicts_and_takes_new_ones(old):
-    run = load_run(RECORDED / "runs" / "kidney-lite-01")
+    run = recorded_run()
     for create in (False, True):  # a reader brings it up as well; the second time there is nothing to do
         with open_store(old, create=create) as store:
             store.check()
@@ -192,10 +190,9 @@ def test_it_stays_append_only(old, table):
 _OPENER = """
 import sys, time
 from ambjudge.judge.store import open_store
-from test_store import RECORDED, RUBRIC, key, scored
+from stored import RUBRIC, key, recorded_run, scored
 from ambjudge.judge.base import Reply
-from ambjudge.trajectories.load import load_run
-run = load_run(RECORDED / "runs" / "kidney-lite-01")
+run = recorded_run()
 target, number, at = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 time.sleep(max(0.0, at - time.time()))
 with open_store(target) as store:
@@ -205,7 +202,7 @@ with open_store(target) as store:
 
 
 def _opener(address: str, number: int, at: float) -> subprocess.Popen:
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{_OPENER}"
+    code = f"import sys; sys.path.insert(0, {str(Path(stored.__file__).parent)!r})\n{_OPENER}"
     return subprocess.Popen([sys.executable, "-c", code, address, str(number), str(at)])
 
 
@@ -267,7 +264,7 @@ def test_a_writer_that_is_in_the_middle_is_waited_for(old):
         )
         worker = _opener(old, 10, time.time())
         with pytest.raises(subprocess.TimeoutExpired):
-            worker.wait(timeout=2.5)
+            worker.wait(timeout=2)
         connection.exec_driver_sql("insert into evidence values ('b2', 'ctx', 'S1', 'e2', 't')")
         connection.commit()
     engine.dispose()

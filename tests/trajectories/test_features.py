@@ -52,33 +52,14 @@ MODULE = (
 LOOP = f"import glob, os\nfor p in sorted(glob.glob('/data/public/case_*/ct.nii.gz')):\n    c = os.path.basename(os.path.dirname(p))\n{PREDICT}{SAVE}"
 
 SCOPES = [
-    pytest.param(HEAD + "c = 'case_0001'\nif True:\n" + PREDICT, "one", False, id="one literal case"),
     pytest.param(HEAD + "for c in ['case_0001', 'case_0002']:\n" + PREDICT, "few", False, id="two literal cases"),
     pytest.param(HEAD + LOOP, "all", True, id="glob over every case"),
     pytest.param(HEAD + LOOP.replace("ct.nii.gz'))", "ct.nii.gz'))[:2]"), "few", True, id="glob cut by a slice"),
-    pytest.param(HEAD + LOOP.replace("ct.nii.gz'))", "ct.nii.gz'))[3:]"), "all", True, id="the rest of a glob"),
-    pytest.param(HEAD + "for i in range(1, 9):\n    c = f'case_{i:04d}'\n" + PREDICT + SAVE, "all", True, id="range that counts every case"),
-    pytest.param(HEAD + "for i in range(1, 4):\n    c = f'case_{i:04d}'\n" + PREDICT, "few", False, id="range over some cases"),
     pytest.param(HEAD + "c = 'case_0001'\nfor flip in range(8):\n" + PREDICT, "one", False, id="repetitions are no cases"),
-    pytest.param(HEAD + "for name, net in [('a', m), ('b', m)]:\n    c = 'case_0001'\n" + PREDICT, "one", False, id="variants are no cases"),
     pytest.param(HEAD + "def run(c):\n" + PREDICT + "    return y\nfor p in glob.glob('/data/public/*/ct.nii.gz'):\n    run(p)\n", "all", False, id="function called in a loop"),
-    pytest.param(HEAD + "def run(c):\n" + PREDICT + "    return y\n", "none", False, id="function that is never called"),
     pytest.param(HEAD + "files = glob.glob('/data/public/*/ct.nii.gz')\nX = np.stack([nib.load(f).get_fdata() for f in files])\nwith torch.no_grad(): y = m(torch.from_numpy(X))\n", "all", False, id="one pass over a stacked batch"),
-    pytest.param(HEAD + "files = []\nfor f in glob.glob('/data/public/*/ct.nii.gz'):\n    files.append(f)\nfor c in files:\n" + PREDICT + SAVE, "all", True, id="list filled in a loop"),
-    pytest.param(HEAD + "def load_all():\n    return sorted(glob.glob('/data/public/*/ct.nii.gz'))\nfor c in load_all():\n" + PREDICT + SAVE, "all", True, id="list from a function"),
     pytest.param(HEAD + "import json\nstudies = json.load(open('/data/public/manifest.json'))['studies']\nfor s in studies:\n    c = s['id']\n" + PREDICT + SAVE, "all", True, id="manifest entries"),
-    pytest.param(HEAD + "import pandas as pd\ndf = pd.read_csv('/data/public/manifest.csv')\nfor _, r in df.iterrows():\n    c = r.id\n" + PREDICT + SAVE, "all", True, id="manifest rows"),
-    pytest.param(HEAD + "import csv\nfor r in csv.DictReader(open('/data/public/tiles.csv')):\n    c = r['id']\n" + PREDICT + SAVE, "all", True, id="a table beside the cases' folders"),
-    pytest.param(HEAD.replace("m = Net(); m", "NET = Net(); NET").replace("m.eval", "NET.eval") + "for c in os.listdir('/data/public'):\n" + PREDICT.replace("y = m(", "y = torch.sigmoid(NET(") .rstrip() + ")\n" + SAVE, "all", True, id="a net named like a constant"),
-    pytest.param(HEAD + "N = 3\nfor c in sorted(os.listdir('/data/public'))[:N]:\n" + PREDICT + SAVE, "few", True, id="cut at a named number"),
-    pytest.param(HEAD + "import itertools\nfor c in itertools.islice(sorted(os.listdir('/data/public')), 2):\n" + PREDICT + SAVE, "few", True, id="islice"),
-    pytest.param(HEAD + "import pandas as pd\ndf = pd.read_csv('/data/public/manifest.csv').head(3)\nfor c in df.id:\n" + PREDICT + SAVE, "few", True, id="head of a table"),
-    pytest.param(HEAD + "todo = sorted(os.listdir('/data/public'))\nwhile todo:\n    c = todo.pop()\n" + PREDICT + SAVE, "all", True, id="while something is left"),
-    pytest.param(HEAD + "def run(c):\n" + PREDICT + SAVE + "list(map(run, os.listdir('/data/public')))\n", "all", True, id="map"),
-    pytest.param(HEAD + "def run(c):\n" + PREDICT + SAVE + "with Pool(2) as pool:\n    pool.map(run, ['case_0001', 'case_0002'])\n", "few", True, id="pool over two"),
-    pytest.param(HEAD + "def run(limit=None):\n  for c in sorted(os.listdir('/data/public'))[:limit]:\n" + PREDICT + SAVE + "run()\n", "all", True, id="function without its limit"),
     pytest.param(HEAD + "def run(limit=None):\n  for c in sorted(os.listdir('/data/public'))[:limit]:\n" + PREDICT + SAVE + "run(limit=2)\n", "few", True, id="function with a limit"),
-    pytest.param(HEAD + "from torch.utils.data import DataLoader\nds = Scans(sorted(glob.glob('/data/public/*/ct.nii.gz')))\nfor c in DataLoader(ds, batch_size=4):\n" + PREDICT + SAVE, "all", True, id="data loader"),
 ]  # fmt: skip
 
 
@@ -91,22 +72,12 @@ def test_scope_is_read_from_loops(tmp_path: Path, code: str, scope: str, writes:
 
 SHELL = [
     pytest.param("cat > /workspace/plan/plan.md <<'EOF'\n# Plan\n1. load\n2. pilot\nEOF", {"writes_plan"}, {"writes_module", "reads_docs", "inspects_inputs"}, id="plan by here-document"),
-    pytest.param("cat /workspace/plan/plan.md", set(), {"writes_plan", "reads_docs"}, id="plan read"),
-    pytest.param("echo '- done' >> /workspace/plan/plan.md", {"writes_plan"}, set(), id="plan appended"),
     pytest.param("ls -la /data/public; cat /data/public/models/MODEL_CARDS.md", {"lists_inputs", "reads_docs"}, {"inspects_inputs"}, id="listing and card"),
-    pytest.param("find /data/public/models -name '*.md' -exec cat {} \\;", {"lists_inputs", "reads_docs"}, set(), id="cards by find"),
     pytest.param("pip install -q monai==1.3", {"installs_packages"}, {"lists_inputs"}, id="pip"),
-    pytest.param("uv pip install torch", {"installs_packages"}, set(), id="uv"),
     pytest.param("nvidia-smi; python -c 'import torch; print(torch.__version__)'", {"checks_environment"}, {"forward_pass"}, id="device and version"),
-    pytest.param("huggingface-cli download org/model --local-dir w", {"obtains_weights"}, set(), id="download"),
     pytest.param(f"ls {OUT} | wc -l", {"reads_outputs", "checks_outputs"}, {"writes_outputs"}, id="outputs counted"),
-    pytest.param(f"cp /tmp/x.nii.gz {OUT}/case_0001/lesion.nii.gz", {"writes_outputs"}, {"reads_outputs"}, id="outputs copied"),
     pytest.param("cat > /workspace/run.py <<'EOF'\n" + HEAD + LOOP + "EOF", {"writes_module", "module_only"}, {"forward_pass", "writes_outputs", "runs_script"}, id="module written, not run"),
     pytest.param("cat > /workspace/run.py <<'EOF'\n" + HEAD + LOOP + "EOF\npython /workspace/run.py", {"writes_module", "runs_script", "forward_pass", "writes_outputs"}, {"module_only"}, id="module written and run"),
-    pytest.param("python - <<'EOF'\nimport torch\nprint(torch.__version__, torch.cuda.is_available())\nEOF", {"checks_environment"}, {"writes_module"}, id="python here-document is executed"),
-    pytest.param("nohup python run.py > log.txt 2>&1 &\nsleep 30; tail -n 5 run.log", {"watches_progress"}, set(), id="progress"),
-    pytest.param("mkdir -p /workspace/src && cd /workspace/src", {"prepares_folders"}, set(), id="folders only"),
-    pytest.param("mkdir -p x && python run.py", set(), {"prepares_folders"}, id="folders and a run"),
 ]  # fmt: skip
 
 
@@ -121,24 +92,8 @@ PYTHON = [
     pytest.param("import nibabel as nib\ni = nib.load('/data/public/case_0001/ct.nii.gz')\nprint(i.shape, i.header.get_zooms(), i.get_fdata().min())", {"inspects_inputs", "inspects_shapes", "inspects_values"}, {"forward_pass", "reads_outputs"}, id="input looked at"),
     pytest.param(HEAD + "with torch.no_grad(): print(m(torch.zeros(1, 1, 64, 64)).shape)", {"dummy_forward", "loads_model"}, {"writes_outputs"}, id="made-up input"),
     pytest.param("import nibabel as nib, os\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/lesion.nii.gz'\n    assert os.path.exists(q), q\n    print(c, nib.load(q).shape)", {"reads_outputs", "checks_outputs"}, {"writes_outputs", "forward_pass"}, id="outputs checked"),
-    pytest.param("import logging, nibabel as nib\nlog = logging.getLogger('s1')\ni = nib.load('/data/public/case_0001/ct.nii.gz'); a = i.get_fdata()\nlog.info('%s %.1f', i.shape, a.min())", {"inspects_inputs", "inspects_shapes", "inspects_values"}, {"forward_pass"}, id="input looked at through a logger"),
-    pytest.param("import nibabel as nib\na = nib.load('/data/public/case_0001/ct.nii.gz').get_fdata()\nlo, hi = a.min(), a.max()\nprint('case_0001', lo, hi)", {"inspects_inputs", "inspects_values"}, {"inspects_shapes"}, id="numbers kept in names"),
-    pytest.param("import nibabel as nib\na = nib.load('/data/public/case_0001/ct.nii.gz').get_fdata()\nx = (a - a.mean()) / a.std()\nprint('ready', type(x))", {"loads_inputs"}, {"inspects_inputs", "inspects_values"}, id="what is computed with statistics"),
-    pytest.param("for f in ('w.pt', 'v.pt'):\n    print(f, len(open('/data/public/models/' + f, 'rb').read()))", {"loads_model"}, {"reads_docs"}, id="weights named in a loop"),
-    pytest.param("import json\nv = json.load(open('/data/public/models/vocab.json'))\nprint(len(v), v[:3])", {"loads_model"}, {"loads_inputs", "inspects_inputs"}, id="what comes with a model is no input"),
-    pytest.param("from zoo import load_net\nimport numpy as np\ndef make(n):\n    m = load_net(n)\n    return m\nm = make('w')\na = np.load('/data/public/case_0001/x.npy')\nprint(m(a).argmax())", {"loads_model", "forward_pass"}, {"dummy_forward"}, id="a model that a function gives"),
-    pytest.param("from zoo import load_net\nimport numpy as np\nnets = {n: load_net(n) for n in ('w', 'v')}\na = np.load('/data/public/case_0001/x.npy')\nfor n, m in nets.items(): print(n, m(a).argmax())", {"loads_model", "forward_pass"}, set(), id="models of a table, one by one"),
-    pytest.param("from zoo import load_net\nnets = {'w': load_net('w')}\nprint(sum(p.numel() for p in nets['w'].parameters()))", {"loads_model"}, {"forward_pass"}, id="a model of a table that is only counted"),
-    pytest.param("import numpy as np\ndef make(n):\n    return np.zeros(n)\nt = make(4)\nprint(t(3))", set(), {"forward_pass"}, id="no model that a function gives"),
     pytest.param("loss = crit(net(x), y)\nloss.backward()\nopt.step()", {"training"}, set(), id="training"),
-    pytest.param("m.train(False)", set(), {"training"}, id="mode switch is no training"),
-    pytest.param("import pathlib, csv\nout = pathlib.Path('/workspace/agents_outputs/predictions.csv')\nwith out.open('w', newline='') as fh:\n    csv.writer(fh).writerow(['id', 'label'])", set(), {"reads_outputs"}, id="a path opened to write"),
-    pytest.param("import pathlib\nout = pathlib.Path('/workspace/agents_outputs/predictions.csv')\nwith out.open() as fh:\n    print(fh.readline())", {"reads_outputs"}, {"writes_outputs"}, id="a path opened to read"),
     pytest.param("open('/workspace/plan/plan.md', 'w').write('''# Plan\n1. a\n2. b\n''')", {"writes_plan"}, {"writes_module"}, id="plan from Python"),
-    pytest.param("import matplotlib.pyplot as plt\nplt.savefig('/workspace/plan/plan.png')", {"writes_plan_image"}, {"writes_plan"}, id="plan image"),
-    pytest.param("from huggingface_hub import snapshot_download\nsnapshot_download('org/m')", {"obtains_weights"}, set(), id="download"),
-    pytest.param("import torch\nimport numpy as np\nimport nibabel", {"imports_only"}, {"loads_model"}, id="imports"),
-    pytest.param("import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'pip', 'install', 'monai'])", {"installs_packages"}, set(), id="pip by subprocess"),
     pytest.param("def broken(:\n  m.load_state_dict(torch.load('w.pt'))\n  y = m.predict(x)", {"loads_model", "forward_pass"}, set(), id="code that does not parse"),
 ]  # fmt: skip
 
@@ -152,13 +107,8 @@ def test_python_facts(tmp_path: Path, code: str, there: set[str], absent: set[st
 
 LATER = [
     pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nfrom lib import predict, save\nfor i in range(1, 9):\n    c = f'case_{i:04d}'\n    save(predict(c), c)", "all", id="imported functions"),
-    pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nfrom lib import *\nsave(predict('case_0001'), 'case_0001')", "one", id="star import, one case"),
-    pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nimport lib as L\nfor c, n in L.IDS.items():\n    L.save(L.predict(c), c)", "all", id="cases that a module holds"),
-    pytest.param("python", "import sys; sys.path.insert(0, '/workspace')\nimport lib\nfor c in list(lib.IDS)[:2]:\n    lib.save(lib.predict(c), c)", "few", id="two cases of those that a module holds"),
     pytest.param("bash", "for c in $(ls /data/public); do python /workspace/one.py $c; done", "all", id="shell loop over a script"),
     pytest.param("bash", "python /workspace/one.py case_0001", "one", id="script for one case"),
-    pytest.param("bash", "python /workspace/one.py case_0001 case_0002 case_0003", "few", id="script for named cases"),
-    pytest.param("bash", "sed 's/x/y/' /workspace/one.py > /workspace/two.py && python /workspace/two.py case_0001", "one", id="script copied with sed"),
 ]  # fmt: skip
 
 
@@ -192,19 +142,10 @@ TOOL = (
 )
 COMMANDS = [
     pytest.param("python go.py", "all", True, id="no option: everything"),
-    pytest.param("nohup python -u go.py > log.txt 2>&1 &", "all", True, id="in the background"),
     pytest.param("python go.py --limit 2", "few", True, id="limit"),
-    pytest.param("python go.py --ids case_0003", "one", True, id="one id"),
     pytest.param("python go.py --limit 2 -o /workspace/scratch", "few", False, id="into a scratch folder"),
-    pytest.param("python variable.py", "all", True, id="variable not set"),
-    pytest.param("LIMIT=2 python variable.py", "few", True, id="variable set"),
-    pytest.param(f"python cli.py /data/public/case_0001/ct.nii.gz {OUT}/case_0001/lesion.nii.gz", "one", True, id="own tool, one path"),
-    pytest.param(f"for d in /data/public/*; do c=$(basename $d); python cli.py $d/ct.nii.gz {OUT}/$c/lesion.nii.gz; done", "all", True, id="own tool, loop"),
-    pytest.param(f"python /data/public/tools/f.py /data/public/case_0002/ct.nii.gz {OUT}/case_0002/lesion.nii.gz", "one", True, id="given tool, one path"),
     pytest.param(f"for c in $(ls /data/public); do python /opt/f.py --in /data/public/$c --out {OUT}/$c; done", "all", True, id="given tool, loop"),
-    pytest.param(f"for c in $(ls /data/public); do python -m f.predict -i /data/public/$c -o {OUT}/$c; done", "all", True, id="installed program, loop"),
     pytest.param("python go.py --help", "none", False, id="help"),
-    pytest.param("sed -i 's/0.5/0.4/' go.py && python variable.py", "all", True, id="an edit before a run is no copy"),
 ]  # fmt: skip
 
 
@@ -226,24 +167,13 @@ WRITE = (
 )
 STARTED = [
     pytest.param("lib.py", "python", "exec(open('/workspace/batch.py').read())", "all", id="exec of a file"),
-    pytest.param("lib.py", "python", "import runpy; runpy.run_path('/workspace/batch.py')", "all", id="runpy.run_path"),
-    pytest.param("lib.py", "python", "import runpy; runpy.run_module('batch')", "all", id="runpy.run_module"),
     pytest.param("lib.py", "bash", "cd /workspace && python -u -m batch", "all", id="python -m"),
-    pytest.param("lib/__init__.py", "bash", "python /workspace/batch.py", "all", id="a package is known by its folder"),
-    pytest.param(
-        "lib/core.py", "python", "from lib.core import predict\npredict('case_0001')", "one", id="a module of a package"
-    ),
     pytest.param("lib.py", "python", "open('/workspace/notes.txt').read()", "none", id="a file that is only read"),
 ]
 
 
 COUNTED = [
     pytest.param("    predict(f'case_{k:04d}')\n", "all", id="an id at once"),
-    pytest.param(
-        "    c = f'case_{k}'\n    save(predict(c), f'/workspace/agents_outputs/{c}/x.npy')\n",
-        "all",
-        id="an id under a name",
-    ),
     pytest.param("    word = f'round {k}'\n    print(word, predict('case_0001'))\n", "one", id="look-alike: rounds"),
 ]
 
@@ -256,7 +186,6 @@ def test_cases_that_are_counted(tmp_path: Path, body: str, scope: str) -> None:
 
 LOOKED_UP = [
     pytest.param("d['case_0001']", "one", id="by its id"),
-    pytest.param("d[ids[0]]", "one", id="by its place"),
     pytest.param("d['images']", "all", id="look-alike: a list by its name"),
 ]
 
@@ -273,13 +202,6 @@ def test_files_started_in_other_ways(tmp_path: Path, path: str, language: str, c
     assert facts.cases_scope == scope
 
 
-def test_what_is_appended_to_a_file_begins_on_a_line_of_its_own(tmp_path: Path) -> None:
-    parts = MODULE.split("def save")
-    write = ("bash", f"cat > lib.py <<'P'\n{parts[0].rstrip()}\nP", "")
-    append = ("bash", f"cat >> lib.py <<'P'\ndef save{parts[1]}P", "")
-    assert facts_of(tmp_path, "python", BATCH, "", write, append).cases_scope == "all"
-
-
 CELLS = MODULE + "LEGS = sorted(os.path.basename(p) for p in glob.glob('/data/public/case_*'))\n"
 KEPT = ("bash", f"cat > /workspace/cells.py <<'P'\nimport glob, os\n{CELLS}P", "")
 INCLUDED = [
@@ -287,21 +209,6 @@ INCLUDED = [
         "exec(open('/workspace/cells.py').read())\nfor leg in LEGS:\n    save(predict(leg), leg)",
         "all",
         id="exec of a file in the same name space",
-    ),
-    pytest.param(
-        "from pathlib import Path\nexec(Path('/workspace/cells.py').read_text())\nfor leg in LEGS[:2]:\n    predict(leg)",
-        "few",
-        id="exec of a path's text",
-    ),
-    pytest.param(
-        "s = open('/workspace/cells.py').read()\ns = s.replace('a', 'a')\nexec(s)\npredict('case_0002')",
-        "one",
-        id="exec of an edited text",
-    ),
-    pytest.param(
-        "exec(open('/workspace/cells.py').read())\nfor f in (predict, str):\n    f('case_0001')",
-        "one",
-        id="functions in a loop",
     ),
     pytest.param("exec(open('/workspace/cells.py').read())\nprint(len(LEGS))", "none", id="nothing is called"),
 ]
@@ -325,36 +232,6 @@ def test_a_here_document_in_a_shell_loop_runs_for_each_case(tmp_path: Path) -> N
     assert facts_of(tmp_path / "c", "bash", alone, "", library).cases_scope == "one"
 
 
-def test_text_of_several_lines_echoed_to_a_file_is_that_file(tmp_path: Path) -> None:
-    code = 'mkdir -p plan\necho "# Plan\nOutput: /workspace/agents_outputs/<id>/lesion.nii.gz\nModel: unet.pt" > plan/plan.md'
-    facts = facts_of(tmp_path, "bash", code)
-    assert facts.writes_plan
-    assert not facts.writes_outputs
-    assert facts.plan_lines == 2, "a heading is no line of text"
-
-
-@pytest.mark.parametrize(
-    "head",
-    ["import textwrap\nopen('/workspace/run.py', 'w').write(textwrap.dedent({}))", "from textwrap import dedent\nPath('/workspace/run.py').write_text(dedent({}).strip())"],
-    ids=["open", "path"],
-)  # fmt: skip
-def test_a_module_written_with_its_indentation_taken_away(tmp_path: Path, head: str) -> None:
-    body = "    import glob, nibabel as nib\n    for p in glob.glob('/data/public/*/ct.nii.gz'):\n        m = nib.load(p).get_fdata() > 100\n        nib.save(nib.Nifti1Image(m, None), f'/workspace/agents_outputs/{p.split(chr(47))[3]}/lesion.nii.gz')\n"
-    text = f"'''\\\n{body}    '''"
-    facts = facts_of(tmp_path, "bash", "python /workspace/run.py", "", ("python", head.format(text), ""))
-    assert facts.writes_outputs
-    assert facts.cases_scope == "all"
-
-
-def test_making_an_object_runs_what_makes_it(tmp_path: Path) -> None:
-    module = "import nibabel as nib\nclass Case:\n    def __init__(self, c):\n        self.ct = nib.load(f'/data/public/{c}/ct.nii.gz').get_fdata()\n    def segment(self):\n        return self.ct > 100\n"
-    write = ("bash", f"cat > thy.py <<'P'\n{module}P", "")
-    facts = facts_of(tmp_path, "python", "from thy import Case\nprint(Case('case_0001').segment().sum())", "12", write)
-    assert facts.loads_inputs
-    assert facts.applies_module
-    assert facts.inputs_scope == "one"
-
-
 def test_ids_without_a_separator_are_read_from_a_listing(tmp_path: Path) -> None:
     path = tmp_path / "conversation.json"
     call = {"id": "c", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": "ls /data/public"})}}  # fmt: skip
@@ -369,11 +246,8 @@ def test_ids_without_a_separator_are_read_from_a_listing(tmp_path: Path) -> None
 OWN = "import numpy as np\ndef load(c):\n    return np.load(f'/data/public/{c}/x.npy')\ndef smooth(a):\n    return (a + np.roll(a, 1)) / 2\n"
 OWN_USED = [
     pytest.param("from own import *\nfor c in ('case_0001', 'case_0002'):\n    print(c, smooth(load(c)).std())", {"applies_module", "loads_inputs"}, {"made_up_input"}, "few", id="on cases"),
-    pytest.param("from own import load\nprint(load('case_0001').shape)", {"loads_inputs"}, {"applies_module", "made_up_input"}, "one", id="only its reader"),
     pytest.param("from own import smooth\na = np.random.default_rng(0).normal(size=(8, 8))\nprint(smooth(a).std())", {"applies_module", "made_up_input"}, {"loads_inputs"}, "none", id="on made-up arrays"),
-    pytest.param("from own import smooth\nassert smooth('abc')", {"applies_module"}, {"made_up_input"}, "none", id="on literals"),
     pytest.param(HEAD + "y = m(np.load('/data/public/case_0001/x.npy'))\np = y.softmax(1)\nprint(p.tolist())", {"shows_results", "forward_pass"}, set(), "one", id="results shown"),
-    pytest.param(HEAD + "y = m(np.load('/data/public/case_0001/x.npy'))\nprint(y.shape, len(y))", {"forward_pass"}, {"shows_results"}, "one", id="only the shape shown"),
 ]  # fmt: skip
 
 

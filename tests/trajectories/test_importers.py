@@ -336,20 +336,13 @@ RESULTS = [
                  id="words of a passing command are no exit code"),
     pytest.param("claude-code", claude_result({"content": "a\nwarn"}, {"stdout": "a", "stderr": "warn"}), None, "a", "warn",
                  id="streams are told apart where they make up what the model saw"),
-    pytest.param("claude-code", claude_result({"content": "a [cut]"}, {"stdout": "a" * 50, "stderr": ""}), None, "a [cut]", "",
-                 id="else what the model saw stands"),
-    pytest.param("claude-code", claude_result({"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]}),
-                 None, "x\ny", "", id="blocks of text"),
     pytest.param("anthropic", anthropic_result({"content": "boom", "is_error": True}), None, "", "boom", id="is_error is stderr"),
     pytest.param("openhands", openhands_result(shell(-1, "[timed out]")), None, OUT + "[timed out]", "", id="-1 of OpenHands is unknown"),
     pytest.param("openhands", openhands_result(shell(137)), 137, OUT, "", id="exit code of OpenHands"),
-    pytest.param("openhands", openhands_result({"extras": {"exit_code": 1}}), 1, OUT, "", id="exit code of older OpenHands"),
     pytest.param("openhands", openhands_result({"observation": "error", "extras": {}}), None, "", OUT, id="error of OpenHands"),
     pytest.param("openhands", openhands_result(shell(10**400)), None, OUT, "", id="an endless exit code is none"),
     pytest.param("inspect", inspect_result({"content": "", "error": {"type": "timeout", "message": "timed out"}}),
                  None, "", "timed out", id="a tool error of Inspect"),
-    pytest.param("inspect", inspect_result({"content": "part", "error": {"type": "limit", "message": "too long"}}),
-                 None, "part", "too long", id="a tool error beside output"),
 ]  # fmt: skip
 
 
@@ -557,9 +550,6 @@ def test_logs_packed_with_zstandard(tmp_path: Path) -> None:
 
 WRONG: list[Any] = [
     pytest.param("", "is empty", id="empty"),
-    pytest.param("null", "", id="null"),
-    pytest.param("[]", "", id="empty list"),
-    pytest.param("[[[1]]]", "", id="numbers"),
     pytest.param(
         '{"messages": 3, "eval": 1, "trajectory": "x", "history": {}}', "", id="keys of every format, wrong values"
     ),
@@ -632,11 +622,8 @@ def test_formats_that_are_easily_mixed_up_name_each_other(tmp_path: Path) -> Non
     ("wanted", "name"),
     [
         pytest.param("../../etc/passwd", "etc-passwd", id="path"),
-        pytest.param("/abs", "abs", id="absolute"),
         pytest.param("a\\b:c*?", "a-b-c", id="signs that other systems mind"),
         pytest.param("a\x00\x1b[31m\nb", "a-31m-b", id="control characters"),
-        pytest.param(".hidden", "hidden", id="hidden"),
-        pytest.param("..", "run", id="dots"),
         pytest.param("", "run", id="empty"),
         pytest.param("x" * 5000, "x" * 100, id="long"),
         pytest.param("日" * 100, "日" * 66, id="long in bytes"),
@@ -712,8 +699,6 @@ def test_parallel_answers_become_one_user_message() -> None:
             '{"exit_code": null, "stdout": "", "stderr": "a", "is_error": true}', ("a", True), id="error text"
         ),
         pytest.param('{"exit_code": 0, "stdout": "a", "stderr": ""}', None, id="an exit code is kept"),
-        pytest.param('{"exit_code": null, "stdout": "a", "stderr": "b"}', None, id="two streams are kept"),
-        pytest.param('{"exit_code": null, "stdout": "", "stderr": "b"}', None, id="unmarked stderr is kept"),
         pytest.param('{"exit_code": null, "stdout": "a", "stderr": "", "more": 1}', None, id="more keys are kept"),
         pytest.param("{not json", None, id="other text"),
     ],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
@@ -51,11 +49,9 @@ def record(run: Run, facts=(), **more):
 
 @pytest.fixture(scope="module")
 def benchmark():
-    spec = importlib.util.spec_from_file_location("evidence_benchmark", ROOT / "benchmarks" / "evidence.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    import evidence
+
+    return evidence
 
 
 def test_what_annotators_cite_is_in_the_record_of_a_run_of_real_size(benchmark, tmp_path: Path) -> None:

@@ -20,10 +20,6 @@ TQDM = [
     f"cases: {i:3d}%|{'█' * (i // 10)}{' ' * (10 - i // 10)}| {i}/100 [00:{i // 2:02d}<00:10, 2.00it/s]"
     for i in range(101)
 ]
-KERAS = [f"{i}/50 [{'=' * (i // 5)}>{'.' * (10 - i // 5)}] - ETA: {50 - i}s" for i in range(1, 50)]
-FASTTEXT = [
-    f"Progress: {i}.5% words/sec/thread: {i * 77} lr: 0.{i} avg.loss: 1.{i} ETA: 0h 1m{i}s" for i in range(10, 50)
-]
 PIP = [
     *(f"Requirement already satisfied: {p} in /usr/lib/python3/site-packages (1.2)" for p in ("numpy", "scipy", "six")),
     "Collecting einops==0.8",
@@ -34,12 +30,6 @@ PIP = [
 APT = [f"Get:{i} http://mirror/debian stable/main amd64 lib{i} amd64 1.{i} [{i} kB]" for i in range(1, 9)] + [
     f"Unpacking lib{i} (1.{i}) ..." for i in range(1, 9)
 ]
-WGET = [f"{50 * i:6d}K .......... .......... .......... .......... .......... {i:2d}% 12.{i}M 3s" for i in range(1, 60)]
-CURL = [
-    f" {i:2d}  100M   {i:2d} {i}120k    0     0  1234k      0  0:01:23  0:00:{i:02d}  0:01:19 1234k"
-    for i in range(10, 40)
-]
-GIT = [f"Receiving objects: {i:3d}% ({i}/100)" for i in range(0, 100, 3)]
 WARNINGS = [
     f"/env/lib/site-packages/p{i}/core.py:{i}: FutureWarning: the default of `p{i}_mode` will change"
     for i in range(1, 30)
@@ -47,17 +37,10 @@ WARNINGS = [
 DEBUG = [
     f"2026-05-{i:02d} 10:20:{i:02d},123 DEBUG urllib3.connectionpool: connection {i} kept alive" for i in range(1, 28)
 ]
-INFO = [f"2026-05-{i:02d}T10:20:{i:02d}Z INFO httpx._client: request {i} of {i * 7 % 13} sent" for i in range(1, 28)]
 BASE64 = ["iVBORw0KGgoAAAANSUhEUgAA" * 3 + f"Ab{i:02d}" for i in range(40)]
 LISTING = [
     f"-rw-r--r-- 1 root root {i * 37 % 901} Nov 21 08:00 {chr(97 + i % 26)}{chr(97 + i // 26)}.py" for i in range(90)
 ]
-PACKAGES = [f"{chr(97 + i % 26) * 4}-{chr(97 + i // 26)}    {i}.2.{i}" for i in range(60)]
-ENVIRONMENT = [f"{chr(65 + i % 26)}{chr(65 + i // 26)}_HOME=/opt/{chr(97 + i % 26)}" for i in range(60)]
-PROCESSES = [
-    f"root {i} 0.{i % 10} 1.{i % 7} {i * 9} {i * 7} ? Ss 10:00 0:00 [worker-{chr(97 + i % 26)}]" for i in range(60)
-]
-TREE = [f"./{chr(97 + i % 26)}/{chr(97 + i // 26)}.py" for i in range(90)]
 CASES = [f"processing case_{i:03d}" for i in range(40)]
 
 
@@ -65,22 +48,12 @@ CASES = [f"processing case_{i:03d}" for i in range(40)]
     ("lines", "mark", "most"),
     [
         pytest.param(TQDM, "100 progress", 3, id="tqdm"),
-        pytest.param(KERAS, "progress", 3, id="keras"),
-        pytest.param(FASTTEXT, "progress", 3, id="percent-and-eta"),
         pytest.param(PIP, "6 installer", 4, id="pip"),
         pytest.param(APT, "16 installer", 3, id="apt"),
-        pytest.param(WGET, "progress", 3, id="wget"),
-        pytest.param(CURL, "progress", 3, id="curl"),
-        pytest.param(GIT, "progress", 3, id="git"),
         pytest.param(WARNINGS, "28 warning", 3, id="warnings"),
         pytest.param(DEBUG, "26 log", 3, id="debug-log"),
-        pytest.param(INFO, "26 log", 3, id="library-info-log"),
         pytest.param(BASE64, "39 lines of encoded data", 3, id="base64"),
         pytest.param(LISTING, "73 listed lines", 19, id="long-listing"),
-        pytest.param(PACKAGES, "43 listed lines", 19, id="pip-list"),
-        pytest.param(ENVIRONMENT, "43 listed lines", 19, id="env"),
-        pytest.param(PROCESSES, "43 listed lines", 19, id="ps"),
-        pytest.param(TREE, "73 listed lines", 19, id="files"),
         pytest.param(["epoch done"] * 30, "27 identical lines", 5, id="identical"),
         pytest.param(CASES, "37 similar lines", 5, id="counter"),
         pytest.param(random.Random(1).sample([*TQDM, *PIP, *WARNINGS, *DEBUG, *APT], 160), "log", 8, id="interleaved"),
@@ -103,7 +76,6 @@ def test_noise_is_folded_with_a_mark_and_results_stay(lines: list[str], mark: st
     "lines",
     [
         pytest.param([f"case_{i:03d} dice 0.{i * 37 % 97:02d} hd95 {i * 13 % 29}.5" for i in range(40)], id="measures"),
-        pytest.param([f"case_{i:03d} {i * 7919 % 4001} voxels, 1 component" for i in range(40)], id="counts"),
         pytest.param(
             [f"[{i}/40] case_{i:03d} dice 0.{i * 37 % 97:02d}" for i in range(1, 41)], id="counter-and-measure"
         ),
@@ -112,13 +84,7 @@ def test_noise_is_folded_with_a_mark_and_results_stay(lines: list[str], mark: st
             [f"2026-05-01 10:20:{i:02d} INFO eval.run: case_{i} dice 0.{i * 37 % 97:02d}" for i in range(40)],
             id="own-log",
         ),
-        pytest.param([f"| case_{i} | 0.{i * 37 % 97:02d} | {i * 13 % 29} |" for i in range(40)], id="table"),
-        pytest.param(
-            [x for i in range(20) for x in (f"case_{i:02d}:", f"  shape ({i * 7 % 5}, 64, 64)")], id="two-line-records"
-        ),
-        pytest.param([f"case_{i:02d} accuracy {i * 37 % 97}% [ok]" for i in range(20)], id="percentages"),
         pytest.param([f"    x = f({'y' * i})" for i in range(40)], id="code"),
-        pytest.param(["Collecting statistics", "WARNING: no lesion found"], id="words"),
     ],
 )
 def test_what_an_agent_measures_stays_whole(lines: list[str]) -> None:
@@ -142,11 +108,6 @@ def test_a_long_table_keeps_its_ends() -> None:
     assert folded[:24] == rows[:24]
     assert folded[-8:] == rows[-8:]
     assert folded[24] == "[… 868 similar lines …]"
-
-
-def test_measures_in_the_last_state_of_a_bar_stay() -> None:
-    rows = [f"50/50 [==========] - 3s - loss: 0.{i} - val_dice: 0.{i * 7 % 10}" for i in range(10, 30)]
-    assert fold("\n".join(rows)) == "\n".join(rows)
 
 
 def test_encoded_data_in_a_line_leaves_its_surroundings() -> None:

@@ -64,7 +64,6 @@ VERIFY = (
 )
 LIST_OUT = ("bash", "ls /workspace/agents_outputs | wc -l", "8")
 SUBMIT = ("submit", "", "")
-CANDIDATES = ("python", HEAD + EVERY + FORWARD + "    print(c, y.mean())", "\n".join(IDS))
 COMMENT = "# S3: batch\n"
 OWN = (
     "bash",
@@ -86,8 +85,6 @@ OWN_BATCH = (
     + "EOF\npython /workspace/all.py",
     "",
 )
-OWN_AGAIN = ("bash", "cd /workspace && sed -i 's/roll(a, 1)/roll(a, 2)/' own.py && python all.py | tail -3", "")
-OWN_FAILED = (*OWN_AGAIN[:2], "case_0001", 1)
 OPTIONS = (
     "bash",
     "cat > /workspace/go.py <<'EOF'\n"
@@ -105,21 +102,6 @@ NOTED = (
     "cat >> /workspace/plan/plan.md <<'EOF'\n## Results\n| case | mean |\n| 1 | 0.5 |\n| 2 | 0.4 |\nEOF",
     "",
 )
-SPECIAL = (
-    "python",
-    HEAD
-    + "print(torch.__version__, torch.cuda.is_available())\nfor c in ('case_0002', 'case_0005'):\n"
-    + FORWARD
-    + "    print(c, a.shape, y.shape)\n",
-    "",
-)
-PACKED = (
-    "python",
-    HEAD
-    + "def pred(net, x):\n    with torch.no_grad(): return net[0](x)\nfor c in ('case_0002', 'case_0005'):\n"
-    + "    print(pred((m, 'a'), torch.from_numpy(np.load(f'/data/public/{c}/ldct.npy'))).mean())\n",
-    "",
-)
 TOOL_ONE = ("bash", f"python /opt/f.py /data/public/case_0001/ldct.npy {OUTPUTS}/case_0001/enhanced.npy", "")
 TOOL_ALL = (
     "bash",
@@ -127,12 +109,6 @@ TOOL_ALL = (
     "",
 )
 TOOL_HELP = ("bash", "python -c 'import numpy; print(numpy.__version__)'; python /opt/f.py --help", "")
-SHOWN = (
-    "python",
-    HEAD
-    + "x = np.load('/data/public/case_0001/ldct.npy')\nprint(x.shape)\ny = m(torch.from_numpy(x))\nprint(y.tolist())",
-    "",
-)
 
 
 def make_run(folder: Path, *turns: tuple | str, task: str | None = "ldct-denoising-task", text: str = "") -> Run:
@@ -164,22 +140,15 @@ STORIES = [
     pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, RESUME, VERIFY, SUBMIT], "1 1 2 3 4 4 5 5", id="missing cases run again"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, PLAUSIBLE, VERIFY, SUBMIT], "1 1 2 3 4 5 5 5", id="a look after the batch without a re-run is hand-over"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, VERIFY, BATCH, VERIFY, SUBMIT], "1 1 2 3 4 4 4 5 5", id="a check that leads to a re-run is inference"),
-    pytest.param([LISTING, PLAN, LOAD, CANDIDATES, BATCH, SUBMIT], "1 1 2 3 4 5", id="candidates on all cases without output are validation"),
     pytest.param([LISTING, PLAN, LOAD, PLAN, PILOT, BATCH, SUBMIT], "1 1 2 1 3 4 5", id="a plan revised after setup is planning"),
     pytest.param([LISTING, PLAN, INSTALL, INSTALL, LOAD, INSTALL, LOAD], "1 1 2 2 2 2 2", id="died in setup"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, "All eight cases are denoised."], "1 1 2 3 4 5", id="closing message"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, (BATCH[0], COMMENT + BATCH[1], BATCH[2]), VERIFY, SUBMIT], "1 1 2 3 4 5 5", id="a comment does not override what the code does"),
     pytest.param([LISTING, PLAN, ("python", "# S2: open the case\n" + LOOK[1], ""), PILOT, BATCH, SUBMIT], "1 1 2 3 4 5", id="data after the plan are looked at for the model"),
     pytest.param([LISTING, PLAN, OPTIONS, ("bash", "python /workspace/go.py --cases case_0001", ""), ("bash", "python /workspace/go.py", ""), SUBMIT], "1 1 2 3 4 5", id="help, one case, everything"),
-    pytest.param([LISTING, PLAN, TOOL_HELP, TOOL_ONE, TOOL_ALL, SUBMIT], "1 1 2 3 4 5", id="a given tool: help, one case, loop"),
     pytest.param([LISTING, PLAN, TOOL_HELP, (TOOL_ONE[0], "# S4 inference\n" + TOOL_ONE[1], ""), TOOL_ALL, SUBMIT], "1 1 2 3 4 5", id="one case is a pilot, whatever the comment says"),
     pytest.param([LISTING, PLAN, ENVIRONMENT, OWN, OWN_DUMMY, OWN_PILOT, OWN_BATCH, VERIFY, SUBMIT], "1 1 2 2 2 3 4 5 5", id="own method: made-up input, pilot, batch"),
-    pytest.param([LISTING, PLAN, OWN, OWN_PILOT, OWN_BATCH, OWN_FAILED, OWN_PILOT, OWN_AGAIN, VERIFY, SUBMIT], "1 1 2 3 4 4 3 4 5 5", id="own method: repaired batch, a try on two cases between"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, NOTED, VERIFY, VERIFY, SUBMIT], "1 1 2 3 4 1 5 5 5", id="results noted in the plan, hand-over still to come"),
-    pytest.param([LISTING, PLAN, LOAD, PILOT, BATCH, VERIFY, SUBMIT, NOTED], "1 1 2 3 4 5 5 5", id="results noted in the plan at the end"),
-    pytest.param([LISTING, PLAN, SPECIAL, PILOT, BATCH, SUBMIT], "1 1 2 3 4 5", id="versions and shapes of odd cases"),
-    pytest.param([LISTING, PLAN, LOAD, PACKED, BATCH, SUBMIT], "1 1 2 3 4 5", id="a net handed around in a tuple"),
-    pytest.param([LISTING, PLAN, LOAD, SHOWN, BATCH, SUBMIT], "1 1 2 3 4 5", id="a result that is looked at is a pilot"),
     pytest.param([LISTING, PLAN, LOAD, PILOT, ("bash", "nohup python /workspace/all.py > all.log 2>&1 &", ""), BATCH, ("bash", "sleep 60; tail -n 3 /workspace/all.log", ""), SUBMIT], "1 1 2 3 4 4 4 5", id="watching progress"),
 ]  # fmt: skip
 
@@ -230,26 +199,13 @@ def _gold(name: str, folder: Path = RECORDED / "labels" / "gold") -> dict[str, s
 
 LOOKS = [
     pytest.param("nvidia-smi; free -m; df -h", True, id="a chain of looks"),
-    pytest.param("ps aux | grep python | wc -l", True, id="filters behind a pipe"),
-    pytest.param("pip list 2>/dev/null | grep -i torch", True, id="errors thrown away"),
-    pytest.param("python3 -m pip freeze\nuname -a && nproc", True, id="pip as a module, two lines"),
-    pytest.param("env | sort | head -60", True, id="environment"),
-    pytest.param("cat /proc/cpuinfo | head -5; grep MemTotal /proc/meminfo", True, id="the machine's own files"),
     pytest.param('echo "cpus: $(nproc)"; date; whoami', True, id="a look inside words"),
     pytest.param("sudo timeout 5 /usr/bin/lscpu", True, id="started by another program"),
-    pytest.param("python3 --version; gcc --version 2>&1", True, id="versions"),
-    pytest.param("cd /tmp && ls -la; pwd; du -sh . ; tree -L 1", True, id="listings"),
-    pytest.param("find . -name '*.py' | head", True, id="find lists"),
     pytest.param("find . -name '*.tmp' -delete", False, id="find deletes"),
     pytest.param("ls; python train.py", False, id="work beside a look"),
     pytest.param("env CUDA_VISIBLE_DEVICES=0 python run.py", False, id="env starts a program"),
     pytest.param("nvidia-smi; echo $(python run.py)", False, id="work inside words"),
-    pytest.param("pip install torch; pip list", False, id="installs"),
-    pytest.param("ls; cat README.md", False, id="reads a file"),
-    pytest.param("pip freeze > requirements.txt", False, id="writes a file"),
-    pytest.param("echo done", False, id="words only"),
     pytest.param("ls /workspace/agents_outputs | wc -l", False, id="what was delivered"),
-    pytest.param("sleep 60; nvidia-smi", False, id="waits"),
 ]
 
 

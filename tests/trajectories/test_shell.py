@@ -15,23 +15,11 @@ FILES = Files(re.compile("agents_outputs"), frozenset(f"case_{i:04d}" for i in r
 ASKED = [
     pytest.param("python run.py", None, id="nothing said"),
     pytest.param("python run.py case_0001", 1, id="one id"),
-    pytest.param("python run.py --cases case_0001,case_0004", 2, id="ids with a comma"),
-    pytest.param("python run.py /data/public/case_0001/ct.nii.gz out.nii.gz", 1, id="a path of one case"),
-    pytest.param("CASE=case_0002 python run.py", 1, id="an id in the environment"),
     pytest.param("python run.py --num-beams 4", None, id="a number of something"),
-    pytest.param("python run.py | head -n 3", None, id="output cut, not input"),
     pytest.param("python run.py /data/public/*/ct.nii.gz", ALL, id="wildcard"),
-    pytest.param("python run.py $(ls /data/public)", ALL, id="a listing"),
-    pytest.param("python run.py $(ls /data/public | head -2)", 2, id="a listing cut"),
     pytest.param("for c in $(ls /data/public); do python run.py $c; done", ALL, id="loop over a listing"),
-    pytest.param("for c in $(ls /data/public | head -n 3); do python run.py $c; done", 3, id="loop over the first"),
-    pytest.param("for c in case_0001 case_0002; do python run.py $c; done", 2, id="loop over ids"),
-    pytest.param("for i in $(seq 1 6); do python run.py case_000$i; done", 6, id="counted loop"),
     pytest.param("for i in {1..8}; do python run.py $i; done", 8, id="braces"),
-    pytest.param("python run.py case_{0001..0003}", 3, id="braces in ids"),
     pytest.param("ls /data/public | head -2 | xargs -I{} python run.py {}", 2, id="xargs over the first"),
-    pytest.param("for f in *.json; do cat $f; done; python run.py case_0003", 1, id="a loop that is closed"),
-    pytest.param("for t in 0.1 0.2; do python run.py --case case_0001 --thr 1; done", 1, id="a loop that gives nothing"),
     pytest.param("python run.py \\\n  case_0001 case_0002", 2, id="continued line"),
 ]  # fmt: skip
 
@@ -45,12 +33,7 @@ def test_cases_that_a_command_line_asks_for(text: str, cases: int | None) -> Non
 STARTED = [
     pytest.param("cd /w && LIMIT=2 python3 -u 'my run.py' a.py > log.txt 2>&1 &", ("a.py",), id="prefix, quotes, redirection"),
     pytest.param("timeout 60 nohup python /w/run.py --out x; bash go.sh # python no.py", ("/w/run.py", "go.sh"), id="wrappers, comment"),
-    pytest.param("python run.py --help", (), id="help"),
     pytest.param("python -m py_compile run.py && python /w/run.py -h", (), id="compiled, short help"),
-    pytest.param("python run.py --help | head; python run.py x", ("run.py",), id="help, then a run"),
-    pytest.param("python run.py -h 512", ("run.py",), id="h with a value is an option of its own"),
-    pytest.param("./tool.sh --version", (), id="version"),
-    pytest.param('echo "python run.py"', (), id="only said"),
     pytest.param("X=/w/run.py\npython $X", ("/w/run.py",), id="a variable set before"),
 ]  # fmt: skip
 

@@ -58,16 +58,8 @@ def stages(folder: Path, turns: list, text: dict[int, str] | None = None) -> str
 
 CALLED = [
     pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f('eye_L1'))", True, id="an object that is called"),
-    pytest.param("from eyes.find import Finder\nprint(Finder()('eye_L1'))", True, id="made and called at once"),
-    pytest.param("from eyes.find import Finder as F\nf = F()\nprint(f('eye_L1'))", True, id="under another name"),
-    pytest.param("from eyes import find\nf = find.Finder()\nprint(f('eye_L1'))", True, id="through its module"),
-    pytest.param("import eyes.find as e\nprint(e.Finder()('eye_L1'))", True, id="through a renamed module"),
-    pytest.param("from eyes.find import *\nf = Finder()\nprint(f('eye_L1'))", True, id="all names imported"),
-    pytest.param("from eyes.find import Finder\nf = Finder()\nfor c in ('eye_L1', 'eye_R2'):\n    f(c)", True, id="in a loop"),
-    pytest.param("from eyes.find import Finder\nf = Finder()\nrows = [f(c) for c in ('eye_L1', 'eye_R2')]", True, id="in a list"),
     pytest.param("from eyes.find import Finder\nclass Job:\n    def __init__(self):\n        self.find = Finder()\n    def go(self, c):\n        return self.find(c)\nprint(Job().go('eye_L1'))", True, id="held by another object"),
     pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f.model)", False, id="look-alike: only made"),
-    pytest.param("from eyes.find import Finder\nf = Finder()\nprint(f.tensor('eye_L1').shape)", False, id="look-alike: another method"),
 ]  # fmt: skip
 
 
@@ -82,15 +74,8 @@ def test_objects_that_are_called(tmp_path: Path, code: str, applied: bool) -> No
 CELL = f"code = '''\n{CALLABLE}def study(c):\n    f = Finder()\n    json.dump(f(c).tolist(), open(f'{OUT}/{{c}}/prediction.json', 'w'))\n'''\n"
 EXECUTED = [
     pytest.param(CELL + "open('/workspace/pipe.py', 'w').write(code)\nexec(code)\nstudy('eye_L1')", True, id="written and executed"),
-    pytest.param(CELL + "exec(code)\nstudy('eye_L1')", True, id="executed without a file"),
-    pytest.param(CELL + "exec(code, globals())\nstudy('eye_L1')", True, id="with a name space"),
-    pytest.param(CELL + "exec(compile(code, 'pipe.py', 'exec'))\nstudy('eye_L1')", True, id="compiled"),
-    pytest.param("import textwrap\n" + CELL.replace("'''\n", "textwrap.dedent('''\n", 1).replace("\n'''\n", "\n''')\n") + "exec(code)\nstudy('eye_L1')", True, id="dedented"),
-    pytest.param(CELL.replace("code =", "SRC =") + "from pathlib import Path\nPath('/workspace/pipe.py').write_text(SRC)\nexec(SRC)\nstudy('eye_L1')", True, id="another name, another writer"),
     pytest.param(CELL + "with open('/workspace/pipe.py', 'w') as f:\n    f.write(code)\nexec(open('/workspace/pipe.py').read())\nstudy('eye_L1')", True, id="read back"),
     pytest.param(CELL + "open('/workspace/pipe.py', 'w').write(code)\nexec(code)", False, id="look-alike: no case"),
-    pytest.param(CELL + "open('/workspace/pipe.py', 'w').write(code)", False, id="look-alike: only written"),
-    pytest.param(CELL + "print(len(code))", False, id="look-alike: only held"),
 ]  # fmt: skip
 
 
@@ -103,11 +88,7 @@ def test_texts_that_are_executed(tmp_path: Path, code: str, applied: bool) -> No
 
 WORDS = [
     pytest.param("python go.py eye_L1", "", "one", id="one word"),
-    pytest.param("python go.py eye_L1 eye_R4", "", "few", id="two words"),
-    pytest.param("for c in eye_L1; do python go.py $c; done", "", "one", id="a loop of one"),
-    pytest.param("sed -i 's/3/4/' go.py; python go.py eye_L1", "eye_L1 3", "one", id="after an edit"),
     pytest.param("python go.py " + " ".join(IDS), "", "all", id="look-alike: every word"),
-    pytest.param("python go.py $(ls /data/public)", "", "all", id="look-alike: a listing"),
     pytest.param("for c in /data/public/eye_*; do python go.py $(basename $c); done", "", "all", id="look-alike: a loop over folders"),
 ]  # fmt: skip
 
@@ -120,14 +101,9 @@ def test_ids_with_a_side(tmp_path: Path, line: str, output: str, scope: str) -> 
 
 APPLIED = [
     pytest.param("y = zoo.load('/data/public/models/w.pt')(x)", True, id="loaded and applied"),
-    pytest.param("y = zoo.load('/data/public/models/w.pt').eval()(x)", True, id="switched to evaluation between"),
-    pytest.param("y = torch.jit.load('/data/public/models/w.ts.pt')(x)", True, id="a script"),
-    pytest.param("y = zoo.load_net('/data/public/models/w.onnx')(x).numpy()", True, id="a loader of another name"),
     pytest.param("y = zoo.Net.from_pretrained('/data/public/models/w.safetensors')(x)", True, id="from_pretrained"),
     pytest.param("y = zoo.load('/data/public/models/w.pt')", False, id="look-alike: loaded"),
-    pytest.param("y = zoo.load('/data/public/models/w.pt')()", False, id="look-alike: called without anything"),
     pytest.param("y = zoo.load('/data/public/models/names.json')(x)", False, id="look-alike: no weights"),
-    pytest.param("y = zoo.make(3)(x)", False, id="look-alike: a function that makes one"),
 ]  # fmt: skip
 
 
@@ -140,10 +116,7 @@ def test_a_model_applied_where_it_is_loaded(tmp_path: Path, line: str, applied: 
 
 PLACES = [
     pytest.param("A, B = Path('/data/public'), Path('/workspace/agents_outputs')\n", False, id="two names at once"),
-    pytest.param("B, A = '/workspace/agents_outputs', '/data/public'\n", False, id="the other way round"),
-    pytest.param("(A, B), n = ('/data/public', '/workspace/agents_outputs'), 3\n", True, id="nested: not told apart"),
     pytest.param("A = B = Path('/workspace/agents_outputs')\n", True, id="look-alike: the same place"),
-    pytest.param("B, A = '/data/public', '/workspace/agents_outputs'\n", True, id="look-alike: exchanged"),
 ]  # fmt: skip
 
 
@@ -157,10 +130,7 @@ FIGURE = "import os\nimport matplotlib.pyplot as plt\nf, ax = plt.subplots()\nfo
 OWED = "with open('/workspace/plan/plan.md', 'w') as f:\n    f.write('''# Lesions\\n1. Load the picture\\n2. Read the boxes\\n3. Save\\n''')\n"
 LATE = [
     pytest.param(("python", OWED + FIGURE, ""), 1, id="plan and figure"),
-    pytest.param(("python", FIGURE + OWED + "print(os.listdir('/workspace/plan'))", ""), 1, id="and the plan's folder listed"),
     pytest.param(("python", FIGURE, ""), 1, id="the figure alone"),
-    pytest.param(("bash", "echo 'net.pt on all, boxes into 20 prediction.json' > /workspace/plan/plan.md; wc -c /workspace/plan/plan.md", ""), 1, id="one line, echoed"),
-    pytest.param(("bash", "printf '# Plan\\nnet.pt, then submit.\\n' > /workspace/plan/plan.md\nls /workspace/agents_outputs", ""), 1, id="printed, and the outputs listed"),
     pytest.param(("python", OWED + FIGURE + "import json\nfor c in os.listdir('/workspace/agents_outputs'):\n    b = json.load(open(f'/workspace/agents_outputs/{c}/prediction.json'))\n    assert isinstance(b, list)\n    assert len(b) < 99, c\n    print(c, len(b))\n", ""), 5, id="look-alike: beside a check of the files"),
 ]  # fmt: skip
 
@@ -173,7 +143,6 @@ def test_a_plan_that_was_owed(tmp_path: Path, turn: tuple, stage: int) -> None:
 CARD = "cat /data/public/models/MODEL_CARDS.md\n"
 ONE = "python -c \"\nimport numpy as np\nfrom PIL import Image\na = np.asarray(Image.open('/data/public/eye_L1/fundus.png')); print(a.max())\""
 BETWEEN = [
-    pytest.param([("bash", CARD, "")], 1, id="the card"),
     pytest.param([("bash", CARD + ONE, "")], 1, id="the card and an input"),
     pytest.param([("bash", CARD + "cd /workspace && python go.py eye_L1", "")], 4, id="look-alike: the card and a case"),
 ]  # fmt: skip

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
+import payloads
 import pytest
 from ambjudge.tui.safe_text import paint, safe, safe_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.style import Style
-
-_spec = importlib.util.spec_from_file_location("payloads", Path(__file__).with_name("payloads.py"))
-assert _spec is not None
-assert _spec.loader is not None
-payloads = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(payloads)
 
 PLAIN, LOUD = Style(), Style(reverse=True)
 

@@ -5,7 +5,6 @@ A headless test cannot see this kind of fault, as nothing is ever written.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -13,24 +12,12 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import Any
 
+import payloads
 import pytest
+import terminal
 
-HERE = Path(__file__).parent
-
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"tui_{name}", HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-payloads, terminal = _load("payloads"), _load("terminal")
-DATA = HERE.parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 _POINTER = re.compile(rb"\x1b\]22;[a-z-]*\x07")
 """Textual sets the shape of the mouse pointer; the one sequence of its own that ends in a bell."""

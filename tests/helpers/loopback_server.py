@@ -2,7 +2,7 @@
 
 In tests: the fixture `judge_server` (tests/conftest.py). By hand:
 
-    python tests/judge/loopback_server.py --port 8123 --script good
+    python tests/helpers/loopback_server.py --port 8123 --script good
     ambjudge score RUN --judge openai/good --api-base http://127.0.0.1:8123/v1
 
 What it answers is scripted: `server.script = ["500", "good"]` plays one behaviour a request and repeats the last one.

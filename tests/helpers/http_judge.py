@@ -1,7 +1,7 @@
 """A small judge over real HTTP, the server that it asks, and a program that judges a folder: for batches under stress.
 
-python tests/judge/http_judge.py serve --latency 1.0        prints its URL; GET /count says how many calls came
-python tests/judge/http_judge.py work STORE RUNS URL        plans and executes, prints `ready` before the first call
+python tests/helpers/http_judge.py serve --latency 1.0        prints its URL; GET /count says how many calls came
+python tests/helpers/http_judge.py work STORE RUNS URL        plans and executes, prints `ready` before the first call
 """
 
 from __future__ import annotations
