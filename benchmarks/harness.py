@@ -1,4 +1,4 @@
-"""S4, S5 and Task of random submissions: ours beside those of the public harness's own functions.
+"""S4, S5, Task and the cap of S1 of random submissions: ours beside those of the public harness's own functions.
 
     HARNESS_CHECKOUT=DIR python benchmarks/harness.py [--n 300] [--seed 1] [--track NAME]
 
@@ -175,7 +175,9 @@ def detection(load: Callable[[str], ModuleType], work: Submission) -> dict[str, 
 def vqa(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
     checked = load("format_checker").check_submission(str(work.outputs), work.cases, str(work.public))
     scored = load("vqa_scorer").score_all(str(work.outputs), str(work.private), str(work.public), work.cases)
-    return load("aggregate").build_report(checked, scored, MEDAL)  # type: ignore[no-any-return]
+    called = scored["counts"]["prediction_files"] % 3 > 0  # with any other number of answers no model was called
+    steps = {"s1": 1.0, "s3": 1.0}
+    return load("aggregate").build_report(checked, scored, MEDAL, None, steps, called)  # type: ignore[no-any-return]
 
 
 def report_generation(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
@@ -244,7 +246,7 @@ TRACKS: dict[str, tuple[str, Callable[..., dict[str, Any]], dict[str, Spoil]]] =
 
 
 def ours(track: str, work: Submission, report: dict[str, Any], public: bool, files: bool) -> tuple[float | None, ...]:
-    """S4, S5 and Task."""
+    """S4, S5, Task and the limit of S1."""
     run = work.root / "run"
     (run / "process").mkdir(parents=True, exist_ok=True)
     head = {"agent": "a", "model": "m", "task": f"some-{track}-task", "track": track, "tier": "lite"}
@@ -254,7 +256,7 @@ def ours(track: str, work: Submission, report: dict[str, Any], public: bool, fil
     if not files:
         (run / "outputs").rename(work.root / "away")
     found = check_outputs(load_run(run), public=work.public if public else None)
-    return found.s4, found.s5, found.task
+    return found.s4, found.s5, found.task, found.stage_caps["S1"].value if "S1" in found.stage_caps else 1.0
 
 
 def compare(track: str, checkout: Path, n: int, rng: random.Random) -> int:
@@ -278,14 +280,19 @@ def compare(track: str, checkout: Path, n: int, rng: random.Random) -> int:
                     continue
                 steps, total = theirs["step_scores"], theirs["aggregate"]
                 task = next(total[k] for k in ("clinical_score", "task_score") if k in total)
-                wanted = (steps["s4"], steps["s5"], task)
+                # S1 of answers that are all skipped is difference A5
+                counts = theirs.get("metrics", {}).get("counts", {})
+                answered = counts.get("valid_outputs", 0) + counts.get("placeholder_predictions", 0)
+                wanted = (steps["s4"], steps["s5"], task, steps["s1"] if answered else None)
                 done += 1
                 bare = {key: value for key, value in theirs.items() if key != "step_scores"}
                 for view, report, public, files in (
                     ("public", bare, True, True), ("files", theirs, False, True), ("report", theirs, False, False),
                 ):  # fmt: skip
                     found = ours(track, work, report, public, files)
-                    if all(a is not None and abs(a - b) < 1e-3 for a, b in zip(found, wanted, strict=True)):
+                    if all(
+                        b is None or (a is not None and abs(a - b) < 1e-3) for a, b in zip(found, wanted, strict=True)
+                    ):
                         continue
                     known = sorted(how.split()[0] for how in told if how[0] == "D" and how[1:].split()[0].isdigit())
                     if known:
