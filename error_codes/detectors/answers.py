@@ -18,7 +18,7 @@ from .out_of_reach import out_of_reach
 
 REQUIRED = ("question_id", "raw_model_output", "model_name", "runtime_s")
 _STAND_IN = re.compile(
-    r"\s*(?:(?:heuristic|fallback|placeholder|mock|dummy|stub)\s*:|(?:unknown|n/?a|none|null)\s*\.?\s*$)", re.I
+    r"(?:heuristic|fallback|placeholder|mock|dummy|stub):|(?:unknown|n/?a|none|null)\Z", re.IGNORECASE
 )
 _ERRORS = (
     (re.compile(r"\btimed out\b|\bTimeout(?:Error|Expired)?\b"), "RES001", "The raw output reports a timeout."),
@@ -67,6 +67,12 @@ def answer_codes(
     return tuple(found)
 
 
+def is_placeholder(raw: str, answered: bool) -> bool:
+    """Whether a raw model output is none: a stand-in, or nothing behind an answer (benchmark.md section 4)."""
+    text = raw.strip()
+    return bool(_STAND_IN.match(text)) or (answered and not text)
+
+
 def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tuple[str, str] | None:
     lacking = [name for name in REQUIRED if name not in answer]
     if lacking:
@@ -82,7 +88,7 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
     given = bool(label) or bool(text)
     if not raw.strip() and not given:
         return "CMP001", "Answer and raw output are both empty."
-    if not raw.strip() or _STAND_IN.match(raw):
+    if is_placeholder(raw, given):
         return "PLC001", "The answer is a placeholder: its raw output is empty or a stand-in."
     for pattern, code, why in _ERRORS:
         if pattern.search(raw[:4_000]):

@@ -361,7 +361,7 @@ def _denied(run: Run, track: Track, found: _Found) -> _Found:
     if (rate_seen := found.parse_rate) is not None:
         said = _rate(report.metrics, "parse_rate", "valid_output_rate")
         if said is not None and said < rate_seen:
-            found = replace(found, parse_rate=said)
+            found = replace(found, parse_rate=said, results=found.results if said else False)
             if said < rate_seen - 0.005:
                 text = f"by the report {said:.0%} of the answers can be read; the files alone do not show why"
                 found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))

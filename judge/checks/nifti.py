@@ -41,6 +41,11 @@ class VolumeHead:
     slope: float
     inter: float
 
+    @property
+    def axes(self) -> int:
+        """How many axes there are, those of length 1 after the third left out."""
+        return max((place + 1 for place, extent in enumerate(self.shape) if place < 3 or extent > 1), default=0)
+
 
 @dataclass(frozen=True)
 class VolumeStats:

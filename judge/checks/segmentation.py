@@ -59,9 +59,9 @@ def check(submission: Submission) -> TrackCheck:
             sizes = {path.name.partition(".")[0]: stats.nonzero}
         work.measure(case, **{name: n * voxel_ml(head) for name, n in sizes.items()})
         facts += _values(stats, case, path, head, labels)
-        axes = len(reference.shape) if reference is not None else 2 if planar(work.run.brief) else 3
-        if len(head.shape) not in (3, axes):
-            facts.append(Fact("demand", f"{path.name} has {len(head.shape)} axes", case, path.name, fatal=False))
+        axes = reference.axes if reference is not None else 2 if planar(work.run.brief) else 3
+        if head.axes not in (3, axes):
+            facts.append(Fact("demand", f"{path.name} has {head.axes} axes", case, path.name, fatal=False))
         return facts
 
     pieces: dict[str, dict[str, float]] = {}

@@ -29,8 +29,8 @@ def check(submission: Submission) -> TrackCheck:
             facts.append(
                 Fact("dtype", f"{NAME} has type {head.dtype.name}, not {demand.dtype}", case, NAME, fatal=False)
             )
-        if len(head.shape) != 3:
-            facts.append(Fact("demand", f"{NAME} has {len(head.shape)} axes", case, NAME, fatal=False))
+        if head.axes != 3:
+            facts.append(Fact("demand", f"{NAME} has {head.axes} axes", case, NAME, fatal=False))
         stats = volume_stats(path, work.root, head)
         if stats.finite:
             work.measure(case, mean=stats.mean, min=stats.low, max=stats.high)

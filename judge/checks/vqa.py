@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...error_codes.detectors.answers import is_placeholder
 from ...tracks import PLAN_ITEMS, Track
 from ...trajectories.json_bytes import number
 from .files import read_json
@@ -20,16 +21,8 @@ from .outcome import Fact, TrackCheck
 from .submission import Submission, identical
 
 NAME = "answer.json"
-_PREFIX = re.compile(r"\s*(heuristic|fallback|placeholder|mock|dummy|stub):", re.IGNORECASE)
 _LETTER = re.compile(r"\b[A-E]\b")
 _TEXTS = ("predicted_label", "predicted_answer", "raw_model_output")
-_NOTHING = {"unknown", "n/a", "na", "none", "null"}
-
-
-def is_placeholder(raw: str, answered: bool) -> bool:
-    """Whether a raw model output is none (benchmark.md section 4)."""
-    text = raw.strip()
-    return bool(_PREFIX.match(raw)) or text.lower() in _NOTHING or (answered and not text)
 
 
 def check(submission: Submission) -> TrackCheck:

@@ -33,7 +33,7 @@ GOOD = {
         pytest.param({"model_name": "none"}, "AUX001", id="no-model"),
         pytest.param({"raw_model_output": "fallback: unknown"}, "PLC001", id="fallback"),
         pytest.param({"raw_model_output": ""}, "PLC001", id="answer-without-output"),
-        pytest.param({"raw_model_output": "Unknown."}, "PLC001", id="unknown"),
+        pytest.param({"raw_model_output": "Unknown "}, "PLC001", id="unknown"),
         pytest.param({"raw_model_output": "Unknown mass beside a nodule."}, None, id="unknown-as-a-word"),
     ],
 )  # fmt: skip

@@ -111,6 +111,11 @@ def test_segmentation_right(kidney):
     assert found.s4_checks.expected_cases == 2
 
 
+def test_without_the_inputs_an_axis_of_1_is_no_fault(kidney):
+    nifti(kidney.outputs / "patient_02" / "lesion.nii.gz", mask()[..., None])
+    assert kinds(kidney.check({**DICE, "n_patients": 2}, public=False)) == set()
+
+
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
@@ -713,8 +718,8 @@ def test_answers_that_can_be_read_and_break_the_schema_are_results_of_an_invalid
     assert (found.s4, found.s5) == (1.0, 0.5)
 
 
-@pytest.mark.parametrize(("said", "kind"), [(0.5, "values"), (1.0, None)])
-def test_without_the_questions_the_report_counts_valid_answers(tmp_path, said, kind):
+@pytest.mark.parametrize(("said", "s5"), [(0.0, 0.0), (0.5, 1.0), (1.0, 1.0)])
+def test_without_the_questions_the_report_counts_readable_answers(tmp_path, said, s5):
     made = Case(tmp_path, "vqa", "slake-task")
     for case in made.ids:
         made.out(case, "answer.json").write_text(json.dumps(answer(case)))
@@ -725,8 +730,8 @@ def test_without_the_questions_the_report_counts_valid_answers(tmp_path, said, k
         "task_score": {"score": 0.5},
     }
     found = made.check(report, public=False)
-    assert kinds(found) == ({kind} if kind else set())
-    assert found.s4_checks.parse_rate == said
+    assert kinds(found) == ({"values"} if said < 1 else set())
+    assert (found.s4_checks.parse_rate, found.s5) == (said, s5)
 
 
 def test_open_questions_need_an_answer_text(tmp_path):
