@@ -62,7 +62,7 @@ class Collector:
         self._ledger = Ledger(store)
         self._base = address(judge)
         self._closed: list[BatchState] = []
-        self._scored = self._stale = self._kept = self._strays = 0
+        self._count = Counter[str]()
         self._unscored: Counter[str] = Counter()
         self._usage = Usage()
         self._warnings: list[str] = []
@@ -111,13 +111,10 @@ class Collector:
             missing = f"the batch {ended.status} without an answer to this request{said}"
             if ended.errors:
                 self._warnings.append(f"batch {ended.id} {ended.status}{said}")
-            before = self._usage, self._scored, self._stale, self._strays
+            before = self._count.copy()
             self._keep_all(batch, answers, missing)
-        body = {
-            "why": ended.status, "scored": self._scored - before[1], "stale": self._stale - before[2],
-            "strays": self._strays - before[3],
-        }  # fmt: skip
-        self._ledger.note(batch.id, "closed", **body)
+        here = {name: self._count[name] - before[name] for name in ("scored", "stale", "strays")}
+        self._ledger.note(batch.id, "closed", why=ended.status, **here)
         return ""
 
     def _keep_all(self, batch: OpenBatch, answers: Answers, missing: str) -> None:
@@ -128,17 +125,17 @@ class Collector:
             wanted.update(names)
             call_id = hashlib.sha256(f"{batch.id}/{record.id}".encode()).hexdigest()[:32]
             if self._store.calls_of([call_id]):
-                self._kept += 1
+                self._count["kept"] += 1
                 continue
             rebuilt = self._rebuild(record, batch.judge, rubrics)
             if rebuilt is None:
-                self._stale += 1
+                self._count["stale"] += 1
                 continue
             request, keys = rebuilt
             reply = self._judge.reply_to(request, [answers.get(name, missing) for name in names])
             self._keep(request, keys, reply, call_id)
         strays = len(answers.ids() - wanted) + answers.unreadable
-        self._strays += strays
+        self._count["strays"] += strays
         if strays:
             self._warnings.append(f"batch {batch.id}: {strays} lines of its output answer nothing that was asked")
 
@@ -150,14 +147,14 @@ class Collector:
         except StoreError:
             if not self._store.calls_of([call_id]):
                 raise
-            self._kept += 1  # another process was faster by a moment
+            self._count["kept"] += 1  # another process was faster by a moment
             return
         self._usage += reply.usage
         for result in reply.results:
             if result.status == "unscored":
                 self._unscored[result.reason or "judge_error"] += 1
             else:
-                self._scored += 1
+                self._count["scored"] += 1
 
     def _rebuild(
         self, record: BatchRequest, who: JudgeIdentity, rubrics: dict[str, Rubric]
@@ -196,7 +193,7 @@ class Collector:
 
     def collected(self, still: list[BatchState], warnings: list[str]) -> Collected:
         return Collected(
-            closed=tuple(self._closed), open=tuple(still), scored=self._scored, unscored=self._unscored,
-            stale=self._stale, kept=self._kept, strays=self._strays, usage=self._usage,
+            closed=tuple(self._closed), open=tuple(still), scored=self._count["scored"], unscored=self._unscored,
+            stale=self._count["stale"], kept=self._count["kept"], strays=self._count["strays"], usage=self._usage,
             warnings=tuple(dict.fromkeys((*warnings, *self._warnings))),
         )  # fmt: skip
