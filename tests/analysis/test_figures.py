@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -167,9 +166,3 @@ def test_write_puts_both_formats_side_by_side(tables, runs, tmp_path) -> None:
 )
 def test_labels_stay_distinct(names: list[str], expected: list[str]) -> None:
     assert labels(names, 10) == expected
-
-
-def test_the_list_of_figures_loads_without_matplotlib() -> None:
-    code = "import sys, json\nimport ambjudge.analysis.figures\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"matplotlib", "polars", "numpy"} & set(json.loads(done.stdout))

@@ -270,12 +270,9 @@ def test_verify_goes_on_after_a_file_that_cannot_be_read(out) -> None:
 STREAMS = [
     pytest.param("{0} rubric show vqa | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}", 141, 0, id="reader left"),
     pytest.param("{0} score {1} --json --store none | true; exit ${{PIPESTATUS[0]}}", 141, 0, id="nobody read"),
-    pytest.param("{0} rubric list >/dev/full", 2, 1, id="no space"),
     pytest.param("{0} score {1} --json --store none >/dev/full", 2, 1, id="no space, many lines"),
     pytest.param("{0} rubric list >&-", 0, 0, id="stdout closed"),
-    pytest.param("{0} --version >&-", 0, 0, id="stdout closed, version"),
     pytest.param("{0} score {1} --store none >/dev/null 2>&-", 0, 0, id="stderr closed"),
-    pytest.param("{0} score nowhere 2>&-", 2, 0, id="stderr closed, error"),
 ]
 
 

@@ -29,6 +29,7 @@ CASES = [
     ),
     pytest.param("import ambjudge; ambjudge.load_run", HEAVY, id="load_run"),
     pytest.param("import ambjudge; ambjudge.analysis", HEAVY, id="analysis"),
+    pytest.param("import ambjudge.analysis.figures", ("matplotlib", "polars", "numpy"), id="names of figures"),
     pytest.param(
         "import ambjudge.cli, ambjudge.commands.browse", ("textual", "pydantic", "rich", "sqlalchemy"), id="browse"
     ),

@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError
-from ambjudge.judge.ad_hoc import Answered, RunAnswer, ask, ask_scope, stored_answers
+from ambjudge.judge.ad_hoc import Answered, RunAnswer, ask, ask_scope
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.panel import Panel
-from ambjudge.judge.provider_batch import BatchOptions, collect, submit
 from ambjudge.judge.questions.items import Answer, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.store import Store, open_store
 from ambjudge.trajectories.layout import find_conversations
-from batch_server import BatchServer
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parent / "data" / "recorded" / "runs"
@@ -129,15 +127,6 @@ async def test_a_failed_call_is_made_again_by_asking_again(store, runs, judge_se
     assert [one.answer for one in answers] == [True] * 3
 
 
-async def test_unreadable_runs_have_no_answer_and_stop_nobody(store, runs, judge_server, tmp_path: Path) -> None:
-    judge_server.script = ["good"]
-    await asked(store, runs, judge_of(judge_server))
-    runs[0].write_text("{", "utf-8")
-    done, answers = await asked(store, runs, judge_of(judge_server))
-    assert [one.run.id for one in answers] == list(RUNS[1:]), "what an earlier version said is no answer either"
-    assert done.broken == {runs[0]}
-
-
 async def test_a_cost_limit_leaves_the_rest_unscored(store, runs, judge_server) -> None:
     judge_server.script = ["good"]
     judge = judge_of(judge_server, price=Price(1.0, 1.0, source="test", date=""))
@@ -174,11 +163,6 @@ async def test_samples_of_a_choice(store, runs, judge_server) -> None:
     assert (answers[0].answer, len(answers[0].votes), judge_server.count) == ("a", 3, 3)
 
 
-async def test_rules_cannot_be_asked(store, runs) -> None:
-    with pytest.raises(ConfigError, match="cannot be asked"):
-        await asked(store, runs, RulesJudge())
-
-
 async def test_track_and_tier_that_the_user_names(store, tmp_path: Path, judge_server) -> None:
     judge_server.script = ["good"]
     path = tmp_path / "bare" / "conversation.json"
@@ -188,21 +172,3 @@ async def test_track_and_tier_that_the_user_names(store, tmp_path: Path, judge_s
     scope = ask_scope(judge, SEEN, track="segmentation", tier="lite")
     done = await ask(store, [path], judge, scope, signals=False)
     assert [(a.run.track, a.run.tier, a.answer) for a in done.answers] == [("segmentation", "lite", True)]
-
-
-async def test_through_a_providers_batch(store, runs, loopback, judge_server) -> None:
-    server = BatchServer(loopback).start()
-    try:
-        server.lines = ["good", "false_quote", "malformed"]
-        judge = judge_of(server)
-        scope = ask_scope(judge, SEEN)
-        sent = await submit(store, judge, requests(plan(store, runs, judge, scope), judge), BatchOptions(settle_s=0.05))
-        assert sent.sent == 3
-        assert {a.detail for a in stored_answers(store, runs, judge, scope)} == {"not asked yet"}
-        await collect(store, judge, wait_s=20, poll_s=0.01, options=BatchOptions(settle_s=0.05))
-        answers = list(stored_answers(store, runs, judge, scope))
-        assert [(a.answer, a.reason) for a in answers] == [(True, None), (True, None), (None, "unparsable")]
-        assert [q.check for a in answers for q in a.quotes] == ["verified", "not_found"]
-        assert plan(store, runs, judge, scope).calls == 1
-    finally:
-        server.stop()

@@ -10,8 +10,8 @@ from ambjudge.judge.scorecard import Evidence, FiredCode, PlanItem, ScoreCard
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.tui.difference_lines import difference_lines
-from ambjudge.tui.lines import Line, numbers
-from ambjudge.tui.run_lines import file_lines, json_lines, plan_lines, size
+from ambjudge.tui.lines import Line
+from ambjudge.tui.run_lines import file_lines, json_lines, plan_lines
 from ambjudge.tui.run_rows import CODES, row_of
 from ambjudge.tui.runs_table import fired
 from ambjudge.tui.scorecard_lines import scorecard_lines
@@ -78,16 +78,6 @@ def test_plans_and_files() -> None:
             assert word in plan
     files = words(file_lines(run))
     assert all(file.name in files for file in run.outputs.files)
-
-
-@pytest.mark.parametrize(("turns", "text"), [((), ""), ((3,), "3"), ((1, 2, 3, 5), "1-3, 5"), ((0, 4), "plan, 4")])
-def test_numbers(turns: tuple[int, ...], text: str) -> None:
-    assert numbers(turns) == text
-
-
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1200, "1.2 kB"), (3_400_000, "3.4 MB")])
-def test_sizes(count: int, text: str) -> None:
-    assert size(count) == text
 
 
 def test_differences_name_only_what_differs() -> None:

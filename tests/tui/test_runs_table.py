@@ -3,26 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.tui.lines import grade
 from ambjudge.tui.run_rows import RunRow
-from ambjudge.tui.runs_table import COLUMNS, fit_columns, flags, meter, sort_rows
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.cells import cell_len
-
-
-@pytest.mark.parametrize(
-    ("score", "text", "style"),
-    [(None, " ·  ", "unknown"), (0.0, "▁.00", "bad"), (0.4, "▄.40", "warn"), (0.8, "▇.80", "good"), (0.997, "█1.0", "good"), (1.0, "█1.0", "good")],
-)  # fmt: skip
-def test_meter_and_grade(score: float | None, text: str, style: str) -> None:
-    assert meter(score) == text
-    assert grade(score) == style
-
-
-@given(st.none() | st.floats(0, 1))
-def test_a_meter_is_four_cells(score: float | None) -> None:
-    assert cell_len(meter(score)) == 4
+from ambjudge.tui.runs_table import COLUMNS, fit_columns, flags, sort_rows
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160, 240])

@@ -41,17 +41,6 @@ def test_markup_stays_text() -> None:
     assert safe(text).spans == []
 
 
-def test_marks_lie_over_each_other() -> None:
-    bold, red = Style(bold=True), Style(color="red")
-    segments = paint("abcdef", PLAIN, [(0, 4, bold), (2, 6, red)])
-    assert [(s.text, s.style) for s in segments] == [("ab", bold), ("cd", bold + red), ("ef", red)]
-
-
-def test_marks_outside_the_row_are_cut_off() -> None:
-    bold = Style(bold=True)
-    assert [(s.text, s.style) for s in paint("abc", PLAIN, [(-5, 1, bold), (2, 99, bold), (50, 60, bold)])] == [("a", bold), ("b", PLAIN), ("c", bold)]  # fmt: skip
-
-
 _ROOM = Path(__file__).parents[2] / "tui"
 _BANNED = {
     "text that is markup": re.compile(r"\b(?:Static|Label|Button|Option|Checkbox)\(f?\"[^\"]*\{"),
