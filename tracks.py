@@ -33,7 +33,7 @@ class Track:
     """Opens the delivered files of the expected cases and says what is wrong with them."""
     output: Output = "files"
     """`texts`, `answers`: one valid output is a valid result; elsewhere a metric must be above zero (of `images`: there).
-    `answers`: the share of valid ones stands for the format, placeholders are counted, and a model must have been called."""
+    `answers`: the share of readable ones stands for the format, placeholders are counted, and a model must have been called."""
     files: tuple[str, ...] = ()
     """Names of all files of this track; the first is the one that every case has."""
     required: Callable[[Submission], tuple[str, ...]] | None = None

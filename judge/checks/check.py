@@ -15,7 +15,7 @@ from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
 from ...trajectories.harness_report import submit_answer
 from ...trajectories.json_bytes import number
-from ...trajectories.models import Report, Run, Stage, TrackName
+from ...trajectories.models import Run, Stage, TrackName
 from ..scorecard import Policy, StageChecks, TaskFrom
 from ..scoring import (
     UNKNOWN,
@@ -37,7 +37,7 @@ from .expected import Expected, expected_cases, missing_cases
 from .model_calls import model_call_found
 from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .public import PublicInputs, find_public
-from .report_metrics import accuracy, scored_above_zero
+from .report_metrics import accuracy, scored_above_zero, submission_flag
 from .submission import Submission
 
 _DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
@@ -268,7 +268,7 @@ def _from_report(run: Run, track: Track) -> _Found | None:
         source="report",
         completion=report.completion_rate,
         output_valid=report.output_format_valid,
-        submission_valid=_submission_flag(track, report, parse_rate),
+        submission_valid=submission_flag(track, report, parse_rate),
         results=results,
         parse_rate=parse_rate,
         placeholder_rate=_rate(metrics, "placeholder_rate") if answers else None,
@@ -278,15 +278,6 @@ def _from_report(run: Run, track: Track) -> _Found | None:
     steps = () if report.breached else (report.step_scores.get("S4"), report.step_scores.get("S5"))
     known = (found.completion, found.output_valid, found.submission_valid, found.parse_rate, found.results, *steps)
     return None if all(value is None for value in known) else found
-
-
-def _submission_flag(track: Track, report: Report, parse_rate: float | None) -> bool | None:
-    """The report's flag of the submission; that of the outputs says the same, of answers a low parse rate denies it."""
-    if report.submission_format_valid is not None:
-        return report.submission_format_valid
-    if track.output != "answers":
-        return report.output_format_valid
-    return False if parse_rate is not None and parse_rate < VALID_SHARE else None
 
 
 def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
@@ -367,7 +358,7 @@ def _denied(run: Run, track: Track, found: _Found) -> _Found:
                 found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))
     if found.output_valid is not False and report.output_format_valid is False:
         found = replace(found, output_valid=False)
-    if found.submission_valid is not False and _submission_flag(track, report, found.parse_rate) is False:
+    if found.submission_valid is not False and submission_flag(track, report, found.parse_rate) is False:
         found = replace(found, submission_valid=False)
     return found
 

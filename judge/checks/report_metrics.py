@@ -1,4 +1,5 @@
-"""Whether something was scored above zero, read from the report's metrics (benchmark.md section 4, has_valid_results)."""
+"""What the report says in place of files: whether anything was scored above zero, and whether the submission is valid (benchmark.md
+section 4)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 from ...tracks import Track
 from ...trajectories.json_bytes import number
 from ...trajectories.models import Report
+from ..scoring import VALID_SHARE
 
 
 def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:
@@ -39,6 +41,15 @@ def scored_above_zero(track: Track, report: Report | None) -> bool | None:
     if not found and report.task_score is not None and not report.breached:
         found = [report.task_score]
     return any(value > 0 for value in found) if found else None
+
+
+def submission_flag(track: Track, report: Report, parse_rate: float | None) -> bool | None:
+    """The report's flag of the submission; that of the outputs says the same, of answers a low parse rate denies it."""
+    if report.submission_format_valid is not None:
+        return report.submission_format_valid
+    if track.output != "answers":
+        return report.output_format_valid
+    return False if parse_rate is not None and parse_rate < VALID_SHARE else None
 
 
 def accuracy(report: Report | None) -> float | None:
