@@ -336,8 +336,8 @@ _WRITER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {folder!r})
-from test_store import RECORDED, RUBRIC, key, scored
-from ambjudge.judge.base import Estimate, Reply
+from stored import RUBRIC, key, recorded_run, scored
+from ambjudge.judge.base import Reply
 from ambjudge.judge.store import open_store
 run = recorded_run()
 store = open_store(sys.argv[1])

@@ -19,6 +19,8 @@ from ambjudge.tui.run_screen import RunScreen
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "screens"
+PRESUMED = ROOT / "tests" / "data" / "tui" / "presumed.jsonl"
+"""The recorded runs scored without a model, as README shows it."""
 TEXTS = Path(__file__).with_name("screens")
 UPDATE = bool(os.environ.get("AMBJUDGE_UPDATE_SCREENS"))
 
@@ -123,14 +125,14 @@ async def test_dialogues(still: Any, until: Any, text_of: Any, name: str, keys: 
 
 
 async def test_picture_of_the_runs(still: Any) -> None:
-    async with still(size=(120, 28), theme="textual-dark") as (app, pilot):
+    async with still(cards=PRESUMED, size=(120, 28), theme="textual-dark") as (app, pilot):
         await pilot.press(*["j"] * 7)
         await pilot.pause()
         picture(app, "runs", "ambjudge browse runs/")
 
 
 async def test_picture_of_a_run(still: Any, until: Any) -> None:
-    async with still(size=(120, 38), query="id:kidney-lite-01", theme="textual-dark") as (app, pilot):
+    async with still(cards=PRESUMED, size=(120, 38), query="id:crc-lite-01", theme="textual-dark") as (app, pilot):
         await open_run(app, pilot, until)
         while app.screen.panel.selected != "S3":
             await pilot.press("right_square_bracket")
