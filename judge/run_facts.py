@@ -413,9 +413,6 @@ def _measures(check: OutputCheck) -> Iterator[Fact]:
         yield _fact("measure", f"{_name(name)}{unit}, measured in the delivered file of each case: {text}.", "file")
 
 
-# -- words ------------------------------------------------------------------------------------------------------------
-
-
 def _fact(kind: str, text: str, source: FactSource, turn: int | None = None) -> Fact:
     return Fact(kind=kind, text=text, source=source, turns=(turn,) if turn else ())
 
