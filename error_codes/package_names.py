@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
+from ..shipped import read_shipped
 
-_DATA = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_DATA = read_shipped(Path(__file__).with_suffix(".yaml"))
 GENERAL: frozenset[str] = frozenset(_DATA["general"])
 """Libraries of general use: their lack is met by another tool and takes no model away. `-` stands as `_`."""
 _SPECIAL = frozenset(name.replace("-", "_") for name in _DATA["special"])

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from ..errors import InputError
+from ..shipped import read_shipped
 from ..trajectories.models import Frozen
 
 TAXONOMIES_FILE = Path(__file__).with_name("taxonomies.yaml")
@@ -65,9 +66,7 @@ class Taxonomy(Frozen):
 
 @cache
 def _read() -> dict[str, Any]:
-    import yaml
-
-    data = yaml.safe_load(TAXONOMIES_FILE.read_text(encoding="utf-8"))
+    data = read_shipped(TAXONOMIES_FILE)
     if not isinstance(data, dict):
         raise InputError("holds no taxonomies", "reinstall the package", TAXONOMIES_FILE)
     return data

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion
+from ..shipped import read_shipped
 from .scorecard import CriterionResult
 
 TABLE = Path(__file__).with_name("presumed.yaml")
@@ -34,9 +35,7 @@ class Presumption:
 @cache
 def presumptions() -> dict[str, Presumption]:
     """By the hash of the criterion (`criterion_sha256`)."""
-    import yaml
-
-    rows = yaml.safe_load(TABLE.read_text("utf-8"))
+    rows = read_shipped(TABLE)
     return {row["sha256"]: Presumption(float(row["value"]), float(row["share"]), int(row["n"])) for row in rows}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion
+from ..shipped import read_shipped
 from ..tracks import TRACKS
 from ..trajectories.failures import Failure, failures
 from ..trajectories.features import features
@@ -106,9 +107,7 @@ def _result(criterion: Criterion, proof: Proof) -> CriterionResult:
 
 @cache
 def _bound() -> Mapping[str, Rule]:
-    import yaml
-
-    named: dict[str, list[str]] = yaml.safe_load(_BOUND.read_text("utf-8"))
+    named: dict[str, list[str]] = read_shipped(_BOUND)
     return {sha256: TABLE[name] for name, hashes in named.items() for sha256 in hashes}
 
 

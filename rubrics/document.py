@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RubricError
+from ..shipped import yaml_loader
 
 if TYPE_CHECKING:
     from yaml import Node
@@ -78,7 +79,7 @@ def parse_document(text: str, path: Path) -> Document:
     """The same from text; `path` is named in errors."""
     import yaml
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = yaml_loader()
     for number, line in enumerate(text.split("\n"), 1):
         indent = line[: len(line) - len(line.lstrip())]
         if "\t" in indent and line.strip():

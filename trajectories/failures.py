@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from ..shipped import read_shipped
 from .any_case import AnyCase
 from .memo import once_a_run
 from .models import Action, Frozen, Observation, Run
@@ -110,10 +111,7 @@ class Patterns(NamedTuple):
 @cache
 def patterns() -> Patterns:
     """The patterns of failures.yaml, read on first use."""
-    import yaml
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    data = yaml.load(PATTERNS_FILE.read_text(encoding="utf-8"), Loader=loader)
+    data = read_shipped(PATTERNS_FILE)
     by_family = groupby(data["causes"], key=lambda entry: entry["family"])
     return Patterns(
         causes=tuple((family, AnyCase("|".join(one["pattern"] for one in group))) for family, group in by_family),

@@ -148,22 +148,22 @@ def inputs_stamp(public: Path | None) -> str | None:
 
 @cache
 def code_sha256() -> str:
-    """Of the source files that turn a run into evidence, and of the packages that take part in it."""
+    """Of the source and data files that turn a run into evidence, and of the packages that take part in it."""
     from ...error_codes.registry import packages
     from ...plugins import stamps
     from ...tracks import TRACKS
 
     digest = hashlib.sha256("\n".join((*stamps(TRACKS), *packages())).encode())
     root = Path(__file__).parents[2]
-    for path in (root / "tracks.py", *(path for room in _CODE for path in _modules(root / room))):
+    for path in (root / "tracks.py", *(path for room in _CODE for path in _sources(root / room))):
         digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _modules(folder: Path) -> list[Path]:
-    """Every source file of a folder and those below it, in the order of their names."""
-    return sorted(folder.rglob("*.py"))
+def _sources(folder: Path) -> list[Path]:
+    """Every source file of a folder and those below it, patterns kept as data included, in the order of their names."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".yaml"))
 
 
 def canonical_json(value: Any) -> str:

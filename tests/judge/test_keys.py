@@ -8,13 +8,14 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from ambjudge.judge.base import Request
 from ambjudge.judge.questions.keys import (
     EvidenceContexts,
     KeyMaker,
-    _modules,
+    _sources,
     canonical_json,
     code_sha256,
     identity,
@@ -108,7 +109,7 @@ def test_every_source_file_of_a_folder_and_those_below_it_counts_as_code(tmp_pat
     (tmp_path / "in" / "deeper").mkdir(parents=True)
     for name in ("b.py", "in/a.py", "in/deeper/c.py", "in/notes.md"):
         (tmp_path / name).write_text("")
-    found = [path.relative_to(tmp_path).as_posix() for path in _modules(tmp_path)]
+    found = [path.relative_to(tmp_path).as_posix() for path in _sources(tmp_path)]
     assert found == ["b.py", "in/a.py", "in/deeper/c.py"]
 
 
@@ -156,3 +157,11 @@ def test_the_context_follows_every_file_of_the_public_inputs(tmp_path):
     seen.append(context())
     seen.append(EvidenceContexts(who).of("S3", "segmentation", "lite"))
     assert len(set(seen)) == len(seen)
+
+
+def test_an_edited_pattern_is_an_edit_of_the_code(monkeypatch):
+    """Patterns are data files: what a run shows by them must not stand when they change."""
+    before, read = code_sha256(), Path.read_bytes
+    edited = lambda path: read(path) + b"\n" * (path.name == "failures.yaml")  # noqa: E731
+    monkeypatch.setattr(Path, "read_bytes", edited)
+    assert code_sha256.__wrapped__() != before

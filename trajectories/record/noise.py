@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-import yaml
+from ...shipped import read_shipped
 
 Kind = Literal["progress", "installer", "warning", "log"]
 Listing = Literal["files", "long", "packages", "environment", "processes"]
@@ -26,10 +26,7 @@ class Noise(NamedTuple):
     group: str = ""
 
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_PATTERNS: dict[str, list[dict[str, Any]]] = yaml.load(
-    Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), Loader=_LOADER
-)
+_PATTERNS: dict[str, list[dict[str, Any]]] = read_shipped(Path(__file__).with_suffix(".yaml"))
 _INSTALLER = re.compile(rf"[ \t]*(?:{'|'.join(entry['pattern'] for entry in _PATTERNS['installer'])})")
 _PROGRESS = re.compile("|".join(entry["pattern"] for entry in _PATTERNS["progress"]), re.IGNORECASE)
 _ROW = re.compile(rf"\s*(?:{'|'.join('(?P<{form}>{pattern})'.format_map(entry) for entry in _PATTERNS['listing'])})")
