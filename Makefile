@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# The tests start the command many times; without byte code each start would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help score test lint types unit data bench bench-statistics golden clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
