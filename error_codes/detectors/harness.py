@@ -22,13 +22,10 @@ GOOD_ENOUGH = 0.3
 def metric(ctx: CodeContext) -> float | None:
     """The metric that the heuristics look at: the track's headline, else the task score; None when unknown."""
     report = ctx.run.report
-    if report is not None and ctx.track is not None and ctx.track.headline is not None:
-        value = report.metrics.get(ctx.track.headline)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-    if ctx.facts is not None and ctx.facts.task_score is not None:
-        return ctx.facts.task_score
-    return report.task_score if report is not None else None
+    score = ctx.facts.task_score if ctx.facts is not None else None
+    if score is None and report is not None:
+        score = report.task_score
+    return score if report is None or ctx.track is None else ctx.track.main_metric(report.metrics, score)
 
 
 @detector("near_zero_metric", code="E3", stage="S4", independence="from_score")
