@@ -69,6 +69,8 @@ class Track:
     """Part of a task's name ("": any) -> published limits of its ratings; of a task without any the report's word is known."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """Dotted name of one of the report's metrics -> what it is split by there, e.g. `per_class_ap` -> `class`."""
+    weak: Mapping[str, float] = field(default_factory=dict)
+    """Metrics of the report -> limits: below all of them a valid run is a logic failure in the harness's taxonomy."""
     fails_below: float | None = None
     """Below this task score a run counts as failed though its submission could be scored."""
     levels: tuple[str, ...] = ()

@@ -125,6 +125,7 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         breach_turn=count(breach.get("turn")),
         medal=medal,
         rating=text_or_none(_first(data, "agentic_tier.rating", "aggregate.rating", "rating.rating")),
+        progress=_unit(_first(data, "agentic_score.progress_rate", "aggregate.progress_rate"), "progress rate", warnings),
         pass_rate=_unit(_get(data, "pass_rate.pass_rate"), "pass rate", warnings),
         shuffled=shuffled if isinstance(shuffled := data.get("shuffle"), dict) else {},
     )  # fmt: skip

@@ -183,6 +183,7 @@ class Report(Frozen):
     breach_turn: int | None = None
     medal: str | None = None
     rating: str | None = None
+    progress: float | None = None
     pass_rate: float | None = None
     """Of images: the share of cases nearly as good as a classical baseline."""
     shuffled: dict[str, Any] = {}

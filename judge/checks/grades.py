@@ -33,7 +33,7 @@ def grades(run: Run, check: OutputCheck) -> Grades:
     return Grades(
         medal=_medal(track, run, scored, rating),
         rating=rating,
-        progress=_progress(track, check),
+        progress=_progress(track, check, report),
         failure=_failure(run, check, rating),
         pass_rate=scored.pass_rate if scored is not None else None,
         shuffled=_unit(next(named(scored.shuffled, track.metrics[:1]), None)) if scored and track else None,
@@ -93,13 +93,13 @@ def _metric(track: Track | None, report: Report, name: str) -> float | None:
     return track.main_metric(report.metrics, report.task_score)
 
 
-def _progress(track: Track | None, check: OutputCheck) -> float | None:
-    """Two gates, nine tenths of the cases and a valid format; of answers, the mean of the two shares."""
-    done, valid = check.s4_checks.completion, check.s4_checks.format_valid
-    if track is not None and track.output == "answers":
-        read = check.s4_checks.parse_rate
-        return None if done is None or read is None else (done + read) / 2
-    return None if done is None or valid is None else ((done >= _GATE) + valid) / 2
+def _progress(track: Track | None, check: OutputCheck, report: Report | None) -> float | None:
+    """Two gates, nine tenths of the cases and a valid format; of answers, the mean of the two shares. Else the report's."""
+    done, answers = check.s4_checks.completion, track is not None and track.output == "answers"
+    valid = check.s4_checks.parse_rate if answers else check.s4_checks.format_valid
+    if done is None or valid is None:
+        return report.progress if report is not None else None
+    return ((done if answers else done >= _GATE) + valid) / 2
 
 
 def _failure(run: Run, check: OutputCheck, rating: Rating | None) -> FailureKind | None:
@@ -122,7 +122,9 @@ def _parts(track: Track, report: Report) -> Iterator[PartScore]:
             row = told if isinstance(told, Mapping) else {"score": told}
             value = _unit(next((row[key] for key in ("score", "accuracy", "ap") if key in row), None))
             if value is not None and part != "unknown":
-                yield PartScore(by=by, name=str(part)[:_LONGEST], value=value, cases=count(row.get("total")))
+                yield PartScore(
+                    by=by, name=str(part)[:_LONGEST], value=value, cases=count(row.get("total", row.get("n_gt")))
+                )
 
 
 def _unit(value: Any) -> float | None:

@@ -48,6 +48,7 @@ NAMES = {
     "medal_name in task_score": ({"task_score": {"score": 0.4, "medal_name": "good"}}, "medal", "good"),
     "rating": ({"agentic_tier": {"rating": "B"}}, "rating", "B"),
     "rating in rating": ({"rating": {"rating": "C", "tier_name": "matches_classical"}}, "rating", "C"),
+    "progress_rate": ({"agentic_score": {"score": 0.5, "progress_rate": 0.25}}, "progress", 0.25),
     "pass rate": ({"pass_rate": {"pass_rate": 0.25, "n_scored": 4}}, "pass_rate", 0.25),
     "control": ({"shuffle": {"mean_ssim": 0.2}}, "shuffled", {"mean_ssim": 0.2}),
     "predictions_valid": ({"format": {"predictions_valid": False, "submission_valid": True}}, "output_format_valid", False),
