@@ -7,7 +7,10 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
+from ambjudge.analysis.html_report import render
+from ambjudge.analysis.results import analyse
 from ambjudge.cli import run as command
 from ambjudge.errors import InputError
 from ambjudge.judge.checks.check import check_outputs
@@ -183,6 +186,13 @@ def test_a_dropped_breach_is_counted(capsys, monkeypatch, tmp_path):
     assert command(["leaderboard", "runs", "--by", "track", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)["rows"][0]
     assert (row["agent"], row["runs"], row["input_tokens"], row["failed"]) == ("agent-x", 2, 450.0, 1.0)
+    assert (row["breach"], row["no_output"], row["resolved"]) == (0.5, 0.5, 0.0)
+    found = analyse("runs", only=("cohort", "leaderboard", "ratings", "failures"))
+    told = dict(found.tables["cohort"].rows())
+    assert (told["runs analysed"], told["disqualified"]) == ("2", "1, which cost 0 s, 600 tokens in, 60 out")
+    shares = found.tables["failures"].filter(pl.col("agent") == "agent-x", pl.col("population") == "new")
+    assert {"failed": 1.0, "breach": 0.5, "timeout": 0.0}.items() <= dict(shares.select("what", "value").rows()).items()
+    assert "1, which cost 0 s, 600 tokens in" in render(found, [])
     assert command(["-q", "score", "runs/segmentation", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert [card["stages"][s]["score"] for s in ("S1", "S2", "S3", "S4", "S5")] == [0.0] * 5
