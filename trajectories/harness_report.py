@@ -91,6 +91,9 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         _first(data, "agentic_tier.medal_name", "task_score.medal_name", *(f"{k}.medal_name" for k in _METRIC_KEYS),
                "medal", *(f"{k}.medal" for k in _METRIC_KEYS))
     )  # fmt: skip
+    tier = _first(data, "agentic_tier.medal_tier", *(f"{k}.medal_tier" for k in _METRIC_KEYS))
+    if tier == 0 and medal in ("okay", "good"):
+        medal = "fail"  # a closed gate takes the tier and leaves the name (branch eval_seg, aggregate.py:146)
     breached = breach.get("breached") if isinstance(breach.get("breached"), bool) else None
     if breached is None and isinstance(said := _get(data, "orchestrator.isolation_breach"), bool):
         breached = said

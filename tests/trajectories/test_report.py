@@ -45,6 +45,7 @@ NAMES = {
     "medal": ({"medal": "good"}, "medal", "good"),
     "medal_name in agentic_tier": ({"agentic_tier": {"medal_name": "okay"}}, "medal", "okay"),
     "medal_name in metrics": ({"metrics": {"medal_name": "fail"}}, "medal", "fail"),
+    "medal_name without its tier": ({"metrics": {"medal_tier": 0, "medal_name": "good"}}, "medal", "fail"),
     "medal_name in task_score": ({"task_score": {"score": 0.4, "medal_name": "good"}}, "medal", "good"),
     "rating": ({"agentic_tier": {"rating": "B"}}, "rating", "B"),
     "rating in rating": ({"rating": {"rating": "C", "tier_name": "matches_classical"}}, "rating", "C"),
