@@ -1,6 +1,6 @@
 """What the benchmark's own analysis says of a run beside its scores: medal, rating, progress, why it failed, scores of parts.
 
-Where the Task is the report's, so are rating and medal, as a user may have other bands; what the report leaves out is told by
+Rating and medal are the report's unless the Task is not, as a user may have other bands; what the report leaves out is told by
 the published limits, which stand with each track (`Track.bands`). Rules of AutoMedBench/AutoMedBench, `aggregate.py` of each
 branch and `eval_image_enhancement/scripts/aggregate_v5.py`.
 """
@@ -28,7 +28,7 @@ _MOST_PARTS, _LONGEST = 100, 80
 def grades(run: Run, check: OutputCheck) -> Grades:
     """The grades of a run whose outputs were checked; without a known track only what a disqualification says."""
     track, report = TRACKS.find(run.track), run.report
-    scored = report if check.task_from == "report" else None
+    scored = report if check.task_from in (None, "report") else None
     rating = _rating(track, run, check)
     return Grades(
         medal=_medal(track, run, scored, rating),
@@ -46,11 +46,9 @@ def _rating(track: Track | None, run: Run, check: OutputCheck) -> Rating | None:
     report = run.report
     if run.status.disqualified or check.task_from not in (None, "report"):
         return "F"
-    if report is None or check.task_from is None:
-        return None
-    if report.rating in _MEDALS:
+    if report is not None and report.rating in _MEDALS:
         return next(rating for rating in _MEDALS if rating == report.rating)
-    if not _bands(track, run):
+    if report is None or not _bands(track, run):
         return None
     valid = check.s4_checks.format_valid
     if track is not None and track.output == "answers":

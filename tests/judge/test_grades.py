@@ -56,6 +56,7 @@ CASES = {
     "the report has other bands": ("enhancement", LDCT, {**image(30.0, 0.8), "rating": {"rating": "C"}}, "fail", "C", 1.0, None),
     "synthesis": ("synthesis", "ct-sr", report(0.95), "okay", "B", 1.0, None),
     "no limits": ("classification", "crc", report(1.0), None, None, 1.0, None),
+    "no report of the scorer": ("enhancement", LDCT, {"rating": {"rating": "F", "tier_name": "no_report"}}, "fail", "F", None, "timeout"),
     "no task score": ("detection", "vindr", {"format": VALID}, None, None, None, None),
     "told by the report alone": ("detection", "vindr", {"task_score": 0.7, "format": VALID, "aggregate": {"progress_rate": 1.0}}, "good", "A", 1.0, None),
 }  # fmt: skip
