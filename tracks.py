@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 
 Output = Literal["masks", "boxes", "images", "labels", "texts", "answers", "files"]
 """What a case's output is; `files` for anything else."""
+Bands = Mapping[str, Mapping[str, float]]
+"""Rating, best first -> metric of the report -> the least value for it. `score` is the headline metric; below all is F."""
 PLAN_ITEMS: Mapping[str, str] = {"plan": "S1a", "picture": "S1e", "environment": "S2c", "model": "S2e", "pilot": "S3"}
 """What facts of a run can deny -> id of the criterion that says so, in rubrics after the shared workflow."""
+
+
+def by_score(good: float, okay: float) -> Mapping[str, Bands]:
+    """Bands of every task by the headline metric, in [0, 1]: A from `good` on, B from `okay` on, C below."""
+    return {"": {"A": {"score": good}, "B": {"score": okay}, "C": {}}}
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,12 @@ class Track:
     """The metric that speaks for the run as a whole; None: the task score."""
     near_zero: float | None = None
     """Below this headline metric a valid run counts as a logic failure of S4."""
+    bands: Mapping[str, Bands] = field(default_factory=dict)
+    """Part of a task's name ("": any) -> published limits of its ratings; of a task without any the report's word is known."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Dotted name of one of the report's metrics -> what it is split by there, e.g. `per_class_ap` -> `class`."""
+    weak: Mapping[str, float] = field(default_factory=dict)
+    """Metrics of the report -> limits: below all of them a valid run is a logic failure in the harness's taxonomy."""
     fails_below: float | None = None
     """Below this task score a run counts as failed though its submission could be scored."""
     levels: tuple[str, ...] = ()
@@ -71,6 +84,11 @@ class Track:
     def one_is_enough(self) -> bool:
         """Whether one valid output is a valid result."""
         return self.output in ("texts", "answers")
+
+    def main_metric(self, metrics: Mapping[str, Any], task_score: float | None) -> float | None:
+        """The headline metric of a report, else the task score; None when unknown."""
+        value = None if self.headline is None else metrics.get(self.headline)
+        return task_score if not isinstance(value, int | float) or isinstance(value, bool) else float(value)
 
 
 def _fits(name: str, loaded: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..trajectories.models import STAGES
 from .card_sources import Scoring, read_cards
 from .codes_read import CODE_SOURCES, CODES, with_readings
 from .frames import FREE, RUN_SCHEMA, conform
+from .outcomes import PARTS_SCHEMA
 from .run_ids import told_apart
 
 log = logging.getLogger(__name__)
@@ -39,12 +40,14 @@ CODES_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Cohort:
-    """Runs (RUN_SCHEMA plus FREE), criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA) and what could not be read."""
+    """Runs (RUN_SCHEMA plus FREE), criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA), what could not be read, and scores of
+    parts of the cases (PARTS_SCHEMA)."""
 
     runs: pl.DataFrame
     criteria: pl.DataFrame
     codes: pl.DataFrame
     problems: tuple[str, ...] = ()
+    parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS_SCHEMA))
 
 
 class _Builder:
@@ -79,7 +82,7 @@ def _proving() -> frozenset[str]:
 
 
 def _run_row(card: ScoreCard) -> tuple[Any, ...]:
-    run, stages, status, use = card.run, card.stages, card.status, card.resources
+    run, stages, status, use, grades = card.run, card.stages, card.status, card.resources, card.grades
     paper = [code for code in card.codes if code.taxonomy == "paper"]
     fired = {code.code for code in paper}
     source = {"from_judge": "judge", "from_trace": "detector", "from_files": "detector", "from_score": "score"}
@@ -103,7 +106,8 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         run.id, run.path, run.sha256, run.agent, run.model, run.task, run.track, run.tier, run.repeat, card.judge.name,
         card.rubric.id, card.rubric.version, card.policy.missing, card.policy.breach,
         *per_stage("score"), *per_stage("method"), *per_stage("failure"),
-        card.agentic, *card.agentic_bounds, card.task, card.task_from, card.overall, *card.overall_bounds,
+        card.agentic, *card.agentic_bounds, card.task, card.task_from, grades.medal, grades.rating, grades.resolved,
+        grades.progress, grades.failure, grades.pass_rate, grades.shuffled, card.overall, *card.overall_bounds,
         *_presumed(card),
         *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
         *(card.codes_read.get(c) for c in CODES), None, None, len({(code.stage, code.code) for code in paper}),
@@ -164,7 +168,10 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
     """
     frames: list[pl.DataFrame] = []
     rows = _Builder(RUN_SCHEMA)
-    parts = _Builder({**CRITERIA_SCHEMA, "card": _WHOLE, "counted": _REAL}), _Builder({**CODES_SCHEMA, "card": _WHOLE})
+    parts = [
+        _Builder({**schema, "card": _WHOLE, **more})
+        for schema, more in ((CRITERIA_SCHEMA, {"counted": _REAL}), (CODES_SCHEMA, {}), (PARTS_SCHEMA, {}))
+    ]
     problems: list[str] = []
     for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
         run, judge = card.run.id, card.judge.name
@@ -176,6 +183,8 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         for code in card.codes:
             what = code.taxonomy, code.code, code.stage, code.by
             parts[1].add((run, judge, *what, code.independence, code.confidence, number))
+        for part in card.grades.parts:
+            parts[2].add((run, judge, part.by, part.name, part.cases, part.value, number))
     tables = [part.frame() for part in parts]
     runs = _free_means(with_readings(rows.frame()), tables[0])
     if frames:
@@ -190,7 +199,9 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         log.warning("%d scorecards share their run's id with another run; told apart by their folders", changed)
         runs = runs.with_columns(ids)
         tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
-    return Cohort(runs, tables[0].drop("card", "counted"), tables[1].drop("card"), tuple(problems))
+    return Cohort(
+        runs, tables[0].drop("card", "counted"), tables[1].drop("card"), tuple(problems), tables[2].drop("card")
+    )
 
 
 def frame(source: Any) -> pl.DataFrame:

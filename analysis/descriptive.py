@@ -16,6 +16,7 @@ from .design import Design, code_columns, design, numbers, prepared, task_key, t
 from .estimate import Bools, Estimate, Floats, Ints, Rows, estimate, finite, t_two_sided, tidy, transformed
 from .frames import PRESUMED
 from .jackknife import both, codes_of, demean, of_sums, ratio
+from .outcomes import SHARES
 from .ranking import failed
 
 ALL = "(all)"
@@ -53,8 +54,7 @@ def axes_of(table: pl.DataFrame) -> Axes:
 
 SCALES = {
     "overall": (0.0, 100.0),
-    "failed": (0.0, 1.0),
-    **dict.fromkeys(("S1", "S2", "S3", "S4", "S5", "agentic", "task_score"), (0.0, 1.0)),
+    **dict.fromkeys(("failed", *SHARES, "S1", "S2", "S3", "S4", "S5", "agentic", "task_score"), (0.0, 1.0)),
 }
 
 
@@ -112,11 +112,13 @@ def stage_use(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare:
 
 
 def failure_rates(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
-    """Share of failed runs (0-1) by the rule of their track; runs with unknown completion are left out."""
-    marked = table.with_columns(failed().cast(pl.Float64).alias("failed"))
-    return column_means(
-        marked, {"failed": "failed"}, by, key="what", label="share of runs that {name}", prepare=prepare
-    )
+    """Share of failed runs (0-1) by the rule of their track, then each of the SHARES that is known of any run; runs of which
+    one is unknown are left out of it."""
+    marked = table.with_columns(failed().alias("failed"), **SHARES)
+    shown = ["failed", *(name for name in SHARES if marked[name].count())]
+    words = {name: name.replace("_", " ") for name in shown}
+    found = column_means(marked, words, by, key="what", label="share of runs: {name}", prepare=prepare)
+    return found.sort(pl.col("what").cast(pl.Enum(list(words.values()))), maintain_order=True)
 
 
 def code_prevalence(

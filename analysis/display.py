@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from .estimate import finite, wide
+from .outcomes import SHARES
 
 NONE = "–"
 ESTIMATE = ("value", "interval", "same_interval")
@@ -44,6 +45,9 @@ ORDER = {
     ),
     "code_effects": ("code", *ESTIMATE, "p", "p_holm", "status", "fired", "read_of"),
     "clusters": ("kind", "label", "runs", "share", "where", "example", "example_runs", "agents", "mentions", "patterns"),
+    "leaderboard_ratings": (
+        "agent", "value", "resolved", "valid", "pass_rate", "breach", "timeout", "no_output", "below_band", "notes",
+    ),
     "pairwise": ("agent", "other", *ESTIMATE, "p", "p_holm", "mde80"),
 }  # fmt: skip
 _WORDS = frozenset({"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"})
@@ -51,7 +55,7 @@ _WORDS = frozenset({"kind", "model", "measure", "source", "independence", "coeff
 _P = frozenset({"p", "p_holm", "p_bh"})
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
-_SHARES = frozenset({"share", "presumed", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
+_SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ def _derive(row: dict[str, Any]) -> None:
 
 def _columns(name: str, have: Sequence[str]) -> list[str]:
     first = list(ORDER.get(name, ()))
-    if name in ("leaderboard", "clusters"):
+    if name in ("leaderboard", "leaderboard_ratings", "clusters"):
         return first
     keys = [c for c in have if c not in ESTIMATE and c not in ("p", "n", "n_clusters")]
     tail = [c for c in (*ESTIMATE, "p", "p_holm", "p_bh", "n", "n_clusters") if c in have and c not in first]

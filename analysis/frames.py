@@ -25,6 +25,8 @@ RUN_SCHEMA: dict[str, Any] = {
     "missing_policy": _TEXT, "breach_policy": _TEXT,
     **dict.fromkeys(STAGES, _REAL), **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
     "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
+    "medal": _TEXT, "rating": _TEXT, "resolved": _FLAG, "progress": _REAL, "failure_kind": _TEXT, "pass_rate": _REAL,
+    "shuffled": _REAL,
     "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL, **dict.fromkeys(PRESUMED, _REAL),
     **READ_SCHEMA, "primary_failure": _TEXT,
     "completion": _REAL, "format_valid": _FLAG, "has_valid_results": _FLAG,

@@ -19,6 +19,7 @@ from ..tracks import TRACKS
 from .design import Design, design, prepared, task_key
 from .estimate import Bools, Estimate, Floats, Ints, Rows, adjusted, detectable, estimate, t_quantile, tidy
 from .jackknife import group_sums
+from .outcomes import SHARES
 
 LEADERBOARD_KEYS: dict[str, Any] = {
     "scope": pl.String, "name": pl.String, "rank": pl.Int64, "agent": pl.String, "runs": pl.Int64, "tasks": pl.Int64,
@@ -26,7 +27,7 @@ LEADERBOARD_KEYS: dict[str, Any] = {
 }  # fmt: skip
 SIDE_COLUMNS = (
     "agentic", "task_score", "S1", "S2", "S3", "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens",
-    "cost_usd", "failed", "presumed",
+    "cost_usd", "failed", "presumed", *SHARES,
 )  # fmt: skip
 SEED = 20260601
 
@@ -225,7 +226,7 @@ def failed() -> pl.Expr:
 
 def _sides(table: pl.DataFrame) -> dict[tuple[str, str, str], dict[str, float | None]]:
     """Means of SIDE_COLUMNS by scope and agent."""
-    data = table.with_columns(failed().cast(pl.Float64).alias("failed"), task_key().alias("_task"))
+    data = table.with_columns(failed().cast(pl.Float64).alias("failed"), task_key().alias("_task"), **SHARES)
     means = [pl.col(name).cast(pl.Float64).mean() for name in SIDE_COLUMNS]
     by_track = data.group_by("agent", "track", maintain_order=True).agg(means)
     parts = {

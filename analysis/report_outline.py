@@ -52,6 +52,8 @@ SECTIONS: tuple[Section, ...] = (
             _table("leaderboard", folded=True, title="Leaderboard by task", scope="task", hide=("p_first", "rank_set")),
             _table("order"),
             _table("planning", folded=True),
+            _table("ratings"),
+            _table("parts", folded=True),
         ),
     ),
     Section(
@@ -113,7 +115,7 @@ SECTIONS: tuple[Section, ...] = (
         "cost",
         "Cost and failures",
         "What runs cost, and how often they hand in nothing that can be scored.",
-        (_figure("cost_score"), _table("cost", folded=True), _table("failures"), _table("judge_cost", folded=True)),
+        (_figure("cost_score"), _table("cost", folded=True), _table("failures", folded=True), _table("judge_cost", folded=True)),
     ),
     Section(
         "judge",

@@ -25,6 +25,7 @@ from .frames import conform
 from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
 from .label_tables import Labels, read_labels
+from .outcomes import part_scores, ratings
 from .ranking import leaderboard, pairwise
 from .raters import agreement
 from .robust import robustness
@@ -101,7 +102,9 @@ TABLES: dict[str, Table] = {
     "leave_agent_out": Table("Effects without one agent", "Whether a single agent carries a result.", lambda q: leave_one_out(q.runs, q.outcome, source=q.source)),
     "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
     "judge_cost": Table("What judging cost", "Sums over scorecards by judge, all judges. Input tokens are split into those read from a provider's cache, written into it, and neither; unknown where one scorecard does not say.", lambda q: _judge_cost(q.runs)),
-    "failures": Table("Failure rates", "No scoreable submission, by the rule of the track.", lambda q: failure_rates(q.runs, ("agent",))),
+    "failures": Table("Failures and validity", "“failed”: no scoreable submission, by the rule of the track. A run rated F is a breach, a timeout (never submitted), without output, or below the lowest band (submitted, not good enough or malformed). “valid”: something scored above zero.", lambda q: failure_rates(q.runs, ("agent",))),
+    "ratings": Table("Ratings and medals", "The report's where the Task is its own, else by the published limits of the track. A and B are resolved; F: nothing that can be rated. “shuffled”: the Task metric of the same outputs against the references of other cases.", lambda q: ratings(q.runs)),
+    "parts": Table("Scores of parts", "The benchmark's metric by class, tissue or kind of question, where the reports tell it; means over runs.", lambda q: part_scores(q.cohort)),
     "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation.", lambda q: stage_use(q.runs)),
     "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(variance_components(q.runs, q.outcome))),
     "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
@@ -170,10 +173,23 @@ def _summary(whole: Cohort) -> pl.DataFrame:
             f"{100 * float(mean):.1f} % of those with a value, in {int((shares > 0).sum())} runs: nobody read them (~)"  # type: ignore[arg-type]
         )
         rows.append(("criteria presumed", some))
-    rows.append(("disqualified", str(int(runs["disqualified"].fill_null(False).sum()))))
+    rows.append(("disqualified", _disqualified(runs)))
     rows += [("left out", note) for note in notes]
     rows += [("not readable", problem) for problem in whole.problems[:50]]
     return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.String}, orient="row")
+
+
+def _disqualified(runs: pl.DataFrame) -> str:
+    """How many runs, and what they cost as far as it is known."""
+    out = runs.filter(pl.col("disqualified"))
+    spent = (
+        ("{:,.0f} s", "wall_time_s"),
+        ("{:,} tokens in", "input_tokens"),
+        ("{:,} out", "output_tokens"),
+        ("${:,.2f}", "cost_usd"),
+    )
+    known = [form.format(out[name].sum()) for form, name in spent if out[name].count()]
+    return f"{out.height}, which cost {', '.join(known)}" if known else str(out.height)
 
 
 def _code_stages(whole: Cohort) -> pl.DataFrame:

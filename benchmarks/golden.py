@@ -3,7 +3,8 @@
     python benchmarks/golden.py [FOLDER ...]
 
 One JSON file a run in tests/data/golden: the recorded runs, and of the constructed ones one a track and tier and some more,
-so that every detector that ever fires there is held. tests/judge/test_golden.py compares; `make golden` writes all anew after
+so that every detector that ever fires there is held. A line a run in tests/data/layouts/golden.jsonl: what is read of the
+layouts of the public harness. tests/judge/test_golden.py compares; `make golden` writes all anew after
 a deliberate change, and the diff says what the change did.
 """
 
@@ -18,10 +19,12 @@ from typing import Any
 from ambjudge.judge.engine import Prepared, ask_all, assemble, prepare
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.trajectories.models import Run
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 GOLDEN = DATA / "golden"
+LAYOUTS = DATA / "layouts"
 
 
 def judged(folder: Path) -> tuple[Prepared, ScoreCard]:
@@ -53,6 +56,28 @@ def golden(ready: Prepared, card: ScoreCard) -> dict[str, Any]:
     }
 
 
+def layout_row(folder: Path) -> dict[str, Any]:
+    """What is held of a run in one of the harness's layouts: what was found of it, and the numbers that follow."""
+    ready, card = judged(folder)
+    run, grades, use = ready.run, card.grades, card.resources
+    return {
+        "folder": folder.relative_to(LAYOUTS).as_posix(), "id": run.id, "track": run.track, "tier": run.tier, "task": run.task,
+        "brief": run.brief.splitlines()[0][:30] if run.brief else None, "stages": "".join(s[1] for s in card.turn_stages),
+        "outputs": len(run.outputs.cases), "report": run.report.path.name if run.report and run.report.path else None,
+        "S4": card.stages["S4"].score, "S5": card.stages["S5"].score, "Task": card.task, "time": use.wall_time_s,
+        "tokens": [use.input_tokens, use.output_tokens], "cost": use.cost_usd, "ended": card.status.ended,
+        "medal": grades.medal, "rating": grades.rating, "progress": grades.progress, "failure": grades.failure,
+        "pass_rate": grades.pass_rate, "shuffled": grades.shuffled,
+        "parts": {f"{part.by} {part.name}": part.value for part in grades.parts},
+    }  # fmt: skip
+
+
+def layout_rows() -> list[dict[str, Any]]:
+    """`layout_row` of every run there, rounded."""
+    rows = [layout_row(run.folder) for run in iter_runs(LAYOUTS) if isinstance(run, Run)]
+    return [json.loads(json.dumps(row), parse_float=lambda text: round(float(text), 4)) for row in rows]
+
+
 def _turns(turns: tuple[int, ...]) -> str:
     return ",".join(map(str, turns)) or "-"
 
@@ -75,6 +100,8 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="*", help="runs to add below tests/data; none: write all anew")
     for folder in [path.resolve() for path in parser.parse_args().folders] or held():
         write(folder)
+    lines = (json.dumps(row, ensure_ascii=False) for row in layout_rows())
+    (LAYOUTS / "golden.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_o
     type=click.Choice(["overall", "track", "task"]),
     help="Which boards; repeatable.  [overall and track]",
 )
+@click.option(
+    "--ratings", is_flag=True, help="Columns of the benchmark's own verdicts: resolved, valid, why runs failed."
+)
 @OUTCOME
 @JUDGE
 @json_option("One JSON object on stdout, both populations of each interval.")
@@ -56,6 +59,6 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         console.say(f"All tracks, {flags['outcome']}" if scope == "overall" else f"{scope.capitalize()} {name}")
         part = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
         ranks = () if scope == "overall" else ("p_first", "rank_set")
-        say_table(part, "leaderboard", hide=("name", *ranks, *LEFT_OUT[scope]))
+        say_table(part, f"leaderboard{'_ratings' * flags['ratings']}", hide=("name", *ranks, *LEFT_OUT[scope]))
         console.say()
     return 1 if found.problems else 0

@@ -25,6 +25,7 @@ from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
 from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
 from .checks.check import OutputCheck, check_outputs
+from .checks.grades import grades
 from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
 from .rules import RulesJudge
@@ -254,6 +255,7 @@ def assemble(
         agentic_bounds=total.agentic_bounds,
         task=task,
         task_from=task_from,
+        grades=grades(run, check),
         overall=total.overall,
         overall_bounds=total.overall_bounds,
         codes=diagnosis.codes,

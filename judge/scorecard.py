@@ -39,6 +39,11 @@ UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "b
 """no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the others are failures."""
 TaskFrom = Literal["report", "gate", "policy", "outputs"]
 
+Medal = Literal["good", "okay", "fail"]
+Rating = Literal["A", "B", "C", "F"]
+FailureKind = Literal["breach", "timeout", "no_output", "below_band"]
+"""Why a run is rated F: disqualified; never submitted; no output counts; submitted, and its outputs are not good enough."""
+
 CodeReading = Literal["present", "absent", "cannot_tell", "not_read"]
 """What is known of a code: it fired, it did not, a reader could not tell, or nobody read the run for it."""
 CodeTaxonomy = Literal["paper", "harness"]
@@ -224,6 +229,35 @@ class CardStatus(Part):
     ended: Literal["submitted", "stopped", "breach", "cut"]
 
 
+class PartScore(Part):
+    """The benchmark's metric on some of the cases: a class, a tissue, a kind of question."""
+
+    by: str
+    """What the cases are split by."""
+    name: str
+    value: Unit
+    cases: Whole | None = None
+
+
+class Grades(Part):
+    """What the benchmark's own analysis says of the run beside its scores; null where the files do not say."""
+
+    medal: Medal | None = None
+    rating: Rating | None = None
+    progress: Unit | None = None
+    failure: FailureKind | None = None
+    pass_rate: Unit | None = None
+    """Of images: the share of cases nearly as good as a classical baseline."""
+    shuffled: Unit | None = None
+    """The Task metric of a control, in which outputs were held against the references of other cases."""
+    parts: tuple[PartScore, ...] = ()
+
+    @property
+    def resolved(self) -> bool | None:
+        """Whether the run is rated A or B."""
+        return None if self.rating is None else self.rating in ("A", "B")
+
+
 class Contradiction(Part):
     """A verdict that a fact speaks against."""
 
@@ -270,6 +304,7 @@ class ScoreCard(Part):
     task_from: TaskFrom | None = None
     """report: the harness's number; gate: 0 by the completeness gate; policy: 0 by disqualification; outputs: 0 as no output
     counts and no report says otherwise."""
+    grades: Grades = Grades()
     overall: Percent | None
     overall_bounds: tuple[Percent, Percent]
     codes: tuple[FiredCode, ...] = ()

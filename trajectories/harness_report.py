@@ -80,16 +80,20 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
     for stage in STAGES:
         raw = source.get(stage.lower(), source.get(stage))
         steps[stage] = _unit(raw.get("score") if isinstance(raw, dict) else raw, f"step score {stage}", warnings)
-    overall = number(_first(data, "agentic_tier.overall_score", "aggregate.overall_score", "overall_score"))
-    if overall is not None and not 0 <= overall <= 100:
-        warnings.append(f"report: overall score {overall} is outside [0, 100]; taken as unknown")
-        overall = None
+    overall = _unit(
+        _first(data, "agentic_tier.overall_score", "aggregate.overall_score", "overall_score"),
+        "overall score",
+        warnings,
+    )
     breach = data.get("isolation_breach")
     breach = breach if isinstance(breach, dict) else {}
     medal = text_or_none(
         _first(data, "agentic_tier.medal_name", "task_score.medal_name", *(f"{k}.medal_name" for k in _METRIC_KEYS),
                "medal", *(f"{k}.medal" for k in _METRIC_KEYS))
     )  # fmt: skip
+    tier = _first(data, "agentic_tier.medal_tier", *(f"{k}.medal_tier" for k in _METRIC_KEYS))
+    if tier == 0 and medal in ("okay", "good"):
+        medal = "fail"  # a closed gate takes the tier and leaves the name (branch eval_seg, aggregate.py:146)
     breached = breach.get("breached") if isinstance(breach.get("breached"), bool) else None
     if breached is None and isinstance(said := _get(data, "orchestrator.isolation_breach"), bool):
         breached = said
@@ -108,7 +112,7 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         task_score=task,
         task_score_from=task_from,
         agentic=_unit(_first(data, "agentic_score", "aggregate.agentic_score"), "agentic score", warnings),
-        overall=overall,
+        overall=None if overall is None else 100 * overall,
         step_scores=steps,
         metrics=metrics,
         output_format_valid=_flag(data, "output_format_valid", "masks_valid", "predictions_valid", "reports_valid"),
@@ -123,6 +127,10 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
         breached=breached,
         breach_turn=count(breach.get("turn")),
         medal=medal,
+        rating=text_or_none(_first(data, "agentic_tier.rating", "aggregate.rating", "rating.rating")),
+        progress=_unit(_first(data, "agentic_score.progress_rate", "aggregate.progress_rate"), "progress rate", warnings),
+        pass_rate=_unit(_get(data, "pass_rate.pass_rate"), "pass rate", warnings),
+        shuffled=shuffled if isinstance(shuffled := data.get("shuffle"), dict) else {},
     )  # fmt: skip
 
 

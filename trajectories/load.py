@@ -213,13 +213,14 @@ def _handed_in(action: Action) -> bool:
 
 
 def _stopped(turns: list[Turn], side: SideFiles) -> bool:
-    """Whether the agent ended by itself: with a whole reply that calls nothing.
+    """Whether the agent ended by itself: with a whole reply that calls nothing, and that nobody answered.
 
     Such a reply may be in the trace alone (AutoMedBench/AutoMedBench, branch eval_seg, docker/agent/agent_loop.py:263).
+    One that was answered (branch eval_image_enhancement asks to go on) came before the last turn allowed.
     """
     last = turns[-1] if turns else None
     if last is not None and not last.actions and (last.replies or last.text.strip()):
-        return bool(last.text.strip()) and last.finish_reason != "length"
+        return bool(last.text.strip()) and not last.replies and last.finish_reason != "length"
     event = next(reversed(side.events("api_call")), {})
     return event.get("tool_calls") == [] and event.get("finish_reason") != "length"
 

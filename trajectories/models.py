@@ -156,7 +156,8 @@ class Outputs(Frozen):
 
 
 class Report(Frozen):
-    """The harness report (detail_report.json), old and new names made one. Scores in [0, 1], overall in [0, 100]."""
+    """The harness report (detail_report.json), old and new names made one. Scores in [0, 1]; overall in [0, 100], which all
+    branches write in [0, 1]."""
 
     path: FilePath | None = None
     task_score: float | None = None
@@ -181,6 +182,12 @@ class Report(Frozen):
     breached: bool | None = None
     breach_turn: int | None = None
     medal: str | None = None
+    rating: str | None = None
+    progress: float | None = None
+    pass_rate: float | None = None
+    """Of images: the share of cases nearly as good as a classical baseline."""
+    shuffled: dict[str, Any] = {}
+    """The metrics of a control, in which outputs were held against the references of other cases."""
 
 
 class Resources(Frozen):

@@ -6,9 +6,10 @@ benchmark.md section 6 and read the score: they are marked `from_score`, circula
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...trajectories.briefs import validation_artefacts
+from ...trajectories.json_bytes import number
 from ..context import CodeContext
 from ..episodes import short
 from ..registry import Finding, detector
@@ -22,22 +23,17 @@ GOOD_ENOUGH = 0.3
 def metric(ctx: CodeContext) -> float | None:
     """The metric that the heuristics look at: the track's headline, else the task score; None when unknown."""
     report = ctx.run.report
-    if report is not None and ctx.track is not None and ctx.track.headline is not None:
-        value = report.metrics.get(ctx.track.headline)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-    if ctx.facts is not None and ctx.facts.task_score is not None:
-        return ctx.facts.task_score
-    return report.task_score if report is not None else None
+    score = ctx.facts.task_score if ctx.facts is not None else None
+    if score is None and report is not None:
+        score = report.task_score
+    return score if report is None or ctx.track is None else ctx.track.main_metric(report.metrics, score)
 
 
 @detector("near_zero_metric", code="E3", stage="S4", independence="from_score")
 def near_zero_metric(ctx: CodeContext) -> Iterable[Finding]:
     """The outputs are valid and the metric is near zero: something in the pipeline is wrong. Read from the score."""
     limit, value = ctx.track.near_zero if ctx.track is not None else None, metric(ctx)
-    if limit is None or value is None or value >= limit or not ctx.last or ctx.facts is None:
-        return
-    if ctx.facts.format_valid and (ctx.facts.completion or 0) >= 1:
+    if limit is not None and value is not None and value < limit and _complete(ctx):
         yield Finding((ctx.final_write or ctx.last,), f"Valid outputs reach a metric of {value:.2f} only.", 0.8)
 
 
@@ -93,7 +89,20 @@ def near_zero_step(ctx: CodeContext) -> Iterable[Finding]:
         return (
             Finding((ctx.final_write or ctx.last,), "A model answered everything, and next to nothing is right.", 0.8),
         )
-    return near_zero_metric(ctx)
+    return near_zero_metric(ctx) if ctx.track is None or not ctx.track.weak else _weak(ctx, ctx.track.weak)
+
+
+def _weak(ctx: CodeContext, limits: Mapping[str, float]) -> Iterable[Finding]:
+    said = ctx.run.report.metrics if ctx.run.report is not None else {}
+    values = {name: number(said.get(name)) for name in limits}
+    if all(value is not None and value < limits[name] for name, value in values.items()) and _complete(ctx):
+        shown = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
+        yield Finding((ctx.final_write or ctx.last,), f"Valid outputs are weak: {shown}.", 0.8)
+
+
+def _complete(ctx: CodeContext) -> bool:
+    """Every case has an output, and all are valid."""
+    return bool(ctx.last and ctx.facts is not None and ctx.facts.format_valid and (ctx.facts.completion or 0) >= 1)
 
 
 @detector("broken_rule_step", code="E1", stage="S1", independence="from_trace", taxonomy="harness")
@@ -116,8 +125,8 @@ def validation_artefact_missing(ctx: CodeContext) -> Iterable[Finding]:
 
 def good_run(ctx: CodeContext) -> bool:
     """A valid, complete run at or above the baseline: the harness gives it no step failure."""
-    report, value, facts = ctx.run.report, metric(ctx), ctx.facts
-    if facts is None or not facts.format_valid or (facts.completion or 0) < 1 or ctx.run.status.disqualified:
+    report, value = ctx.run.report, metric(ctx)
+    if not _complete(ctx) or ctx.run.status.disqualified:
         return False
     medal = (report.medal or "").lower() if report is not None else ""
     return medal in ("okay", "good") or (value is not None and value >= GOOD_ENOUGH)

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...tracks import PLAN_ITEMS, Track
+from ...tracks import PLAN_ITEMS, Track, by_score
 from ...trajectories.json_bytes import number
 from .demands import wants_pixels, wants_score
 from .files import read_json
@@ -150,5 +150,7 @@ TRACK = Track(
     gate=True,
     metrics=("map", "ap50", "ap_50", "ap@"),
     near_zero=0.1,
+    bands=by_score(0.60, 0.30),  # eval_det2d, medal_tier.py
+    parts={"per_class_ap": "class"},
     items=PLAN_ITEMS,
 )

@@ -7,10 +7,11 @@ stands. A constant image and one that equals its input are facts without effect 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Track
+from ...tracks import PLAN_ITEMS, Bands, Track
 from .demands import demanded, wrong_unit
 from .files import Refused, npy_array
 from .outcome import Fact, TrackCheck
@@ -96,6 +97,21 @@ def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
     return [Fact("demand", text.format(peak), case, NAME, fatal=False) for case, peak in low.items()]
 
 
+BANDS: Mapping[str, Bands] = {
+    "ldct": {
+        "A": {"mean_psnr": 42.798, "mean_ssim": 0.9863},
+        "B": {"mean_psnr": 40.798, "mean_ssim": 0.9463},
+        "C": {"mean_psnr": 38.798, "mean_ssim": 0.9163},
+    },
+    "mri-sr": {
+        "A": {"mean_psnr": 25.599, "mean_ssim": 0.6332},
+        "B": {"mean_psnr": 23.599, "mean_ssim": 0.5932},
+        "C": {"mean_psnr": 21.599, "mean_ssim": 0.5632},
+    },
+}
+"""dB and SSIM around classical and learned baselines (branch eval_image_enhancement, <task>/baseline_bands.json)."""
+
+
 TRACK = Track(
     "enhancement",
     check,
@@ -106,5 +122,6 @@ TRACK = Track(
     counts_valid=True,
     metrics=("ssim", "psnr"),
     levels=("mean", "std"),
+    bands=BANDS,
     items=PLAN_ITEMS,
 )

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from ...tracks import Track
+from ...tracks import Track, by_score
 from .demands import sections, wrong_wording
 from .files import read_text
 from .outcome import Fact, TrackCheck
@@ -97,5 +97,7 @@ TRACK = Track(
     words=("report",),
     gate=True,
     counts_valid=True,
+    weak={"observation_f1": 0.25, "report_similarity": 0.30},  # eval_report_gen, failure_classifier.py
+    bands=by_score(0.80, 0.55),  # eval_report_gen, mimic-cxr-report-task/config.yaml
     items={"plan": "S1a", "picture": "S1i", "pilot": "S3a"},
 )

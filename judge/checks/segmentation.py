@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Track
+from ...tracks import PLAN_ITEMS, Track, by_score
 from ...trajectories.briefs import allowed_labels
 from .demands import planar
 from .files import Refused, read_text
@@ -175,6 +175,8 @@ TRACK = Track(
     metrics=("dice",),
     headline="lesion_dice",
     near_zero=0.1,
+    bands=by_score(0.70, 0.30),  # eval_seg, medal_tier.py
+    parts={"per_class_dice": "tissue"},
     unit="ml",
     items=PLAN_ITEMS,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Track
+from ...tracks import PLAN_ITEMS, Track, by_score
 from .demands import demanded, wrong_unit
 from .nifti import affine_differs, volume_head, volume_stats
 from .outcome import Fact, TrackCheck
@@ -56,6 +56,7 @@ TRACK = Track(
     words=("synth", "sct"),
     metrics=("ssim", "psnr"),
     fails_below=OKAY,
+    bands=by_score(0.98, OKAY),
     levels=("mean", "std", "max"),
     items=PLAN_ITEMS,
 )

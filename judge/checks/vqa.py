@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...error_codes.detectors.answers import is_placeholder
-from ...tracks import PLAN_ITEMS, Track
+from ...tracks import PLAN_ITEMS, Track, by_score
 from ...trajectories.json_bytes import number
 from .files import read_json
 from .outcome import Fact, TrackCheck
@@ -118,5 +118,7 @@ TRACK = Track(
     keys=("length_finish_count", "artifacts_dir"),
     metrics=("accuracy",),
     near_zero=0.2,
+    bands=by_score(0.40, 0.25),  # eval_vqa, medal_tier.py
+    parts={f"breakdown.{name}": name.replace("_", " ") for name in ("question_type", "body_system", "medical_task")},
     items={name: item for name, item in PLAN_ITEMS.items() if name != "picture"},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -251,6 +252,13 @@ def test_leaderboard_json_has_both_populations(out, cards) -> None:
     rows = json.loads(out("leaderboard", cards, "--by", "overall", "--json")[1])["rows"]
     assert {row["population"] for row in rows} == {"new", "same"}
     assert len(rows) == 6
+
+
+def test_leaderboard_of_ratings_fits_a_narrow_terminal(out) -> None:
+    code, text, _ = out("leaderboard", "--ratings", RECORDED / "runs", RECORDED.parent / "layouts")
+    assert code == 0
+    assert {"resolved", "breach", "timeout", "no output", "below band"} <= set(re.split(r"  +", text.splitlines()[1]))
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:

@@ -151,6 +151,17 @@ def test_an_accuracy_that_collapsed_goes_before_malformed_answers(tmp_path, accu
     assert {f"{code.stage}:{code.code}" for code in steps} == codes
 
 
+@pytest.mark.parametrize(
+    ("f1", "likeness", "codes"), [(0.2, 0.2, {"S4:E3"}), (0.2, 0.3, set()), (0.25, 0.2, set()), (0.2, None, set())]
+)
+def test_weak_reports_are_a_logic_failure(tmp_path, f1, likeness, codes):
+    said = {"format": {"reports_valid": True, "completion_rate": 1.0}, "task_score": 0.2,
+            "diagnostic_metrics": {"observation_f1": f1, "report_similarity": likeness}}  # fmt: skip
+    run = run_of(tmp_path / "run", "report_generation", report=said, code="print(1)")
+    steps = fired(context(run, segment(run), output_facts(check_outputs(run))), "harness")
+    assert {f"{code.stage}:{code.code}" for code in steps} == codes
+
+
 @pytest.mark.parametrize("missing", [True, False], ids=["absent", "there"])
 def test_artefacts_of_validation_lie_beside_the_answers(tmp_path, missing):
     shutil.copytree(LAYOUTS / "vqa", tmp_path / "run")

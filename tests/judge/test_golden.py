@@ -27,3 +27,9 @@ def test_the_gallery_shows_every_track_tier_and_code() -> None:
     assert {one["track"].partition(" ")[0] for one in held} == {
         "segmentation", "enhancement", "vqa", "report_generation", "detection", "classification", "synthesis"
     }  # fmt: skip
+
+
+def test_runs_in_the_layouts_of_the_public_harness_are_read_as_held() -> None:
+    """Id, tier, brief, outputs, report, Task, cost and time of runs that the harness's own writers left."""
+    lines = (cards.LAYOUTS / "golden.jsonl").read_text("utf-8").splitlines()
+    assert cards.layout_rows() == [json.loads(line) for line in lines]

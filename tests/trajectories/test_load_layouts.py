@@ -7,12 +7,16 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
+from ambjudge.analysis.html_report import render
+from ambjudge.analysis.results import analyse
 from ambjudge.cli import run as command
 from ambjudge.errors import InputError
 from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.expected import expected_cases
 from ambjudge.judge.checks.vqa_answers import read_answers
+from ambjudge.tracks import track_of
 from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
 
@@ -29,10 +33,12 @@ def test_every_layout_is_found_and_named():
     runs = list(iter_runs(LAYOUTS))
     assert [(r.id, r.track, r.tier, r.agent) for r in runs] == [
         ("detection", "detection", "lite", "agent-x"),
+        ("detection_scored", "detection", "standard", "agent-x"),
         ("enhancement", "enhancement", "standard", "agent-x"),
         ("enhancement_breach", "enhancement", "standard", "agent-x"),
         ("report_generation", "report_generation", "lite", "agent-x"),
         ("20260101_120000", "segmentation", "lite", "agent-x"),
+        ("segmentation_multiclass", "segmentation", "standard", "agent-x"),
         ("segmentation_stopped", "segmentation", "lite", "agent-x"),
         ("vqa", "vqa", "lite", "agent-x"),
     ]
@@ -180,6 +186,13 @@ def test_a_dropped_breach_is_counted(capsys, monkeypatch, tmp_path):
     assert command(["leaderboard", "runs", "--by", "track", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)["rows"][0]
     assert (row["agent"], row["runs"], row["input_tokens"], row["failed"]) == ("agent-x", 2, 450.0, 1.0)
+    assert (row["breach"], row["no_output"], row["resolved"]) == (0.5, 0.5, 0.0)
+    found = analyse("runs", only=("cohort", "leaderboard", "ratings", "failures"))
+    told = dict(found.tables["cohort"].rows())
+    assert (told["runs analysed"], told["disqualified"]) == ("2", "1, which cost 0 s, 600 tokens in, 60 out")
+    shares = found.tables["failures"].filter(pl.col("agent") == "agent-x", pl.col("population") == "new")
+    assert {"failed": 1.0, "breach": 0.5, "timeout": 0.0}.items() <= dict(shares.select("what", "value").rows()).items()
+    assert "1, which cost 0 s, 600 tokens in" in render(found, [])
     assert command(["-q", "score", "runs/segmentation", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert [card["stages"][s]["score"] for s in ("S1", "S2", "S3", "S4", "S5")] == [0.0] * 5
@@ -212,13 +225,41 @@ def test_a_trace_without_a_reply_is_no_run(tmp_path):
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("task", "track"),
-    [("chest_abnormality", "detection"), ("medframeqa-task", "vqa"), ("fetal_brain", "segmentation"),
-     ("mri-sr-task", "enhancement"), ("vindr-cxr-det-task", "detection"), ("medxpertqa-mm-task", "vqa")],
-)  # fmt: skip
-def test_tasks_of_the_harness_have_their_track(task, track, tmp_path):
-    (tmp_path / "conversation.json").write_text(
-        json.dumps({"task": task, "messages": [{"role": "assistant", "content": "x"}]})
-    )
-    assert load_run(tmp_path).track == track
+TASKS = {
+    "segmentation": ("kidney", "liver", "pancreas", "fetal_brain", "kidney-seg-task", "liver-seg-task", "pancreas-seg-task",
+                     "feta-seg-task"),
+    "detection": ("chest_abnormality", "vindr-cxr-det-task"),
+    "vqa": ("medframeqa-task", "medxpertqa-mm-task", "pathvqa-task", "slake-task", "vqa-rad-task"),
+    "report_generation": ("mimic-cxr-report-task",),
+    "enhancement": ("ldct-denoising-task", "mri-sr-task"),
+}  # fmt: skip
+
+
+def test_tasks_of_the_harness_have_their_track():
+    assert {track: tuple(t for t in tasks if track_of((), t, {}) == track) for track, tasks in TASKS.items()} == TASKS
+
+
+def ends(process: Path, *more: dict) -> Run:
+    """The enhancement run as it is without its submission, with more messages."""
+    messages = json.loads((process / "conversation.json").read_text())
+    submits = next(i for i, m in enumerate(messages) if "submit_results" in json.dumps(m.get("tool_calls")))
+    (process / "conversation.json").write_text(json.dumps([*messages[:submits], *more]))
+    for name in ("tool_log.jsonl", "trace.jsonl", "agent_summary.json"):
+        (process / name).unlink()
+    (process.parents[1] / "detail_report.json").unlink()
+    return load_run(process.parents[1])
+
+
+DONE, GO_ON = {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Continue. Use a tool call."}
+ENDINGS = {
+    "a closing reply": ([DONE], "stopped"),
+    "told to go on": ([DONE, GO_ON], "cut"),
+    "an unanswered call": ([], "cut"),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_stopped_is_not_cut(name, tmp_path):
+    messages, ended = ENDINGS[name]
+    shutil.copytree(LAYOUTS / "enhancement", tmp_path / "run", symlinks=True)
+    assert ends(tmp_path / "run/workspace/process", *messages).status.ended == ended

@@ -27,8 +27,8 @@ NAMES = {
     "agentic_score.score": ({"agentic_score": {"score": 0.7}}, "agentic", 0.7),
     "agentic_score number": ({"agentic_score": 0.7}, "agentic", 0.7),
     "aggregate.agentic_score": ({"aggregate": {"agentic_score": 0.7}}, "agentic", 0.7),
-    "agentic_tier.overall_score": ({"agentic_tier": {"overall_score": 55}}, "overall", 55),
-    "aggregate.overall_score": ({"aggregate": {"overall_score": 55}}, "overall", 55),
+    "agentic_tier.overall_score": ({"agentic_tier": {"overall_score": 0.5}}, "overall", 50),
+    "aggregate.overall_score": ({"aggregate": {"overall_score": 0.5}}, "overall", 50),
     "output_format_valid": ({"format": {"output_format_valid": True}}, "output_format_valid", True),
     "masks_valid": ({"masks_valid": False}, "output_format_valid", False),
     "masks_valid in metrics": ({"metrics": {"masks_valid": True}}, "output_format_valid", True),
@@ -45,7 +45,13 @@ NAMES = {
     "medal": ({"medal": "good"}, "medal", "good"),
     "medal_name in agentic_tier": ({"agentic_tier": {"medal_name": "okay"}}, "medal", "okay"),
     "medal_name in metrics": ({"metrics": {"medal_name": "fail"}}, "medal", "fail"),
+    "medal_name without its tier": ({"metrics": {"medal_tier": 0, "medal_name": "good"}}, "medal", "fail"),
     "medal_name in task_score": ({"task_score": {"score": 0.4, "medal_name": "good"}}, "medal", "good"),
+    "rating": ({"agentic_tier": {"rating": "B"}}, "rating", "B"),
+    "rating in rating": ({"rating": {"rating": "C", "tier_name": "matches_classical"}}, "rating", "C"),
+    "progress_rate": ({"agentic_score": {"score": 0.5, "progress_rate": 0.25}}, "progress", 0.25),
+    "pass rate": ({"pass_rate": {"pass_rate": 0.25, "n_scored": 4}}, "pass_rate", 0.25),
+    "control": ({"shuffle": {"mean_ssim": 0.2}}, "shuffled", {"mean_ssim": 0.2}),
     "predictions_valid": ({"format": {"predictions_valid": False, "submission_valid": True}}, "output_format_valid", False),
     "reports_valid": ({"format": {"reports_valid": True}}, "output_format_valid", True),
     "breach by the orchestrator": ({"orchestrator": {"isolation_breach": True}}, "breached", True),
@@ -89,7 +95,7 @@ def test_step_scores(name):
 
 ODD = {
     "percentage": ({"task_score": 55}, "task_score"), "negative": ({"task_score": -0.1}, "task_score"), "word": ({"task_score": "high"}, "task_score"),
-    "truth": ({"task_score": True}, "task_score"), "list": ({"task_score": [1]}, "task_score"), "overall above 100": ({"overall_score": 101}, "overall"),
+    "truth": ({"task_score": True}, "task_score"), "list": ({"task_score": [1]}, "task_score"), "overall in points": ({"overall_score": 55}, "overall"),
     "step above 1": ({"agentic_score": 1.01}, "agentic"),
 }  # fmt: skip
 
