@@ -17,6 +17,7 @@ from .options import SOURCES, policy_options, run_options
 @click.command("site", epilog="\b\nExamples:\n  ambjudge site runs/ --out site/\n  ambjudge site cards.jsonl --out site/ --no-report")
 @SOURCES
 @click.option("--out", metavar="DIR", type=click.Path(), required=True, help="A new or empty folder, or an earlier site.")
+@click.option("--runs", metavar="DIR", type=click.Path(), help="Where scorecards' runs are, if not where they say.")
 @click.option("--title", default="Runs", help="Title of the table of runs.")
 @click.option("--judge", metavar="NAME", help="Only its scorecards.  [all]")
 @click.option("--report/--no-report", default=True, help="The analysis beside the runs (analyze).  [yes]")
@@ -33,7 +34,10 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
         raise InputError("cannot be written: not a folder", "choose another --out", out)
     from ..web.site import build
 
-    make = partial(build, out=out, judge=flags["judge"], title=flags["title"], report=flags["report"])
-    found = read_cards(obj, paths, flags, make, public=Path(flags["public"]) if flags["public"] else None)
+    make = partial(
+        build, out=out, judge=flags["judge"], title=flags["title"], report=flags["report"], runs=flags["runs"],
+        public=Path(flags["public"]) if flags["public"] else None,
+    )  # fmt: skip
+    found = read_cards(obj, paths, flags, make)
     console.note(f"wrote the site; open {out / 'index.html'}", obj["quiet"])
     return 1 if found.problems else 0

@@ -47,12 +47,26 @@
     let down = false;
     const text = function (value) { return value === null ? "" : String(value); };
     const stage = function (i) {
-      return { name: "S" + (i + 1), kind: "num stage", key: function (r) { return r.stages[i]; }, cell: function (r, td) {
+      return { name: "S" + (i + 1), kind: "num fine", key: function (r) { return r.stages[i]; }, cell: function (r, td) {
         td.textContent = figure(r.stages[i], 2, r.presumed && i < 3); td.classList.add(grade(r.stages[i]));
       } };
     };
+    const lowest = function (r) { return r.stages.reduce(function (a, b) { return a === null || (b !== null && b < a) ? b : a; }, null); };
+    const bars = function (stages) {
+      const draw = function (tag, values) {
+        const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+        Object.keys(values).forEach(function (name) { node.setAttribute(name, values[name]); });
+        return node;
+      };
+      const svg = draw("svg", { viewBox: "0 0 50 20", role: "img", "aria-label": stages.map(function (v) { return figure(v, 2, false); }).join(" ") });
+      stages.forEach(function (v, i) {
+        svg.append(draw("rect", { class: "ground", x: 10 * i, y: 0, width: 8, height: 20 }));
+        if (v !== null) { svg.append(draw("rect", { class: grade(v), x: 10 * i, y: 19 * (1 - v), width: 8, height: 1 + 19 * v })); }
+      });
+      return svg;
+    };
     const score = function (name, field, digits, scale, presumed) {
-      return { name: name, kind: "num", key: function (r) { return r[field]; }, cell: function (r, td) {
+      return { name: name, kind: "num" + (field === "overall" ? "" : " fine"), key: function (r) { return r[field]; }, cell: function (r, td) {
         td.textContent = figure(r[field], digits, presumed && r.presumed); td.classList.add(grade(r[field] === null ? null : r[field] / scale));
       } };
     };
@@ -61,13 +75,14 @@
     };
     const flags = function (r) { return (r.contradictions ? "!" : "") + (r.unscored ? "?" : "") + (r.unverified ? "≠" : "") + (r.presumed ? "~" : ""); };
     const columns = [
-      { name: "Run", kind: "run", key: function (r) { return r.id; }, cell: function (r, td) {
+      { name: "Run", kind: "name", key: function (r) { return r.id; }, cell: function (r, td) {
         const link = make("a", "", r.id);
         link.href = "pages/" + r.page + ".html";
         td.append(link, make("span", "sub", [r.agent, r.task, r.tier].filter(Boolean).join(" · ")));
       } },
       plain("Agent", "agent", "wide1"), plain("Task", "task", "wide1"), plain("Tier", "tier", "wide2"),
       stage(0), stage(1), stage(2), stage(3), stage(4),
+      { name: "Stages", kind: "bars", key: lowest, cell: function (r, td) { td.append(bars(r.stages)); } },
       score("Agentic", "agentic", 2, 1, true), score("Task score", "task_score", 2, 1, false), score("Overall", "overall", 1, 100, true),
       { name: "Codes", kind: "codes", key: function (r) { return r.codes.join(" ") || (r.read && !r.unknown.length ? "" : null); }, cell: function (r, td) {
         td.append(make("span", "code", r.codes.join(" ")), make("span", "unknown", r.unknown.length ? " ?" : ""));

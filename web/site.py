@@ -184,10 +184,12 @@ def build(
     scoring: Scoring | None = None,
     judge: str | None = None,
     public: Path | None = None,
+    runs: str | None = None,
     title: str = "Runs",
     report: bool = True,
 ) -> Analysis:
-    """Writes the site of these paths in one pass over their scorecards; the analysis that its report shows.
+    """Writes the site of these paths in one pass over their scorecards; the analysis that its report shows. `runs` is a
+    folder from which scorecards may name their runs, beside those around the paths.
 
     InputError when nothing can be read, or `out` cannot be written or holds other files.
     """
@@ -195,7 +197,7 @@ def build(
     from ..analysis.results import analyse
 
     problems: list[str] = []
-    near = [base for path in source if "://" not in path for base in _bases(Path(path))]
+    near = [base for path in [*source, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
     site = Site(out, near=near, public=public, title=title)
 
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:

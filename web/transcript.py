@@ -73,6 +73,19 @@ class TurnView:
     notes: list[Citation] = field(default_factory=list)
     skipped: int = 0
 
+    @property
+    def chips(self) -> list[Citation]:
+        """One note a name, the first six."""
+        return list({note.name: note for note in reversed(self.notes)}.values())[::-1][:6]
+
+    @property
+    def by_verdict(self) -> list[list[Citation]]:
+        """The notes, those of one verdict together."""
+        groups: dict[str, list[Citation]] = defaultdict(list)
+        for note in self.notes:
+            groups[note.back].append(note)
+        return list(groups.values())
+
 
 def turns_of(run: Run, stages: Segmentation, citations: Sequence[Citation], limits: Limits) -> list[TurnView]:
     """The turns to show, plan and brief first as turn 0; tells each citation where it stands."""
