@@ -39,10 +39,23 @@ def room_for_each(weights: Sequence[int], budget: int) -> int:
     return max(room, *weights, 0) if weights else budget
 
 
+def apart(marks: Sequence[Mark]) -> tuple[list[Mark], dict[str, str]]:
+    """The marks in order and without overlaps; of those that others cover, which one stands for them."""
+    kept: list[Mark] = []
+    covered: dict[str, str] = {}
+    for mark in sorted(marks):
+        end = kept[-1].end if kept else 0
+        if mark.end > end:
+            kept.append(mark._replace(start=max(mark.start, end)))
+        else:
+            covered[mark.anchor] = kept[-1].anchor
+    return kept, covered
+
+
 def marked(text: str, marks: Sequence[Mark], room: int) -> Markup:
-    """The text with its marks; where it weighs more than `room`, the middle is left out and the characters counted."""
+    """The text with its marks, which are apart; where it weighs more than `room`, the middle is left out and the characters
+    counted."""
     size = weight(text)
-    marks = list(_apart(marks))
     if size <= room:
         return _piece(text, 0, len(text), marks)
     out, at = Markup(), 0
@@ -68,15 +81,6 @@ def _kept(length: int, room: int, marks: Sequence[Mark]) -> Iterator[tuple[int, 
             low = start
         high = max(high, end)
     yield low, high
-
-
-def _apart(marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Marks in order without overlaps: what another one covers already keeps that one's colour."""
-    end = 0
-    for mark in sorted(marks):
-        if mark.end > (start := max(mark.start, end)):
-            yield mark._replace(start=start)
-            end = mark.end
 
 
 def _piece(text: str, start: int, end: int, marks: Sequence[Mark]) -> Markup:

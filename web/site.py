@@ -23,7 +23,7 @@ from ..sanitize import sanitize
 from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
 from ..trajectories.stages import STAGES
-from ..tui.run_rows import row_of
+from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
 from .run_page import LIMITS, Contents, facts_of, globals_of, heading
 
@@ -74,10 +74,10 @@ class Site:
         name = self._name(card)
         self.pages.setdefault(card.run.id, []).append(name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
-        row = row_of(len(self._names) - 1, card.to_dict())._asdict()
+        values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
         results = [result for stage in STAGES if stage in card.stages for result in card.stages[stage].criteria]
-        values = [_clean(row[field] if field != "page" else name) for field in FIELDS]
-        line = json.dumps([*values, self._rubric(card, [r.id for r in results]), [sign(r)[0] for r in results]], separators=(",", ":"))
+        values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
+        line = json.dumps(values, separators=(",", ":"))
         self._data.write(("" if len(self._names) == 1 else ",\n") + line)
 
     def finish(self, report: str | None = None, unread: int = 0) -> list[Path]:
@@ -102,17 +102,21 @@ class Site:
 
     def link(self, run_id: str) -> str:
         """Where a run is shown: its page, or the table where several scorecards or runs bear its name; "" for none."""
-        names = self.pages.get(run_id, [])
+        from ..analysis.findings import named
+
+        # Runs of one name bear their folders' names in front in an analysis.
+        id = run_id if run_id in self.pages else run_id.rpartition("/")[2]
+        names = self.pages.get(id, [])
         if len(names) == 1:
             return f"{PAGES}/{names[0]}.html"
-        return self.search(f'id:"{run_id}"') if names else ""
+        return self.search(named("id", id)) if names else ""
 
     @staticmethod
     def search(query: str) -> str:
         """The table with a filter."""
         from urllib.parse import quote
 
-        return f"index.html#{quote(sanitize(query), safe='')}"
+        return f"index.html#{quote(sanitize(query), safe='')}" if query else "index.html"
 
     def _name(self, card: ScoreCard) -> str:
         """A file name for the page of a card, the same each time: harmless on every system, and no two alike."""
@@ -215,9 +219,15 @@ def build(
         from ..analysis.figures import draw_all
         from ..analysis.html_report import render
 
-        text = render(found, draw_all(found.tables, found.runs, png=False), title)
+        text = render(found, draw_all(found.tables, found.runs, png=False), title, site)
     site.finish(text, len(found.problems))
     return found
+
+
+def row_values(row: RunRow, page: str) -> list[Any]:
+    """FIELDS of a row, as the scripts of the site read them."""
+    named = {**row._asdict(), "page": page}
+    return [_clean(named[field]) for field in FIELDS]
 
 
 def _bases(path: Path) -> Iterator[Path]:

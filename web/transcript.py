@@ -13,7 +13,7 @@ from ..trajectories.models import Run, Segmentation
 from ..trajectories.stages import Stage
 from ..tui.transcript_layout import Block, blocks_of
 from ..tui.transcript_search import Span, locate
-from .marked_text import Mark, marked, room_for_each, weight
+from .marked_text import Mark, apart, marked, room_for_each, weight
 
 _FIRST = 2 / 3
 """Of the turns that are shown of a very long run, the part that comes from its beginning."""
@@ -141,6 +141,12 @@ def _fill(views: dict[int, TurnView], blocks: dict[int, list[Block]], citations:
         for block, mark in _marks(spans, own, f"q{n}"):
             marks[id(block)].append(mark)
         cited.notes.append(citation)
+    covered: dict[str, str] = {}
+    for key, some in marks.items():
+        marks[key], hidden = apart(some)
+        covered |= hidden
+    for citation in citations:
+        citation.anchor = covered.get(citation.anchor, citation.anchor)
     texts = {id(block): "\n".join(block.lines) for number in views for block in blocks[number]}
     room = room_for_each([weight(text) for text in texts.values()], limits.text)
     for number, view in views.items():
