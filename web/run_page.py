@@ -185,10 +185,15 @@ def heading(card: ScoreCard) -> list[str]:
     return [part for part in parts if part]
 
 
-def facts_of(run: Run, rubric: Rubric | None, public: Path | None) -> Sequence[Fact]:
-    """What checks and detectors know of a run today; () where they cannot read it."""
+def facts_of(card: ScoreCard, run: Run, rubric: Rubric | None, public: Path | None) -> Sequence[Fact]:
+    """What checks and detectors know of a run today, numbered as a reader sees it; () where no code rests on a number.
+
+    Finding them takes several times as long as the page; what the files showed stands in the scorecard's checks.
+    """
     from ..judge.engine import prepare
 
+    if not any(code.facts for code in (*card.codes, *card.unproven)):
+        return ()
     try:
         return prepare(run, rubric=rubric, public=public).facts
     except AmbjudgeError:

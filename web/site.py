@@ -134,7 +134,7 @@ class Site:
         rubric = _rubric_named(card.rubric.id)
         run, note = self._run(card)
         self.without_transcript += run is None
-        facts = facts_of(run, rubric, self.public) if run is not None else ()
+        facts = facts_of(card, run, rubric, self.public) if run is not None else ()
         template = _templates().get_template("run.html")
         page = ""
         for limits in LIMITS:
