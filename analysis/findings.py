@@ -159,7 +159,10 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
 def _tiers(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = _rows(tables, "tiers", agent="(all)", outcome="overall")
     return [
-        Finding(f"Overall in {row['tier']} differs by {_with(row, ' %')} from {row['baseline']} on tasks that have both.", f"tier:{row['tier']}")
+        Finding(
+            f"Overall in {row['tier']} differs by {_with(row, ' %')} from {row['baseline']} on tasks that have both.",
+            f"tier:{row['tier']}",
+        )
         for row in rows
     ]
 
@@ -222,7 +225,6 @@ def named(facet: str, name: str) -> str:
 
 def _any_of(ids: list[str] | None) -> str:
     return " ".join(named("id", id) for id in ids or ())
-
 
 
 __all__ = ["Finding", "findings", "named"]

@@ -83,7 +83,9 @@ def render(
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
-    sections = [(section, "".join(_section(section, analysis.tables, drawn, links))) for section in _outline(analysis.tables)]
+    sections = [
+        (section, "".join(_section(section, analysis.tables, drawn, links))) for section in _outline(analysis.tables)
+    ]
     shown = [(section, body) for section, body in sections if body]
     contents = "".join(f'<li><a href="#{section.id}">{esc(section.title)}</a></li>' for section, _ in shown)
     return (

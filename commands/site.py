@@ -14,9 +14,14 @@ from .cohort_input import read_cards
 from .options import SOURCES, policy_options, run_options
 
 
-@click.command("site", epilog="\b\nExamples:\n  ambjudge site runs/ --out site/\n  ambjudge site cards.jsonl --out site/ --no-report")
+@click.command(
+    "site",
+    epilog="\b\nExamples:\n  ambjudge site runs/ --out site/\n  ambjudge site cards.jsonl --out site/ --no-report",
+)
 @SOURCES
-@click.option("--out", metavar="DIR", type=click.Path(), required=True, help="A new or empty folder, or an earlier site.")
+@click.option(
+    "--out", metavar="DIR", type=click.Path(), required=True, help="A new or empty folder, or an earlier site."
+)
 @click.option("--runs", metavar="DIR", type=click.Path(), help="Where scorecards' runs are, if not where they say.")
 @click.option("--title", default="Runs", help="Title of the table of runs.")
 @click.option("--judge", metavar="NAME", help="Only its scorecards.  [all]")

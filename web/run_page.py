@@ -136,6 +136,11 @@ class Contents:
             yield step.resolved_at is not None, words, step.first_turn
 
     @property
+    def fact_ids(self) -> frozenset[str]:
+        """What codes may name and the page shows."""
+        return frozenset(fact.id for fact in self.facts)
+
+    @property
     def fact_sources(self) -> str:
         """How many facts come from where."""
         counts = Counter(fact.source for fact in self.facts)

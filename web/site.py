@@ -51,7 +51,9 @@ FIELDS = (
 class Site:
     """Writes into a folder: `add` for every scorecard, then `finish`. Memory grows by a name a run."""
 
-    def __init__(self, out: Path, *, near: Sequence[Path] = (), public: Path | None = None, title: str = "Runs") -> None:
+    def __init__(
+        self, out: Path, *, near: Sequence[Path] = (), public: Path | None = None, title: str = "Runs"
+    ) -> None:
         """`near` are folders from which scorecards may name their runs. InputError when `out` holds something else."""
         self.out, self.near, self.public, self.title = out, near, public, title
         self.pages: dict[str, list[str]] = {}
@@ -144,7 +146,12 @@ class Site:
             elif note:
                 contents.note = note
             page = template.render(
-                it=contents, card=card, words=limits.words, heading=heading(card), title=card.run.id, version=__version__
+                it=contents,
+                card=card,
+                words=limits.words,
+                heading=heading(card),
+                title=card.run.id,
+                version=__version__,
             )
             if len(page.encode()) <= MOST_BYTES:
                 break

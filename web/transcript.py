@@ -121,15 +121,17 @@ def _shown(turns: int, cited: set[int], most: int) -> set[int]:
     return {*range(first + 1), *middle, *range(turns - (most - first - len(middle)) + 1, turns + 1)}
 
 
-def _fill(views: dict[int, TurnView], blocks: dict[int, list[Block]], citations: Sequence[Citation], limits: Limits) -> None:
+def _fill(
+    views: dict[int, TurnView], blocks: dict[int, list[Block]], citations: Sequence[Citation], limits: Limits
+) -> None:
     """Puts pieces and notes into the views."""
     left = limits.pieces
     for number, view in views.items():
         kept = blocks[number][:left]
         view.left_out, left = len(blocks[number]) - len(kept), left - len(kept)
         blocks[number] = kept
-        first = next((line for b in kept if b.kind != "reasoning" for line in b.lines if line.strip()), "")
-        view.gist = view.gist or " ".join(first[: 2 * _GIST].split())[:_GIST]
+        first = (" ".join(line[:_GIST] for line in b.lines[:_GIST]) for b in kept if b.kind != "reasoning")
+        view.gist = view.gist or next((gist for words in first if (gist := " ".join(words.split())[:_GIST])), "")
     marks: dict[int, list[Mark]] = defaultdict(list)
     for n, citation in enumerate(citations):
         cited = views.get(citation.turn)

@@ -22,7 +22,6 @@ from ambjudge.analysis.report_outline import SECTIONS
 from ambjudge.analysis.report_tables import TABLES
 from ambjudge.analysis.results import Analysis, analyse, to_json
 from ambjudge.errors import InputError
-
 from chromium import browse
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

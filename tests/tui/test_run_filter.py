@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.tui.run_filter import QueryError, compile_query, words_sought
+from filter_cases import FINDS, MARKED, REFUSES, ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filter_cases import FINDS, MARKED, REFUSES, ROWS
 
 def found(query: str, marked: frozenset[int] = frozenset()) -> list[int]:
     predicate = compile_query(query, marked)

@@ -20,7 +20,6 @@ from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
 from ambjudge.web.site import DATA, FIELDS, MOST_BYTES, Site, row_values
-
 from chromium import browse
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
 from tiny_runs import say, submit, write_run
@@ -84,7 +83,23 @@ def cards() -> dict[str, ScoreCard]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("made") / "site"
-    assert run(["-q", "site", str(CARDS), "--runs", str(TESTS / "data" / "recorded"), "--out", str(out), "--title", "Runs <of> May", "--no-report"]) == 0
+    assert (
+        run(
+            [
+                "-q",
+                "site",
+                str(CARDS),
+                "--runs",
+                str(TESTS / "data" / "recorded"),
+                "--out",
+                str(out),
+                "--title",
+                "Runs <of> May",
+                "--no-report",
+            ]
+        )
+        == 0
+    )
     return out
 
 
@@ -119,7 +134,8 @@ def test_every_page_is_whole_and_leads_only_into_the_site(site: Path, hostile: P
             assert len(page.ids) == len(set(page.ids)), path
             assert path.stat().st_size <= MOST_BYTES
             policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
-            assert policy.startswith("default-src 'self';") and "unsafe" not in policy
+            assert policy.startswith("default-src 'self';")
+            assert "unsafe" not in policy
             assert not any(name == "style" or name.startswith("on") for _, attrs in page.tags for name in attrs)
             assert all(attrs.get("src") for tag, attrs in page.tags if tag == "script")
             assert not any(tag == "style" for tag, _ in page.tags)
@@ -127,7 +143,8 @@ def test_every_page_is_whole_and_leads_only_into_the_site(site: Path, hostile: P
             for link in page.links:
                 where, _, anchor = link.partition("#")
                 target = (path.parent / unquote(where)).resolve() if where else path
-                assert target.is_relative_to(folder.resolve()) and target.is_file(), link
+                assert target.is_relative_to(folder.resolve()), link
+                assert target.is_file(), link
                 assert not anchor or target not in pages or where.endswith("index.html") or anchor in pages[target].ids
 
 
@@ -145,7 +162,8 @@ def test_a_page_shows_the_run_its_verdicts_and_the_quotes_at_their_place(site: P
         shown = sum(" ".join(quote.split()) in marks for quote in quotes)
         assert shown >= 0.8 * len(quotes), (id, shown, len(quotes))
     kidney = Page(site / "pages" / f"{data_of(site)['kidney-lite-02'][0]}.html").text
-    assert "kits_organ_lesion.pt" in kidney and "Delivered files" in kidney
+    assert "kits_organ_lesion.pt" in kidney
+    assert "Delivered files" in kidney
 
 
 def test_the_report_leads_to_the_runs(tmp_path: Path) -> None:
@@ -157,20 +175,24 @@ def test_the_report_leads_to_the_runs(tmp_path: Path) -> None:
     links = Page(tmp_path / "site" / "report.html").links
     assert "index.html" in links
     runs = [link for link in links if link.startswith("pages/")]
-    assert len(set(runs)) > 5 and all((tmp_path / "site" / link).is_file() for link in runs)
+    assert len(set(runs)) > 5
+    assert all((tmp_path / "site" / link).is_file() for link in runs)
     assert any(link.startswith("index.html#code%3AE") for link in links)
     assert 'href="report.html"' in (tmp_path / "site" / "index.html").read_text("utf-8")
 
 
 def test_hostile_texts_stay_texts(hostile: Path) -> None:
     names = {path.name for path in (hostile / "pages").iterdir()}
-    assert len(names) == 2 and all(re.fullmatch(r"[a-z0-9-]+\.html", name) for name in names)
+    assert len(names) == 2
+    assert all(re.fullmatch(r"[a-z0-9-]+\.html", name) for name in names)
     for path in hostile.rglob("*.html"):
         text = path.read_text("utf-8")
-        assert "<script>alert" not in text and "49" not in re.findall(r"alert\(1\).{0,40}", text)
+        assert "<script>alert" not in text
+        assert "49" not in re.findall(r"alert\(1\).{0,40}", text)
     page = Page(next((hostile / "pages").iterdir()))
     assert "NEEDLE in <hay>" in page.marks
-    assert "characters left out" in page.text and "more characters" in page.text
+    assert "characters left out" in page.text
+    assert "more characters" in page.text
     assert "alert" not in (hostile / DATA).read_text("utf-8").partition("rows:")[0]
 
 
@@ -185,7 +207,8 @@ def test_a_run_that_changed_since_is_not_shown(tmp_path: Path) -> None:
     site.add(made)
     site.finish()
     text = Page(next((tmp_path / "site" / "pages").iterdir())).text
-    assert "has changed since" in text and "Other words" not in text
+    assert "has changed since" in text
+    assert "Other words" not in text
 
 
 def test_written_anew_it_holds_the_present_runs_and_never_takes_a_foreign_folder(tmp_path: Path, capsys) -> None:
@@ -213,9 +236,11 @@ def test_a_long_text_is_cut_around_its_quotes() -> None:
     assert '<mark id="q0">quoted words</mark><mark id="q1">&gt;' in cut
     left_out = [int(n.replace(",", "")) for n in re.findall(r"… ([\d,]+) characters left out", cut)]
     kept = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r'<span class="cut">.*?</span>', "", cut)))
-    assert len(kept) + sum(left_out) == len(text) and len(left_out) == 2
+    assert len(kept) + sum(left_out) == len(text)
+    assert len(left_out) == 2
     assert marked("a < b", [], 100) == "a &lt; b"
-    assert room_for_each([10, 20, 1000], 130) == 100 and weight("<é") == 7
+    assert room_for_each([10, 20, 1000], 130) == 100
+    assert weight("<é") == 7
 
 
 DRIVER = """
@@ -287,7 +312,9 @@ def test_in_a_browser(site: Path, tmp_path: Path) -> None:
     (here / "drive.html").write_text(
         '<!DOCTYPE html><meta charset="utf-8"><script src="run_filter.js"></script><body><pre id="report"></pre><script src="drive.js"></script>'
     )
-    dom = browse(here / "drive.html", tmp_path, "--allow-file-access-from-files", "--virtual-time-budget=20000", "--dump-dom")
+    dom = browse(
+        here / "drive.html", tmp_path, "--allow-file-access-from-files", "--virtual-time-budget=20000", "--dump-dom"
+    )
     found = re.search(r'<pre id="report">(.+?)</pre>', dom, re.DOTALL)
     assert found, dom[:2000]
     said = json.loads(html.unescape(found.group(1)))
@@ -299,14 +326,19 @@ def test_in_a_browser(site: Path, tmp_path: Path) -> None:
     assert set(said["all"]) == set(scorecards)
     assert [scorecards[id].overall for id in said["sorted"]] == sorted(card.overall for card in scorecards.values())
     assert (said["help"], said["focus"]) == (True, "filter")
-    first = next(e for s in scorecards["kidney-lite-02"].stages.values() for c in s.criteria for e in c.evidence if e.turn == 1)
-    assert said["quote"] == first.quote and said["seen"]
-    assert said["open"] == 0 and " s4" in said["stage"]
+    first = next(
+        e for s in scorecards["kidney-lite-02"].stages.values() for c in s.criteria for e in c.evidence if e.turn == 1
+    )
+    assert said["quote"] == first.quote
+    assert said["seen"]
+    assert said["open"] == 0
+    assert " s4" in said["stage"]
     assert said["two"] == said["sorted"][:2]
     assert said["lines"][0][:3] == ["Overall", *(f"{scorecards[id].overall:.1f}" for id in said["two"])]
     assert said["frames"] == [f"{known[id][0]}.html" for id in said["two"]]
     assert said["wrong"] == [None, None]
-    assert said["outside"] == [] and said["wide"] == [0, 0, 0]
+    assert said["outside"] == []
+    assert said["wide"] == [0, 0, 0]
 
 
 def test_hostile_pages_run_nothing(hostile: Path, tmp_path: Path) -> None:
