@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 LIMITS = (Limits(400, 1600, 190_000, 1200), Limits(250, 900, 90_000, 400), Limits(60, 200, 30_000, 120))
 """Tried in order until a page is small enough."""
 MOST_FILES = 200
-MOST_ITEMS = 80
+MOST_ITEMS = 40
 """Criteria of a stage, codes, promises, steps, warnings that a page lists; a scorecard of ours has fewer."""
-MOST_EVIDENCE = 12
+MOST_EVIDENCE = 8
 """Quotes of one criterion."""
 
 

@@ -38,6 +38,8 @@ PAGES = "pages"
 """Folder of the runs' pages."""
 DATA = "runs.js"
 ASSETS = ("site.css", "run_filter.js", "site.js")
+MOST_IN_CELL = 300
+"""Characters of a text, items of a list in the table."""
 MOST_BYTES = 300_000
 """Of a page."""
 FIELDS = (
@@ -63,7 +65,8 @@ class Site:
         self._rubrics: dict[tuple[str, ...], int] = {}
         self._titles: list[list[tuple[str, str]]] = []
         try:
-            if out.is_dir() and any(out.iterdir()) and not (out / DATA).is_file():
+            ours = (out / DATA).is_file() or _new(out / DATA).is_file()
+            if out.is_dir() and any(out.iterdir()) and not ours:
                 raise InputError("holds other files", "give a new or empty folder, or a site to write anew", out)
             (out / PAGES).mkdir(parents=True, exist_ok=True)
             self._data: IO[str] = _new(out / DATA).open("w", encoding="utf-8")
@@ -78,6 +81,7 @@ class Site:
         self._write(f"{PAGES}/{name}.html", self._page(card))
         values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
         results = [result for stage in STAGES if stage in card.stages for result in card.stages[stage].criteria]
+        results = results[:MOST_IN_CELL]
         values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
         line = json.dumps(values, separators=(",", ":"))
         self._data.write(("" if len(self._names) == 1 else ",\n") + line)
@@ -97,8 +101,8 @@ class Site:
             self._write("report.html", report)
         else:
             (self.out / "report.html").unlink(missing_ok=True)
-        for old in (self.out / PAGES).glob("*.html"):
-            if old.stem not in self._names:
+        for old in (self.out / PAGES).iterdir():
+            if old.suffix == ".new" or (old.suffix == ".html" and old.stem not in self._names):
                 old.unlink()
         return [self.out / "index.html"]
 
@@ -183,8 +187,11 @@ class Site:
     def _write(self, name: str, text: str) -> None:
         path = self.out / name
         new = _new(path)
-        new.write_text(text, "utf-8", errors="replace", newline="\n")
-        new.replace(path)
+        try:
+            new.write_text(text, "utf-8", errors="replace", newline="\n")
+            new.replace(path)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", "choose another --out", path) from error
 
 
 def build(
@@ -249,8 +256,8 @@ def _new(path: Path) -> Path:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_clean(item) for item in value]
-    return sanitize(value) if isinstance(value, str) else value
+        return [_clean(item) for item in value[:MOST_IN_CELL]]
+    return sanitize(value[:MOST_IN_CELL]) if isinstance(value, str) else value
 
 
 @cache
