@@ -41,7 +41,9 @@ def main() -> int:
         pages = [page.stat().st_size for page in (out / "pages").iterdir()]
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     memory, largest = after.ru_maxrss / 1024, max(pages) / 1000
-    print(f"pages {len(pages):,}  cpu {cpu:.1f} s  peak {memory:.0f} MB  largest page {largest:.0f} kB  all {sum(pages) / 1e6:.0f} MB")
+    print(
+        f"pages {len(pages):,}  cpu {cpu:.1f} s  peak {memory:.0f} MB  largest page {largest:.0f} kB  all {sum(pages) / 1e6:.0f} MB"
+    )
     print(f"targets at 5,000 runs: {TARGET_SECONDS:.0f} s, {TARGET_MB:.0f} MB, {TARGET_KB:.0f} kB a page")
     return 0 if cpu <= TARGET_SECONDS * len(pages) / 5000 + 5 and memory <= TARGET_MB and largest <= TARGET_KB else 1
 

@@ -34,7 +34,7 @@
   };
 
   const index = function () {
-    const STEP = 300;
+    const STEP = 100;
     const rows = rowsOf(window.AMBJUDGE);
     const table = by("runs");
     const body = table.tBodies[0];
@@ -166,9 +166,16 @@
       if (tr && !event.target.closest("a")) { const place = Array.prototype.indexOf.call(body.rows, tr); move(place); if (event.shiftKey) { mark(place); } }
     });
     by("more").firstElementChild.addEventListener("click", function () { draw(drawn + STEP); });
-    filter.addEventListener("input", function () { show(); history.replaceState(null, "", filter.value ? "#" + encodeURIComponent(filter.value) : location.pathname); });
+    if ("IntersectionObserver" in window) {
+      new IntersectionObserver(function (entries) { if (entries.some(function (e) { return e.isIntersecting; })) { draw(drawn + STEP); } }, { rootMargin: "600px" }).observe(by("more"));
+    }
+    let due = 0;
+    filter.addEventListener("input", function () {
+      clearTimeout(due);
+      due = setTimeout(function () { show(); history.replaceState(null, "", filter.value ? "#" + encodeURIComponent(filter.value) : location.pathname); }, 80);
+    });
     filter.addEventListener("keydown", function (event) {
-      if (event.key === "Escape" || event.key === "Enter") { filter.blur(); if (event.key === "Enter") { move(0); } event.preventDefault(); }
+      if (event.key === "Escape" || event.key === "Enter") { filter.blur(); if (event.key === "Enter") { clearTimeout(due); show(); move(0); } event.preventDefault(); }
     });
     const read = function () {
       try { filter.value = decodeURIComponent(location.hash.slice(1)); } catch (error) { filter.value = ""; }

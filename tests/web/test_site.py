@@ -264,10 +264,10 @@ const outside = (win) => win.performance.getEntriesByType("resource").map((e) =>
   const names = () => Array.from(table.document.querySelectorAll("#runs td.name a"), (a) => a.textContent);
   report.filtered = names();
   const filter = table.document.getElementById("filter");
-  const type = (text) => { filter.value = text; filter.dispatchEvent(new table.Event("input")); };
-  type("nonsense:1");
+  const type = async (text) => { filter.value = text; filter.dispatchEvent(new table.Event("input")); await wait(200); };
+  await type("nonsense:1");
   report.problem = table.document.getElementById("count").textContent;
-  type("");
+  await type("");
   report.all = names();
   table.document.querySelectorAll("#runs th button")[12].click();
   report.sorted = names();
