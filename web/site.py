@@ -54,13 +54,16 @@ class Site:
     """Writes into a folder: `add` for every scorecard, then `finish`. Memory grows by a name a run."""
 
     def __init__(
-        self, out: Path, *, near: Sequence[Path] = (), public: Path | None = None, title: str = "Runs"
-    ) -> None:
-        """`near` are folders from which scorecards may name their runs. InputError when `out` holds something else."""
-        self.out, self.near, self.public, self.title = out, near, public, title
+        self, out: Path, *, near: Sequence[Path] = (), public: Path | None = None, title: str = "Runs",
+        rubric: Rubric | None = None,
+    ) -> None:  # fmt: skip
+        """`near` are folders from which scorecards may name their runs; `rubric` has the words of criteria where it is no
+        built-in one. InputError when `out` holds something else."""
+        self.out, self.near, self.public, self.title, self.rubric = out, near, public, title, rubric
         self.pages: dict[str, list[str]] = {}
         """Run id -> names of its pages."""
         self.without_transcript = 0
+        """Pages that hold the scorecard alone."""
         self._names: set[str] = set()
         self._rubrics: dict[tuple[str, ...], int] = {}
         self._titles: list[list[tuple[str, str]]] = []
@@ -86,10 +89,9 @@ class Site:
         line = json.dumps(values, separators=(",", ":"))
         self._data.write(("" if len(self._names) == 1 else ",\n") + line)
 
-    def finish(self, report: str | None = None, unread: int = 0) -> list[Path]:
-        """Writes the rest, removes pages of an earlier site that are no longer part of it; the paths of the main pages."""
-        about = {"rubrics": self._titles, "unread": unread}
-        self._data.write(f"\n], ...{json.dumps(about)}}};\n")
+    def finish(self, report: str | None = None, unread: int = 0) -> None:
+        """Writes the rest, and removes pages of an earlier site that are no longer part of it."""
+        self._data.write(f"\n], rubrics: {json.dumps(self._titles)}}};\n")
         self._data.close()
         _new(self.out / DATA).replace(self.out / DATA)
         for asset in ASSETS:
@@ -104,7 +106,6 @@ class Site:
         for old in (self.out / PAGES).iterdir():
             if old.suffix == ".new" or (old.suffix == ".html" and old.stem not in self._names):
                 old.unlink()
-        return [self.out / "index.html"]
 
     def link(self, run_id: str) -> str:
         """Where a run is shown: its page, or the table where several scorecards or runs bear its name; "" for none."""
@@ -137,7 +138,7 @@ class Site:
         return name
 
     def _page(self, card: ScoreCard) -> str:
-        rubric = _rubric_named(card.rubric.id)
+        rubric = self._words(card)
         run, note = self._run(card)
         self.without_transcript += run is None
         facts = facts_of(card, run, rubric, self.public) if run is not None else ()
@@ -174,12 +175,17 @@ class Site:
             return None, "The conversation has changed since this scorecard was made: its turns are not shown."
         return run, ""
 
+    def _words(self, card: ScoreCard) -> Rubric | None:
+        """The rubric that a card names: the given one, else a built-in one, never a file that a card names."""
+        given = self.rubric
+        return given if given is not None and given.id == card.rubric.id else _rubric_named(card.rubric.id)
+
     def _rubric(self, card: ScoreCard, ids: Sequence[str]) -> int:
         """The number of the list of criteria that a card has."""
         key = tuple(ids)
         if key not in self._rubrics:
             self._rubrics[key] = len(self._titles)
-            rubric = _rubric_named(card.rubric.id)
+            rubric = self._words(card)
             titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
             self._titles.append([(sanitize(id), sanitize(titles.get(id, ""))) for id in ids])
         return self._rubrics[key]
@@ -205,6 +211,7 @@ def build(
     runs: str | None = None,
     title: str = "Runs",
     report: bool = True,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Analysis:
     """Writes the site of these paths in one pass over their scorecards; the analysis that its report shows. `runs` is a
     folder from which scorecards may name their runs, beside those around the paths.
@@ -216,7 +223,9 @@ def build(
 
     problems: list[str] = []
     near = [base for path in [*source, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
-    site = Site(out, near=near, public=public, title=title)
+    named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
+    rubric = load_rubric(named) if named else None
+    site = Site(out, near=near, public=public, title=title, rubric=rubric)
 
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:
         for item in each_card(list(source), problems, scoring):
@@ -235,6 +244,8 @@ def build(
 
         text = render(found, draw_all(found.tables, found.runs, png=False), title, site)
     site.finish(text, len(found.problems))
+    if site.without_transcript:
+        tell(f"{site.without_transcript:,} pages without a transcript; --runs says where the runs are")
     return found
 
 

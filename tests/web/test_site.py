@@ -71,7 +71,7 @@ class Page(HTMLParser):
 
 def data_of(site: Path) -> dict[str, list]:
     text = (site / DATA).read_text("utf-8")
-    rows = json.loads(text[text.index("rows: ") + 6 : text.rindex(", ...")])
+    rows = json.loads(text[text.index("rows: ") + 6 : text.rindex(", rubrics:")])
     return {row[FIELDS.index("id")]: row for row in rows}
 
 
