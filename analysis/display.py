@@ -53,6 +53,8 @@ ORDER = {
 _WORDS = frozenset({"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"})
 """Columns whose values are this program's own words: shown with spaces."""
 _P = frozenset({"p", "p_holm", "p_bh"})
+RUNS = frozenset({"example_runs", "examples"})
+"""Columns that hold ids of runs."""
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
 _SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
@@ -65,6 +67,8 @@ class Cell:
     text: str
     key: float | str | None = None
     notes: tuple[int, ...] = ()
+    runs: tuple[str, ...] = ()
+    """Ids of the runs that the text names."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,7 @@ def _cell(column: str, value: Any) -> Cell:
         return Cell(number(value, whole=whole), finite(value))
     if isinstance(value, list):
         text = ", ".join(str(item) for item in value)
-        return Cell(text or NONE, text)
+        return Cell(text or NONE, text, runs=tuple(map(str, value)) if column in RUNS else ())
     text = str(value).replace("_", " ") if column in _WORDS else str(value)
     return Cell(text, text)
 

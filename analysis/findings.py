@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -14,9 +14,16 @@ from .display import interval, number
 Row = dict[str, Any]
 
 
-def findings(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+class Finding(NamedTuple):
+    """A sentence, and the filter of the browser that shows the runs it speaks of ("" where that is all of them)."""
+
+    text: str
+    runs: str = ""
+
+
+def findings(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     """Sentences from the tables that exist; a table without numbers says nothing here."""
-    out: list[str] = []
+    out: list[Finding] = []
     for write in (_lead, _stages, _codes, _cliff, _effects, _tiers, _cost, _trouble, _alarms, _checks):
         out += write(tables)
     return out
@@ -36,40 +43,43 @@ def _with(row: Row, unit: str = "") -> str:
     return f"{number(row['value'])}{unit}{found}"
 
 
-def _lead(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = _rows(tables, "leaderboard", scope="overall")
     if len(rows) < 2:
-        return [f"{row['agent']} has a mean Overall of {_with(row)} over {row['runs']} runs." for row in rows]
+        return [
+            Finding(f"{row['agent']} has a mean Overall of {_with(row)} over {row['runs']} runs.", named("agent", row["agent"]))
+            for row in rows
+        ]  # fmt: skip
     first = rows[0]
     if any("not comparable" in text for row in rows for text in row["warnings"] or ()):
-        return ["Agents ran different tracks, so their overall means cannot be compared: read the boards by track."]
+        text = "Agents ran different tracks, so their overall means cannot be compared: read the boards by track."
+        return [Finding(text)]
+    runs = named("agent", first["agent"])
     if first["rank_hi"] is None:
-        return [
-            f"{first['agent']} leads with a mean Overall of {_with(first)}; these tasks do not suffice to say which ranks are possible."
-        ]
+        text = f"{first['agent']} leads with a mean Overall of {_with(first)}; these tasks do not suffice to say which ranks are possible."
+        return [Finding(text, runs)]
     if first["rank_hi"] == 1:
-        return [
-            f"{first['agent']} leads with a mean Overall of {_with(first)}, and does so for new tasks of the kind as well."
-        ]
+        text = f"{first['agent']} leads with a mean Overall of {_with(first)}, and does so for new tasks of the kind as well."
+        return [Finding(text, runs)]
     rivals = sum(1 for row in rows[1:] if row["rank_lo"] == 1)
-    return [
+    text = (
         f"{first['agent']} leads with a mean Overall of {_with(first)}, but for new tasks {rivals} other agent{'s' if rivals != 1 else ''} could be first: "
         f"its rank is 1 to {first['rank_hi']}."
-    ]
+    )
+    return [Finding(text, runs)]
 
 
-def _stages(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _stages(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = [row for row in _rows(tables, "stages", agent="(all)") if row["stage"] in ("S1", "S2", "S3", "S4", "S5")]
     if len(rows) < 2:
         return []
     low, high = min(rows, key=lambda r: r["value"]), max(rows, key=lambda r: r["value"])
-    return [
-        f"{low['stage']} is the weakest stage with a mean of {_with(low)}, {high['stage']} the strongest with {_with(high)}."
-    ]
+    text = f"{low['stage']} is the weakest stage with a mean of {_with(low)}, {high['stage']} the strongest with {_with(high)}."
+    return [Finding(text, f"{low['stage']}<0.5")]
 
 
-def _codes(tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    out: list[str] = []
+def _codes(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
+    out: list[Finding] = []
     rows = _rows(tables, "codes", measure="share of fired codes")
     if rows:
         top = sorted(rows, key=lambda row: -row["value"])[:2]
@@ -82,7 +92,8 @@ def _codes(tables: Mapping[str, pl.DataFrame]) -> list[str]:
         )
         counted = [row["code"] for row in rows]
         of = "the fired codes" if len(counted) == len(CODES) else f"the fired codes {', '.join(counted)}"
-        out.append(f"Of {of} most are {shares}{_share_read(rows[0])}.{tail}")
+        text = f"Of {of} most are {shares}{_share_read(rows[0])}.{tail}"
+        out.append(Finding(text, " ".join(f"code:{row['code']}" for row in top)))
     return out + _unread(tables)
 
 
@@ -90,7 +101,7 @@ def _share_read(row: Row) -> str:
     return f", in {row['read']} of {row['runs']} runs that were read for them" if row["read"] < row["runs"] else ""
 
 
-def _unread(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _unread(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     """Says of every code that was not read in all runs how many were; silence would pass for a clean record."""
     table = tables.get("codes_read")
     if table is None or "read" not in table.columns:
@@ -108,10 +119,11 @@ def _unread(tables: Mapping[str, pl.DataFrame]) -> list[str]:
         said.append(f"{names} {'was' if len(group) == 1 else 'were'} read in {n if n else 'none'} of {runs} runs")
     shown = ", ".join(f"{row['code']} in {row['fired_unread']}" for row in rows if row["fired_unread"])
     tail = f" Facts show {shown} of the runs that nobody read." if shown else ""
-    return [f"{'; '.join(said)}: nothing is known of how often a code occurs in the others.{tail}"]
+    text = f"{'; '.join(said)}: nothing is known of how often a code occurs in the others.{tail}"
+    return [Finding(text, " ".join(f"unread:{row['code']}" for row in rows))]
 
 
-def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     raw = _rows(tables, "cliff", kind="drop_raw", group="1")
     within = _rows(tables, "cliff", kind="drop_within_cell", group="1")
     if not raw:
@@ -119,12 +131,11 @@ def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     counted = raw[0].get("codes") or ""
     among = "" if not counted or counted == ", ".join(CODES) else f" of {counted}"
     text = f"Runs with one fired code{among} score {_with(raw[0], ' %')} against runs with none{' of these' if among else ''}"
-    return [
-        text + (f"; among repeats of the same agent, task and tier it is {_with(within[0], ' %')}." if within else ".")
-    ]
+    text += f"; among repeats of the same agent, task and tier it is {_with(within[0], ' %')}." if within else "."
+    return [Finding(text, "codes=1")]
 
 
-def _effects(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _effects(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = [row for row in _rows(tables, "code_effects") if row["status"] == "ok"]
     if not rows:
         return []
@@ -138,68 +149,82 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     all_rows = tables["code_effects"].filter(pl.col("population") == "new").to_dicts()
     unread = [row["code"] for row in all_rows if row["read"] < min(MIN_READ, row["runs"])]
     but = f" Too few runs were read for {' and '.join(unread)} to say." if unread else ""
-    return [
+    text = (
         f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of Overall against repeats of the same "
         f"cell without it{tail}. This is an association, not a cause.{but}"
-    ]
+    )
+    return [Finding(text, f"code:{worst['code']}")]
 
 
-def _tiers(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _tiers(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = _rows(tables, "tiers", agent="(all)", outcome="overall")
     return [
-        f"Overall in {row['tier']} differs by {_with(row, ' %')} from {row['baseline']} on tasks that have both."
+        Finding(
+            f"Overall in {row['tier']} differs by {_with(row, ' %')} from {row['baseline']} on tasks that have both.",
+            f"tier:{row['tier']}",
+        )
         for row in rows
     ]
 
 
-def _cost(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _cost(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     runs = _rows(tables, "cost", track="(all)", cost="cost_usd", kind="runs")
     cell = _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell")
     if not runs or not cell:
         return []
-    return [
-        f"Cost and Overall correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
-    ]
+    text = f"Cost and Overall correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
+    return [Finding(text)]
 
 
-def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     table = tables.get("clusters")
     if table is None or "rank" not in table.columns:
         return []
     wordy = pl.col("example").str.count_matches(" ") >= 2
     rows = table.filter((pl.col("rank") == 1) & wordy).sort("runs", descending=True).to_dicts()
     return [
-        f"The commonest trouble in words: “{row['example']}” and its like, in {row['runs']} runs." for row in rows[:1]
-    ]
+        Finding(f"The commonest trouble in words: “{row['example']}” and its like, in {row['runs']} runs.", _any_of(row["example_runs"]))
+        for row in rows[:1]
+    ]  # fmt: skip
 
 
-def _alarms(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _alarms(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     out = []
     circular = tables.get("circularity")
     if circular is not None and {"code", "verdict"} <= set(circular.columns):
         for row in circular.iter_rows(named=True):
             if str(row["verdict"]).endswith("by outcome"):
-                out.append(f"Caution: {row['code']} {row['verdict']}; it cannot explain the score that it restates.")
+                text = f"Caution: {row['code']} {row['verdict']}; it cannot explain the score that it restates."
+                out.append(Finding(text, f"code:{row['code']}"))
     placebo = tables.get("placebo")
     if placebo is not None and {"code", "stage", "verdict"} <= set(placebo.columns):
         for row in placebo.iter_rows(named=True):
             if str(row["verdict"]).startswith("alarm"):
-                out.append(
-                    f"Caution: {row['code']} goes with {row['stage']}, a stage before it could act: something else drives both."
-                )
+                text = f"Caution: {row['code']} goes with {row['stage']}, a stage before it could act: something else drives both."
+                out.append(Finding(text, f"code:{row['code']}"))
     return out
 
 
-def _checks(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+def _checks(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     table = tables.get("checks")
     if table is None or "status" not in table.columns:
         return []
     bad = table.filter(pl.col("status") == "problem")
-    return (
-        [f"{bad.height} checks of the scores found problems: {', '.join(bad['check'].to_list()[:6])}."]
-        if bad.height
-        else []
-    )
+    if bad.is_empty():
+        return []
+    text = f"{bad.height} checks of the scores found problems: {', '.join(bad['check'].to_list()[:6])}."
+    examples = bad["examples"].explode().drop_nulls().to_list() if "examples" in bad.columns else []
+    return [Finding(text, _any_of(examples[:5]))]
 
 
-__all__ = ["findings"]
+def named(facet: str, name: str) -> str:
+    """A facet of the browser's filter for a whole name; one with a quotation mark up to that."""
+    whole = name.partition('"')[0]
+    return f'{facet}:"{whole}"'
+
+
+def _any_of(ids: list[str] | None) -> str:
+    return " ".join(named("id", id) for id in ids or ())
+
+
+__all__ = ["Finding", "findings", "named"]

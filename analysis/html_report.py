@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
 from .. import __version__
 from ..sanitize import sanitize
-from .display import NONE, Display, display, methods
+from .display import NONE, Cell, Display, display, methods
 from .findings import findings
 from .report_outline import SECTIONS, Item, Section
 from .report_tables import TABLES
@@ -57,12 +57,24 @@ _TEXT_METHODS = (
 )  # fmt: skip
 
 
+class RunLinks(Protocol):
+    """Where the runs that a report names can be seen, when it is part of a site."""
+
+    def link(self, run_id: str) -> str:
+        """The address of a run; "" for none."""
+
+    def search(self, query: str) -> str:
+        """The address of the runs that a filter of the browser finds."""
+
+
 def esc(text: object) -> str:
     """Text as it may stand in HTML: control and invisible characters visible, markup escaped."""
     return escape(sanitize(str(text)), quote=True)
 
 
-def render(analysis: Analysis, figures: Sequence[Figure], title: str = "Analysis of runs") -> str:
+def render(
+    analysis: Analysis, figures: Sequence[Figure], title: str = "Analysis of runs", links: RunLinks | None = None
+) -> str:
     """The report as one HTML document. Deterministic: it holds no time stamp and no path of this machine."""
     drawn = {figure.name: figure for figure in figures}
     style, script = _asset("report.css"), _asset("report.js")
@@ -71,9 +83,11 @@ def render(analysis: Analysis, figures: Sequence[Figure], title: str = "Analysis
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
-    sections = [(section, "".join(_section(section, analysis.tables, drawn))) for section in _outline(analysis.tables)]
+    sections = [
+        (section, "".join(_section(section, analysis.tables, drawn, links))) for section in _outline(analysis.tables)
+    ]
     shown = [(section, body) for section, body in sections if body]
-    links = "".join(f'<li><a href="#{section.id}">{esc(section.title)}</a></li>' for section, _ in shown)
+    contents = "".join(f'<li><a href="#{section.id}">{esc(section.title)}</a></li>' for section, _ in shown)
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -81,9 +95,9 @@ def render(analysis: Analysis, figures: Sequence[Figure], title: str = "Analysis
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{esc(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<div class=\"page\">\n"
-        f'<nav aria-label="Contents"><ol><li><a href="#top">Findings</a></li>{links}'
+        f'<nav aria-label="Contents"><ol>{_back(links)}<li><a href="#top">Findings</a></li>{contents}'
         '<li><a href="#methods">Methods</a></li></ol><button id="theme" type="button" hidden>Colours: auto</button></nav>\n'
-        f'<main id="top">\n<h1>{esc(title)}</h1>\n{_head(analysis)}\n'
+        f'<main id="top">\n<h1>{esc(title)}</h1>\n{_head(analysis, links)}\n'
         + "".join(
             f'<section aria-labelledby="{section.id}"><h2 id="{section.id}">{esc(section.title)}</h2>\n'
             f"<p>{esc(section.intro)}</p>\n{body}</section>\n"
@@ -117,7 +131,11 @@ def _asset(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-def _head(analysis: Analysis) -> str:
+def _back(links: RunLinks | None) -> str:
+    return f'<li><a href="{esc(links.search(""))}">All runs</a></li>' if links else ""
+
+
+def _head(analysis: Analysis, links: RunLinks | None) -> str:
     runs = analysis.runs
     counts = [f"{runs.height:,} run{'s' if runs.height != 1 else ''}"]
     for name in ("agent", "task", "track", "tier"):
@@ -126,7 +144,8 @@ def _head(analysis: Analysis) -> str:
     judges = ", ".join(str(judge) for judge in runs["judge"].drop_nulls().unique().sort().to_list()[:4])
     meta = f"{' · '.join(counts)}{f' · judged by {judges}' if judges else ''} · ambjudge {__version__}"
     lines = findings(analysis.tables)
-    body = "".join(f"<li>{esc(line)}</li>" for line in lines)
+    to_runs = [f' <a href="{esc(links.search(line.runs))}">runs</a>' if links and line.runs else "" for line in lines]
+    body = "".join(f"<li>{esc(line.text)}{to}</li>" for line, to in zip(lines, to_runs, strict=True))
     said = f'<ul class="findings">{body}</ul>' if body else '<p class="empty">No finding: the tables say why.</p>'
     return f'<p class="meta">{esc(meta)}</p>\n{said}'
 
@@ -140,7 +159,9 @@ def _outline(tables: Mapping[str, pl.DataFrame]) -> Iterator[Section]:
         yield Section("more", "More tables", "Computed beside the above.", tuple(Item("table", name) for name in rest))
 
 
-def _section(section: Section, tables: Mapping[str, pl.DataFrame], drawn: Mapping[str, Figure]) -> Iterator[str]:
+def _section(
+    section: Section, tables: Mapping[str, pl.DataFrame], drawn: Mapping[str, Figure], links: RunLinks | None
+) -> Iterator[str]:
     present = [i for i in section.items if (i.name in tables if i.kind == "table" else i.name in drawn)]
     if not any(item.kind == "table" or drawn[item.name].svg for item in present):
         return
@@ -148,7 +169,7 @@ def _section(section: Section, tables: Mapping[str, pl.DataFrame], drawn: Mappin
         if item.kind == "figure":
             yield _figure(drawn[item.name])
         else:
-            yield _table(item, tables[item.name])
+            yield _table(item, tables[item.name], links)
 
 
 def _figure(figure: Figure) -> str:
@@ -162,7 +183,7 @@ def _figure(figure: Figure) -> str:
     )
 
 
-def _table(item: Item, table: pl.DataFrame) -> str:
+def _table(item: Item, table: pl.DataFrame, links: RunLinks | None) -> str:
     for column, value in item.where.items():
         if column in table.columns:
             table = table.filter(pl.col(column) == value)
@@ -175,13 +196,13 @@ def _table(item: Item, table: pl.DataFrame) -> str:
         body = f'<p class="empty">Not computed: {esc(table["reason"][0])}.</p>'
     else:
         shown = display(table, item.name, most=MOST_ROWS, hide=(*item.hide, *item.where))
-        body = html_table(shown, item.name)
+        body = html_table(shown, item.name, links)
     if item.folded:
         return f"<details><summary>{esc(title)}</summary>\n{note}{body}</details>\n"
     return f"<h3>{esc(title)}</h3>\n{note}{body}\n"
 
 
-def html_table(shown: Display, name: str) -> str:
+def html_table(shown: Display, name: str, links: RunLinks | None = None) -> str:
     """A display as a sortable table with its numbered notes below."""
     heads = "".join(
         f'<th scope="col"{" class=num" if right else ""}>{esc(text)}</th>'
@@ -200,7 +221,7 @@ def html_table(shown: Display, name: str) -> str:
             )
             marks = f"<sup>{','.join(map(str, cell.notes))}</sup>" if cell.notes else ""
             kind = "num" if right else "short" if len(cell.text) <= SHORT else "text"
-            cells.append(f'<td class="{kind}"{sort}>{esc(cell.text)}{marks}</td>')
+            cells.append(f'<td class="{kind}"{sort}>{_text(cell, links)}{marks}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     notes = "".join(f"<li>{esc(text)}</li>" for text in shown.notes)
     more = (
@@ -211,6 +232,14 @@ def html_table(shown: Display, name: str) -> str:
         + "\n".join(lines)
         + f"</tbody></table></div>{f'<ol class=remarks>{notes}</ol>' if notes else ''}{more}"
     )
+
+
+def _text(cell: Cell, links: RunLinks | None) -> str:
+    """A cell's text; the runs that it names lead to their pages."""
+    if links is None or not cell.runs:
+        return esc(cell.text)
+    places = [(run, links.link(run)) for run in cell.runs]
+    return ", ".join(f'<a href="{esc(place)}">{esc(run)}</a>' if place else esc(run) for run, place in places)
 
 
 def _methods(tables: Mapping[str, pl.DataFrame]) -> str:

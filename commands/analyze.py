@@ -105,8 +105,8 @@ def _summary(found: Analysis, chosen: Sequence[str]) -> None:
     from ..analysis.report_tables import TABLES
 
     if not chosen:
-        for line in findings(found.tables):
-            console.say(console.wrap(line, "  ", "- "))
+        for finding in findings(found.tables):
+            console.say(console.wrap(finding.text, "  ", "- "))
     for name in chosen or [name for name in SUMMARY if name in found.tables]:
         table = found.tables[name]
         console.say()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,12 @@ _ANSWER = "answer.json"
 _RUN_SUMMARY = "outputs/run_summary.json"
 _MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
+
+
+def nearby(path: Path, folders: Iterable[Path]) -> Path | None:
+    """The file that a scorecard names: as it stands, or, where that is relative, from one of the folders."""
+    places = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
+    return next((place for place in places if is_file(place)), None)
 
 
 def find_conversations(path: Path) -> Iterator[Path]:

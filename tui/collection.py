@@ -212,12 +212,10 @@ class Collection:
 
     def conversation(self, row: RunRow) -> Path | None:
         """Where the run's conversation is; scorecards may name it from another folder than the present one."""
-        given = Path(row.path)
-        places = [given]
-        if not given.is_absolute():
-            base = (self.cards_file or self.path).absolute().parent
-            places += [folder / given for folder in (base, *base.parents[:3])]
-        return next((place for place in places if place.is_file()), None)
+        from ..trajectories.layout import nearby
+
+        base = (self.cards_file or self.path).absolute().parent
+        return nearby(Path(row.path), (base, *base.parents[:3]))
 
     def open(self, row: RunRow) -> Opened:
         """Read a run and its scorecard; what cannot be read is missing and noted. Scores nothing."""

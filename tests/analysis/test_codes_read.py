@@ -149,7 +149,7 @@ def test_what_facts_show_is_no_rate_but_a_bound(rules) -> None:
 
 
 def test_sentences_name_what_was_not_read(rules) -> None:
-    said = findings(rules)
+    said = [finding.text for finding in findings(rules)]
     assert any(f"E1 and E3 were read in none of {N} runs" in line for line in said)
     assert any("Of the fired codes E2, E4, E5 most" in line for line in said)
     assert any("one fired code of E2, E4, E5" in line for line in said)
@@ -260,7 +260,7 @@ def test_cannot_tell_now_and_then_costs_these_runs_only() -> None:
 def test_a_cohort_that_was_read_throughout_has_no_word_about_it() -> None:
     whole = frame(CARDS)
     assert design(whole).notes == ()
-    assert not any("read" in line for line in findings(all_tables(whole, only=["codes", "codes_read", "cliff"])))
+    assert not any("read" in line.text for line in findings(all_tables(whole, only=["codes", "codes_read", "cliff"])))
 
 
 # What judging cost

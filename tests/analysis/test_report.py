@@ -6,8 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from ambjudge.analysis.report_outline import SECTIONS
 from ambjudge.analysis.report_tables import TABLES
 from ambjudge.analysis.results import Analysis, analyse, to_json
 from ambjudge.errors import InputError
+from chromium import browse
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 VOID = {"meta", "br", "img", "hr", "input", "link"}
@@ -161,7 +160,7 @@ def test_a_table_nobody_placed_is_shown_at_the_end(runs) -> None:
 
 
 def test_findings_name_the_leader_and_the_weakest_stage(found) -> None:
-    lines = findings(found.tables)
+    lines = [finding.text for finding in findings(found.tables)]
     board = found.tables["leaderboard"].filter(scope="overall", rank=1, population="new").to_dicts()[0]
     assert lines[0].startswith(f"{board['agent']} leads with a mean Overall of {number(board['value'])} [")
     assert any(line.startswith("S3 is the weakest stage") for line in lines)
@@ -272,33 +271,12 @@ def test_both_populations_stand_on_one_row_even_when_p_differs(name: str, subjec
     assert {"interval", "same_interval", "p_holm"} <= set(shown.columns)
 
 
-def _chromium() -> str:
-    path = next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
-    if path is None:
-        pytest.skip("NO BROWSER: install chromium to see the report rendered; nothing of its look was tested")
-    return path
-
-
-def _browse(page: Path, tmp_path: Path, *flags: str) -> str:
-    done = subprocess.run(
-        [_chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-         "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1300,1600",
-         "--enable-logging=stderr", *flags, page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert "Content Security Policy" not in done.stderr
-    assert "Uncaught" not in done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize(("scheme", "light"), [("light", True), ("dark", False)])
 def test_it_renders_in_a_browser(scheme: str, light: bool, folder: Path, tmp_path: Path) -> None:
     from PIL import Image
 
     shot = tmp_path / "page.png"
-    _browse(
+    browse(
         folder / "report.html", tmp_path, f"--screenshot={shot}", f"--blink-settings=preferredColorScheme={int(light)}"
     )
     image = Image.open(shot).convert("RGB")
@@ -317,6 +295,6 @@ def test_the_script_runs_under_the_policy(folder: Path, tmp_path: Path) -> None:
     policy_free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
     click = "<script>for (const b of document.querySelectorAll('h3 + p + div th button')) { b.click(); b.click(); }</script></body>"
     clicking.write_text(policy_free.replace("</body>", click), "utf-8")
-    assert '<th scope="col"><button' in _browse(page, tmp_path, "--dump-dom")
-    dom = _browse(clicking, tmp_path, "--dump-dom")
+    assert '<th scope="col"><button' in browse(page, tmp_path, "--dump-dom")
+    dom = browse(clicking, tmp_path, "--dump-dom")
     assert 'aria-sort="descending"' in dom

@@ -18,7 +18,7 @@ SLOW_WIDGETS = (
 )  # fmt: skip
 NOT_FOR_HELP = (*HEAVY, "pydantic", "asyncio", "importlib.metadata")
 
-HELPED = ("score", "ask", "analyze", "leaderboard", "agreement", "simulate", "export")
+HELPED = ("score", "ask", "analyze", "leaderboard", "agreement", "simulate", "export", "site")
 
 CASES = [
     pytest.param("import ambjudge", HEAVY, id="import ambjudge"),

@@ -1,0 +1,300 @@
+"""The site: a page a run, written while scorecards stream by; beside them the table, the comparison and the report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import polars as pl
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from .. import __version__
+from ..errors import AmbjudgeError, InputError
+from ..judge.scorecard import ScoreCard
+from ..rubrics.load import builtin_ids, load_rubric
+from ..sanitize import sanitize
+from ..trajectories.layout import nearby
+from ..trajectories.load import load_conversation
+from ..trajectories.stages import STAGES
+from ..tui.run_rows import RunRow, row_of
+from ..tui.scorecard_lines import sign
+from .run_page import LIMITS, Contents, facts_of, globals_of, heading
+
+if TYPE_CHECKING:
+    from ..analysis.card_sources import Scoring
+    from ..analysis.results import Analysis
+    from ..rubrics.model import Rubric
+    from ..trajectories.models import Run
+
+HERE = Path(__file__).parent
+PAGES = "pages"
+"""Folder of the runs' pages."""
+DATA = "runs.js"
+ASSETS = ("site.css", "run_filter.js", "site.js")
+MOST_IN_CELL = 300
+"""Characters of a text, items of a list in the table."""
+MOST_BYTES = 300_000
+"""Of a page."""
+FIELDS = (
+    "page", "id", "state", "agent", "model", "task", "track", "tier", "repeat", "turns", "stages", "agentic", "task_score",
+    "overall", "codes", "primary", "ended", "disqualified", "failed_calls", "contradictions", "unscored", "unverified",
+    "judge", "rubric", "cost", "unknown", "presumed", "read",
+)  # fmt: skip
+"""Of a row of the table, as `RunRow` names them."""
+
+
+class Site:
+    """Writes into a folder: `add` for every scorecard, then `finish`. Memory grows by a name a run."""
+
+    def __init__(
+        self, out: Path, *, near: Sequence[Path] = (), public: Path | None = None, title: str = "Runs",
+        rubric: Rubric | None = None,
+    ) -> None:  # fmt: skip
+        """`near` are folders from which scorecards may name their runs; `rubric` has the words of criteria where it is no
+        built-in one. InputError when `out` holds something else."""
+        self.out, self.near, self.public, self.title, self.rubric = out, near, public, title, rubric
+        self.pages: dict[str, list[str]] = {}
+        """Run id -> names of its pages."""
+        self.without_transcript = 0
+        """Pages that hold the scorecard alone."""
+        self._names: set[str] = set()
+        self._rubrics: dict[tuple[str, ...], int] = {}
+        self._titles: list[list[tuple[str, str]]] = []
+        try:
+            ours = (out / DATA).is_file() or _new(out / DATA).is_file()
+            if out.is_dir() and any(out.iterdir()) and not ours:
+                raise InputError("holds other files", "give a new or empty folder, or a site to write anew", out)
+            (out / PAGES).mkdir(parents=True, exist_ok=True)
+            self._data: IO[str] = _new(out / DATA).open("w", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", "choose another --out", out) from error
+        self._data.write(f"window.AMBJUDGE = {{fields: {json.dumps(FIELDS)}, rows: [\n")
+
+    def add(self, card: ScoreCard) -> None:
+        """Writes the page of a scorecard and its row."""
+        name = self._name(card)
+        self.pages.setdefault(card.run.id, []).append(name)
+        self._write(f"{PAGES}/{name}.html", self._page(card))
+        values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
+        results = [result for stage in STAGES if stage in card.stages for result in card.stages[stage].criteria]
+        results = results[:MOST_IN_CELL]
+        values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
+        line = json.dumps(values, separators=(",", ":"))
+        self._data.write(("" if len(self._names) == 1 else ",\n") + line)
+
+    def finish(self, report: str | None = None, unread: int = 0) -> None:
+        """Writes the rest, and removes pages of an earlier site that are no longer part of it."""
+        self._data.write(f"\n], rubrics: {json.dumps(self._titles)}}};\n")
+        self._data.close()
+        _new(self.out / DATA).replace(self.out / DATA)
+        for asset in ASSETS:
+            self._write(asset, (HERE / asset).read_text("utf-8"))
+        common = {"title": self.title, "runs": len(self._names), "unread": unread, "report": report is not None}
+        for page in ("index", "compare"):
+            self._write(f"{page}.html", _templates().get_template(f"{page}.html").render(common))
+        if report is not None:
+            self._write("report.html", report)
+        else:
+            (self.out / "report.html").unlink(missing_ok=True)
+        for old in (self.out / PAGES).iterdir():
+            if old.suffix == ".new" or (old.suffix == ".html" and old.stem not in self._names):
+                old.unlink()
+
+    def link(self, run_id: str) -> str:
+        """Where a run is shown: its page, or the table where several scorecards or runs bear its name; "" for none."""
+        from ..analysis.findings import named
+
+        # Runs of one name bear their folders' names in front in an analysis.
+        id = run_id if run_id in self.pages else run_id.rpartition("/")[2]
+        names = self.pages.get(id, [])
+        if len(names) == 1:
+            return f"{PAGES}/{names[0]}.html"
+        return self.search(named("id", id)) if names else ""
+
+    @staticmethod
+    def search(query: str) -> str:
+        """The table with a filter."""
+        from urllib.parse import quote
+
+        return f"index.html#{quote(sanitize(query), safe='')}" if query else "index.html"
+
+    def _name(self, card: ScoreCard) -> str:
+        """A file name for the page of a card, the same each time: harmless on every system, and no two alike."""
+        key = "\0".join((card.run.id, card.run.sha256, card.judge.name, card.rubric.sha256))
+        digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:8]
+        stem = re.sub(r"[^a-z0-9_-]+", "-", card.run.id[:200].lower()).strip("-")[:60] or "run"
+        name, number = f"{stem}-{digest}", 1
+        while name in self._names:
+            number += 1
+            name = f"{stem}-{digest}-{number}"
+        self._names.add(name)
+        return name
+
+    def _page(self, card: ScoreCard) -> str:
+        rubric = self._words(card)
+        run, note = self._run(card)
+        self.without_transcript += run is None
+        facts = facts_of(card, run, rubric, self.public) if run is not None else ()
+        template = _templates().get_template("run.html")
+        page = ""
+        for limits in LIMITS:
+            contents = Contents(card, rubric, limits)
+            if run is not None:
+                contents.read(run, facts)
+            elif note:
+                contents.note = note
+            page = template.render(
+                it=contents,
+                card=card,
+                words=limits.words,
+                heading=heading(card),
+                title=card.run.id,
+                version=__version__,
+            )
+            if len(page.encode()) <= MOST_BYTES:
+                break
+        return page
+
+    def _run(self, card: ScoreCard) -> tuple[Run | None, str]:
+        """The run that a card is of. Another one at its path is not shown: a card may name any file."""
+        where = nearby(Path(card.run.path), self.near)
+        if where is None:
+            return None, ""
+        try:
+            run = load_conversation(where)
+        except AmbjudgeError:
+            return None, "The conversation cannot be read: its turns cannot be shown."
+        if run.sha256 != card.run.sha256:
+            return None, "The conversation has changed since this scorecard was made: its turns are not shown."
+        return run, ""
+
+    def _words(self, card: ScoreCard) -> Rubric | None:
+        """The rubric that a card names: the given one, else a built-in one, never a file that a card names."""
+        given = self.rubric
+        return given if given is not None and given.id == card.rubric.id else _rubric_named(card.rubric.id)
+
+    def _rubric(self, card: ScoreCard, ids: Sequence[str]) -> int:
+        """The number of the list of criteria that a card has."""
+        key = tuple(ids)
+        if key not in self._rubrics:
+            self._rubrics[key] = len(self._titles)
+            rubric = self._words(card)
+            titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
+            self._titles.append([(sanitize(id), sanitize(titles.get(id, ""))) for id in ids])
+        return self._rubrics[key]
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.out / name
+        new = _new(path)
+        try:
+            new.write_text(text, "utf-8", errors="replace", newline="\n")
+            new.replace(path)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", "choose another --out", path) from error
+
+
+def build(
+    source: Sequence[str],
+    out: Path,
+    *,
+    seen: Callable[[], None] | None = None,
+    scoring: Scoring | None = None,
+    judge: str | None = None,
+    public: Path | None = None,
+    runs: str | None = None,
+    title: str = "Runs",
+    report: bool = True,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Analysis:
+    """Writes the site of these paths in one pass over their scorecards; the analysis that its report shows. `runs` is a
+    folder from which scorecards may name their runs, beside those around the paths.
+
+    InputError when nothing can be read, or `out` cannot be written or holds other files.
+    """
+    from ..analysis.card_sources import each_card
+    from ..analysis.results import analyse
+
+    problems: list[str] = []
+    near = [base for path in [*source, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
+    named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
+    rubric = load_rubric(named) if named else None
+    site = Site(out, near=near, public=public, title=title, rubric=rubric)
+
+    def cards() -> Iterator[ScoreCard | pl.DataFrame]:
+        for item in each_card(list(source), problems, scoring):
+            if isinstance(item, pl.DataFrame):
+                problems.append("a frame has numbers and no words: its runs are in the report alone")
+            elif judge is None or item.judge.name == judge:
+                site.add(item)
+            yield item
+
+    found = analyse(cards(), seen=seen, judge=judge, only=None if report else ())
+    found = replace(found, cohort=replace(found.cohort, problems=(*problems, *found.problems)))
+    text = None
+    if report:
+        from ..analysis.figures import draw_all
+        from ..analysis.html_report import render
+
+        text = render(found, draw_all(found.tables, found.runs, png=False), title, site)
+    site.finish(text, len(found.problems))
+    if site.without_transcript:
+        tell(f"{site.without_transcript:,} pages without a transcript; --runs says where the runs are")
+    return found
+
+
+def row_values(row: RunRow, page: str) -> list[Any]:
+    """FIELDS of a row, as the scripts of the site read them."""
+    named = {**row._asdict(), "page": page}
+    return [_clean(named[field]) for field in FIELDS]
+
+
+def _bases(path: Path) -> Iterator[Path]:
+    """Folders from which scorecards at a path may name their runs."""
+    base = path.absolute()
+    yield from (base, *base.parents[:3]) if base.is_dir() else base.parents[:4]
+
+
+def _new(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_clean(item) for item in value[:MOST_IN_CELL]]
+    return sanitize(value[:MOST_IN_CELL]) if isinstance(value, str) else value
+
+
+@cache
+def _rubric_named(id: str) -> Rubric | None:
+    """The built-in rubric that a card names."""
+    return load_rubric(id) if id in builtin_ids() else None
+
+
+@cache
+def _templates() -> Environment:
+    """Every text is made visible and escaped where it enters a page; a name that is not there is an error."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, finalize=_shown,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.globals.update(globals_of())
+    made.filters["cut"] = _cut
+    return made
+
+
+def _shown(value: Any) -> Any:
+    if value is None:
+        return ""
+    return sanitize(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _cut(text: str, most: int) -> str:
+    """A text of at most so many characters, its end cut with a word how much."""
+    return text if len(text) <= most else f"{text[:most]} … {len(text) - most:,} more characters"
