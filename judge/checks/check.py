@@ -15,9 +15,12 @@ from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
 from ...trajectories.harness_report import submit_answer
 from ...trajectories.json_bytes import number
-from ...trajectories.models import Run, Stage, TrackName
+from ...trajectories.layout import find_outputs
+from ...trajectories.models import Outputs, Run, Stage, TrackName
+from ..like import LIKE, Rules
 from ..scorecard import Policy, StageChecks, TaskFrom
 from ..scoring import (
+    NEARLY_COMPLETE,
     UNKNOWN,
     VALID_SHARE,
     Bounds,
@@ -26,6 +29,7 @@ from ..scoring import (
     answers_stage_caps,
     gate_closed,
     real_but_broken,
+    rounded,
     s4_bounds,
     s4_score,
     s5_bounds,
@@ -39,6 +43,7 @@ from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .public import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero, submission_flag
 from .submission import Submission
+from .workspace import Workspace
 
 _DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
 _PLAN_FILES = ("plan.md", "plan.png")
@@ -75,6 +80,8 @@ class OutputCheck:
     Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored values. Boxes: `boxes`,
     and in the middle their `score` in [0, 1], `width` and `height` in pixels.
     """
+    workspace: Workspace | None = None
+    """Answers by the harness's rules alone: what stands for S2, and is blended into S3 and S4."""
     warnings: tuple[str, ...] = ()
     """What the files contradict in the report, and what could not be decided."""
 
@@ -125,6 +132,8 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
             track=run.track, warnings=(f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}",)
         )
     inputs = None if public is None else find_public(public, run.task)
+    rules = LIKE[policy.like if track.branch is not None else "paper"]
+    run = _as_found(run, rules)
     warnings = (
         [f"no public inputs for {run.task or 'the task'} in the given folder"] if public and inputs is None else []
     )
@@ -132,7 +141,7 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     if others:
         warnings.append(f"the brief asks for {', '.join(others)}, no files of {track.name}: they were not opened")
     try:
-        found = None if others else _from_files(run, track, inputs)
+        found = None if others else _from_files(run, track, inputs, rules)
     except Exception as error:
         plugin = TRACKS.entries[track.name]
         if not plugin.package:
@@ -140,13 +149,23 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
         text = f"the check of track {track.name} ({plugin}) failed: {type(error).__name__}: {error}"
         return OutputCheck(track=track.name, warnings=(f"{text[:300]}; S4 and S5 stay unscored",))
     if found is None:
-        found = _from_report(run, track)
+        found = _from_report(run, track, rules)
     else:
         warnings += _against_report(run, found)
         found = _denied(run, track, found)
     if found is None:
         found = _from_trace(run, track)
-    return _conclude(run, track, policy, found, tuple(warnings))
+    return _conclude(run, track, policy, rules, found, tuple(warnings))
+
+
+def _as_found(run: Run, rules: Rules) -> Run:
+    """The run with the outputs that these rules see."""
+    outputs = run.outputs
+    if rules.links:
+        outputs = find_outputs(run.folder, run.listed_cases or (), leave=True)
+    if rules.one_folder and outputs.root is not None and outputs.root.name == "agent_outputs":
+        outputs = Outputs(root=outputs.root)
+    return run if outputs is run.outputs else run.model_copy(update={"outputs": outputs})
 
 
 def _track_files() -> frozenset[str]:
@@ -154,23 +173,23 @@ def _track_files() -> frozenset[str]:
     return frozenset(name for track in TRACKS for name in track.files)
 
 
-def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found | None:
+def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rules) -> _Found | None:
     if run.outputs.root is None:
         return None
-    root = run.folder  # links may stay within the run, as for the loader
-    expected = expected_cases(run, _delivered(run, track, root), public, track.counts_valid)
+    root = Path(run.folder.anchor) if rules.links else run.folder  # links may stay within the run, as for the loader
+    delivered = _delivered(Submission(run, root, (), rules=rules), track)
+    expected = expected_cases(run, delivered, public, track.counts_valid)
     if expected.source is None:
         # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.
-        delivered = _delivered(run, track, root) or set(run.outputs.cases)
-        submission = Submission(run, root, tuple(sorted(delivered)), public)
+        submission = Submission(run, root, tuple(sorted(delivered or set(run.outputs.cases))), public, rules)
         checked = track.check(submission)
         broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
         return _Found(
             source="files", output_valid=False if broken else None, submission_valid=False if broken and track.output != "answers" else None,
-            results=_results(run, track, checked), complete_cases=checked.delivered,
+            results=_results(run, track, checked, rules), complete_cases=checked.delivered,
             cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)), measures=submission.measures,
         )  # fmt: skip
-    submission = Submission(run, root, expected.cases, public)
+    submission = Submission(run, root, expected.cases, public, rules)
     checked = track.check(submission)
     if expected.source in ("submit", "trace", "report"):
         checked = _soften_extras(checked)
@@ -191,7 +210,7 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
         completion=completion,
         output_valid=valid,
         submission_valid=checked.valid / total >= VALID_SHARE if answers else valid,
-        results=_results(run, track, checked),
+        results=_results(run, track, checked, rules),
         parse_rate=min(1.0, _readable(checked) / total) if answers else None,
         placeholder_rate=min(1.0, checked.cases_with("placeholder") / total) if answers else None,
         answers=checked.delivered - checked.cases_with("skipped") if answers else None,
@@ -215,14 +234,13 @@ def _also_demanded(run: Run) -> tuple[Fact, ...]:
     )
 
 
-def _delivered(run: Run, track: Track, root: Path) -> set[str]:
+def _delivered(submission: Submission, track: Track) -> set[str]:
     """Cases that have their required file, before anyone says which are expected."""
-    submission = Submission(run, root, ())
     if track.delivered is not None:
         return track.delivered(submission)
     required = track.required(submission) if track.required is not None else track.files[:1]
     have: dict[str, set[str]] = {}
-    for file in run.outputs.files:
+    for file in submission.run.outputs.files:
         if file.case is not None:
             have.setdefault(file.case, set()).add(file.name)
     return {case for case, names in have.items() if required and names.issuperset(required)}
@@ -238,16 +256,16 @@ def _readable(checked: TrackCheck) -> int:
     return checked.valid if checked.readable is None else checked.readable
 
 
-def _results(run: Run, track: Track, checked: TrackCheck) -> bool | None:
+def _results(run: Run, track: Track, checked: TrackCheck, rules: Rules) -> bool | None:
     """has_valid_results: an output that can be used where one is enough, else a metric above zero; nothing delivered scores nothing."""
     if track.one_is_enough:
         return (_readable(checked) if track.output == "answers" else checked.valid) > 0
     if checked.cases and (checked.delivered == 0 or (track.output == "images" and checked.valid == 0)):
         return False
-    return scored_above_zero(track, run.report)
+    return scored_above_zero(track, run.report, rules.psnr_needed)
 
 
-def _from_report(run: Run, track: Track) -> _Found | None:
+def _from_report(run: Run, track: Track, rules: Rules) -> _Found | None:
     report = run.report
     if report is None:
         return None
@@ -260,7 +278,7 @@ def _from_report(run: Run, track: Track) -> _Found | None:
             parse_rate=zero, placeholder_rate=zero, answers=0 if answers else None, complete_cases=0, expected=expected,
         )  # fmt: skip
     parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if answers else None
-    results = scored_above_zero(track, report)
+    results = scored_above_zero(track, report, rules.psnr_needed)
     if track.one_is_enough:
         counted = (report.n_valid, parse_rate, report.completion_rate if track.counts_valid else None)
         results = next((value > 0 for value in counted if value is not None), None)
@@ -373,7 +391,16 @@ def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float |
     return score if score is not None and usual and bounds[0] <= score <= bounds[1] else None
 
 
-def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: tuple[str, ...]) -> OutputCheck:
+def _conclude(
+    run: Run, track: Track, policy: Policy, rules: Rules, found: _Found, warnings: tuple[str, ...]
+) -> OutputCheck:
+    way = track.branch if rules.rounded else None
+    if way is not None:
+        found = replace(
+            found, completion=rounded(found.completion, way.rate_digits),
+            parse_rate=rounded(found.parse_rate, way.rate_digits),
+            placeholder_rate=rounded(found.placeholder_rate, way.rate_digits),
+        )  # fmt: skip
     closed = gate_closed(track.gate and policy.completeness_gate, found.completion)
     output_valid, submission_valid, results = found.output_valid, found.submission_valid, found.results
     if closed:
@@ -384,19 +411,29 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
     stage_caps: dict[Stage, Cap] = {}
     called: bool | None = None
     broken = False
+    workspace = None
+    if rules.workspace and track.branch is not None and track.branch.workspace is not None:
+        workspace = track.branch.workspace(run, found.expected.count)
     if track.output == "answers":
-        called = model_call_found(run)
+        called = model_call_found(run) if workspace is None else workspace.called
         if called is None and run.report is not None:
             stated = run.report.metrics.get("model_call_detected")
             called = stated if isinstance(stated, bool) else None
-        complete = None if found.completion is None else found.completion >= 1.0
+        enough = NEARLY_COMPLETE if rules.nearly_complete else 1.0
+        complete = None if found.completion is None else found.completion >= enough
         caps = answers_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
         broken = real_but_broken(called, complete, accuracy(run.report))
-        stage_caps = answers_stage_caps(found.placeholder_rate, found.answers, _artefact_missing(run))
+        if workspace is None:
+            stage_caps = answers_stage_caps(found.placeholder_rate, found.answers, _artefact_missing(run))
+        else:
+            stalled = workspace.smoke and not workspace.artefacts
+            answers = int(stalled or found.completion != 0)
+            stage_caps = answers_stage_caps(found.placeholder_rate, answers, not workspace.artefacts, False)
     validity = found.parse_rate if track.output == "answers" else output_valid
-    s4_limits = s4_bounds(found.completion, validity, caps)
+    digits = None if way is None else way.s4_digits
+    s4_limits = s4_bounds(found.completion, validity, caps, digits)
     s5_limits = s5_bounds(results, submission_valid, policy.malformed)
-    s4, s5 = s4_score(found.completion, validity, caps), s5_score(results, submission_valid, policy.malformed)
+    s4, s5 = s4_score(found.completion, validity, caps, digits), s5_score(results, submission_valid, policy.malformed)
     if s4 is None and (s4 := _reported(run, "S4", s4_limits, policy)) is not None:
         s4_limits = (s4, s4)
     if s5 is None and (s5 := _reported(run, "S5", s5_limits, policy)) is not None:
@@ -408,18 +445,21 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
         complete_cases=found.complete_cases, cases_from=found.expected.source, source=found.source,
         caps=tuple(cap.reason for cap in caps if s4 is None or s4 >= cap.value), problems=_problems(facts),
     )  # fmt: skip
-    task, task_from = _task(run, closed, found.completion)
+    ignored = rules.branch and track.branch is not None and track.branch.breach_turns is None
+    task, task_from = _task(run, closed, found.completion, ignored)
     return OutputCheck(
         track=track.name, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
         s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}), task=task, task_from=task_from,
         s4_caps=caps, stage_caps=stage_caps, real_but_broken=broken, cases=found.cases, run_facts=found.facts, warnings=warnings,
-        measures=found.measures,
+        measures=found.measures, workspace=workspace,
     )  # fmt: skip
 
 
-def _task(run: Run, closed: bool | None, completion: float | None) -> tuple[float | None, TaskFrom | None]:
+def _task(
+    run: Run, closed: bool | None, completion: float | None, ignored: bool
+) -> tuple[float | None, TaskFrom | None]:
     """A disqualified run scores 0, a closed gate 0, else the report's number stands; without one, no output is worth 0."""
-    if run.status.disqualified:
+    if run.status.disqualified and not ignored:
         return 0.0, "policy"
     if closed:
         return 0.0, "gate"

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Track
+from ...tracks import PLAN_ITEMS, Branch, Track
 from .demands import demanded, wrong_unit
 from .files import Refused, npy_array
 from .outcome import Fact, TrackCheck
@@ -104,6 +104,7 @@ TRACK = Track(
     rubrics=("enhancement",),
     words=("denois", "enhanc", "super-resolution", "ldct", "-sr-"),
     counts_valid=True,
+    branch=Branch(missing="renormalize", breach_turns=(0, 0, 0), judged_digits=4, s4_digits=4),
     metrics=("ssim", "psnr"),
     levels=("mean", "std"),
     items=PLAN_ITEMS,
