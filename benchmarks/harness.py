@@ -1,35 +1,51 @@
-"""S4, S5, Task and the cap of S1 of random submissions: ours beside those of the public harness's own functions.
+"""Scores of random submissions: ours beside those of the public harness's own functions.
 
-    HARNESS_CHECKOUT=DIR python benchmarks/harness.py [--n 300] [--seed 1] [--track NAME]
+    HARNESS_CHECKOUT=DIR python benchmarks/harness.py [--n 300] [--formulas 0] [--seed 1] [--track NAME]
 
 DIR holds the branches of AutoMedBench/AutoMedBench, each unpacked under its name (`eval_seg/eval_seg/aggregate.py`, ...);
 their modules are imported at run time and nothing of them is kept here. Each submission has a few cases, each right or
-spoiled in one way. We see it three ways: files with public inputs and a report without step scores; files and the report;
-the report alone. Ways to spoil that docs/harness.md lists as differences are named after them and counted apart; any other
-difference is printed and makes the exit code 1. Submissions on which the harness raises are left out.
+spoiled in one way, random verdicts, and now and then a breach. We see it three ways: files with public inputs and a report
+without step scores; files and the report; the report alone. `--formulas` submissions a track and tier have right files and
+are seen once, as a report alone.
+
+With `--like harness` every stage, Agentic, Task and Overall must be the harness's to the last digit it prints. By default
+S4, S5, Task and the limit of S1 must be, but for submissions spoiled in a way that docs/harness.md lists: these bear its
+name and are counted apart. Any other difference is printed and makes the exit code 1. Submissions on which the harness
+raises are left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import copy
 import importlib
+import io
 import json
 import os
 import random
+import re
 import sys
 import tempfile
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import MappingProxyType, ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
 
 import nibabel as nib
 import numpy as np
-from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.base import JUDGED, Reply
+from ambjudge.judge.engine import assemble, prepare
+from ambjudge.judge.scorecard import CriterionResult, Policy
+from ambjudge.judge.scoring import split_criteria
+from ambjudge.rubrics.load import rubric_for
+from ambjudge.rubrics.model import Rubric
 from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Run
 from PIL import Image
 
 SHAPE = (5, 6, 4)
@@ -57,6 +73,15 @@ class Submission:
 
     root: Path
     cases: list[str]
+    tier: Any = "lite"
+    judged: Any = None
+    breach: int = 0
+    """Turn of the second blocked execution; 0: none."""
+    quality: float = 0.5
+    many: bool = False
+    """Label maps."""
+    told: set[str] = field(default_factory=set)
+    """How it is spoiled."""
 
     @property
     def outputs(self) -> Path:
@@ -110,6 +135,11 @@ def _copied(path: Path) -> None:
     beside.write_bytes(path.read_bytes())
 
 
+def _linked(path: Path) -> None:
+    away = path.parents[4] / f"away_{path.parent.name}"
+    path.symlink_to(path.rename(away))
+
+
 ANY: dict[str, Spoil] = {
     "missing": Path.unlink, "misnamed": lambda p: p.rename(p.with_name("result" + p.suffix)) and None, "copied": _copied,
     "empty": lambda p: p.write_bytes(b"") and None,
@@ -122,6 +152,14 @@ MASKS: dict[str, Spoil] = {
     "nan": lambda p: _nifti(p, np.full(SHAPE, np.nan, np.float32)), "organ": _organ(lambda p: _nifti(p, _mask())),
     "organ shape": _organ(lambda p: _nifti(p, np.zeros((2, 2, 2), np.uint8))),
     "organ label 3": _organ(lambda p: _nifti(p, _mask() * 3)), "D4": lambda p: p.rename(p.with_name("kidney_lesion.nii.gz")) and None,
+    "D4 both": lambda p: _nifti(p.with_name("liver_lesion.nii.gz"), _mask()), "D5": lambda p: _nifti(p, _mask(np.complex64)),
+    "D5 two": lambda p: _nifti(p, _mask(np.complex64) * 2), "D6": _linked,
+}  # fmt: skip
+LABELS: dict[str, Spoil] = {
+    **{k: MASKS[k] for k in ("missing", "misnamed", "copied", "shape", "axis of 1", "no voxel", "nan", "D5", "D6")},
+    "label 9": lambda p: _nifti(p, _mask() * 9), "label 2": lambda p: _nifti(p, _mask() * 2), "D9": lambda p: _nifti(p, _mask(np.float32) * 1.2),
+    "D9 to 4": lambda p: _nifti(p, _mask(np.float32) * 3.6), "D9 noise": lambda p: _nifti(p, _mask(np.float32) + np.linspace(0, 0.4, 120).reshape(SHAPE)),
+    "D10": lambda p: p.write_bytes(b"no gzip") and None, "D10 cut": lambda p: p.write_bytes(p.read_bytes()[:-20]) and None,
 }  # fmt: skip
 BOXES: dict[str, Spoil] = {
     **{k: ANY[k] for k in ("missing", "misnamed", "copied")},
@@ -160,53 +198,129 @@ ARRAYS: dict[str, Spoil] = {
 }  # fmt: skip
 
 
+@dataclass
+class Judged:
+    """Random verdicts on a track's criteria: values by stage, in order; None where the tier leaves an item out."""
+
+    rubric: Rubric
+    values: dict[str, list[float | None]]
+    results: dict[str, tuple[CriterionResult, ...]]
+
+    @classmethod
+    def of(cls, rubric: Rubric, tier: Any, rng: random.Random) -> Judged:
+        values: dict[str, list[float | None]] = {}
+        results: dict[str, tuple[CriterionResult, ...]] = {}
+        for stage in JUDGED:
+            split = split_criteria(rubric.stages[stage], tier)
+            made = [CriterionResult(id=c.id, value=rng.choice(c.values), status="scored") for c in split.to_judge]
+            known = {r.id: r.value for r in (*made, *split.credited)}
+            values[stage] = [known.get(c.id) for c in rubric.stages[stage].criteria]
+            results[stage] = tuple(made)
+        return cls(rubric, values, results)
+
+    def mean(self, stage: str, digits: int) -> float:
+        known = [value for value in self.values[stage] if value is not None]
+        return round(sum(known) / len(known), digits)
+
+
+S1 = ("s1a_plan_md", "s1b_plan_pipeline", "s1c_lesion_model", "s1d_researched_3", "s1e_plan_plot", "s1f_plot_pipeline")
+S2 = ("s2a_checkpoint_downloaded", "s2b_compatibility_check", "s2c_env_setup_success", "s2d_env_fail_within_5", "s2e_model_loaded")  # fmt: skip
+
+
+def _runner(load: Callable[[str], ModuleType], work: Submission, report: dict[str, Any], key: str) -> dict[str, Any]:
+    """What the runner of segmentation and detection makes of a scored submission: verdicts, or the penalty for a breach."""
+    steps, total = report["step_scores"], report["aggregate"]
+    sums = load("aggregate").compute_workflow_score
+    if work.breach:
+        for stage in ("s1", "s2", "s3", "s4", "s5")[sum(work.breach > turn for turn in (5, 10, 15)) :]:
+            steps[stage] = 0.0
+        report["isolation_breach"] = {"breached": True, "turn": work.breach}
+        total.update({key: 0.0, "overall_score": 0.0})
+    else:
+        values = work.judged.values
+        parsed = {**dict(zip(S1, values["S1"], strict=True)), **dict(zip(S2, values["S2"], strict=True))}
+        build = load("llm_judge").BaseJudge._build_verdict
+        found = build(None, {**parsed, "s3_validate_score": values["S3"][0]}, "", "", 0.0, 0, 0, work.tier)
+        steps.update(s1=found.s1_plan_score, s2=found.s2_setup_score, s3=found.s3_validate_score)
+    total["agentic_score"] = sums(steps)[0]
+    total["overall_score"] = round(0.5 * total["agentic_score"] + 0.5 * total[key], 4)
+    return report
+
+
 def segmentation(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
-    checked = load("format_checker").check_submission(str(work.outputs), work.cases, str(work.public))
-    dice = load("dice_scorer").score_all(str(work.outputs), str(work.private), work.cases)
-    return load("aggregate").build_report(checked, dice, MEDAL)  # type: ignore[no-any-return]
+    config = {"task_type": "multiclass", "tissue_labels": {1: "a", 2: "b", 3: "c"}} if work.many else None
+    checked = load("format_checker").check_submission(str(work.outputs), work.cases, str(work.public), config)
+    scorer, places = load("dice_scorer"), (str(work.outputs), str(work.private), work.cases)
+    dice = scorer.score_all_multiclass(*places, config["tissue_labels"]) if config else scorer.score_all(*places)
+    return _runner(load, work, load("aggregate").build_report(checked, dice, MEDAL, None, config), "clinical_score")
 
 
 def detection(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
     checked = load("format_checker").check_submission(str(work.outputs), work.cases, str(work.public))
     found = load("det2d_scorer").score_all(str(work.outputs), str(work.private), work.cases)
-    return load("aggregate").build_report(checked, found, MEDAL)  # type: ignore[no-any-return]
+    return _runner(load, work, load("aggregate").build_report(checked, found, MEDAL), "clinical_score")
 
 
 def vqa(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
-    checked = load("format_checker").check_submission(str(work.outputs), work.cases, str(work.public))
-    scored = load("vqa_scorer").score_all(str(work.outputs), str(work.private), str(work.public), work.cases)
-    called = scored["counts"]["prediction_files"] % 3 > 0  # with any other number of answers no model was called
-    steps = {"s1": 1.0, "s3": 1.0}
-    return load("aggregate").build_report(checked, scored, MEDAL, None, steps, called)  # type: ignore[no-any-return]
+    """Beside the report, as `unblended`, the step scores before tool usage is blended in."""
+    run_eval, verdict = load("run_eval"), load("llm_judge").JudgeVerdict()
+    values = work.judged.values
+    verdict.s1_plan_score, verdict.s2_setup_score = work.judged.mean("S1", 4), work.judged.mean("S2", 4)
+    verdict.s3_validate_score = values["S3"][0]
+    before: list[dict[str, Any]] = []
+    build = load("aggregate").build_report
+
+    def recorded(*args: Any, **more: Any) -> dict[str, Any]:
+        before.append(copy.deepcopy(found := build(*args, **more)))
+        return found  # type: ignore[no-any-return]
+
+    run_eval.build_report = recorded
+    run_eval.create_judge = lambda: SimpleNamespace(judge=lambda *_: verdict)
+    conversation = work.root / "run/process/conversation.json"
+    report = run_eval.run_eval(
+        str(work.private), str(work.outputs), str(work.public), work.cases, True, json.loads(conversation.read_text()), work.tier,
+        str(work.outputs.parent), conversation_path=str(conversation),
+    )  # fmt: skip
+    report["unblended"] = before[-1]["step_scores"]
+    return report  # type: ignore[no-any-return]
 
 
 def report_generation(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
     checked = load("format_checker").check_submission(work.outputs, work.cases, {})
-    names = (
-        "BLEU",
-        "METEOR",
-        "ROUGE_L",
-        "F1RadGraph",
-        "micro_average_precision",
-        "micro_average_recall",
-        "micro_average_f1",
+    report = load("aggregate").build_report(
+        checked, {"clinical_components": {"observation_f1": work.quality, "report_similarity": work.quality}}
     )
-    return load("aggregate").build_report(checked, {"clinical_components": dict.fromkeys(names, 0.5)})  # type: ignore[no-any-return]
+    mean = load("llm_judge")._mean_binary_checks
+    steps, total = report["step_scores"], report["aggregate"]
+    steps.update({stage.lower(): mean(values) for stage, values in work.judged.values.items()})
+    total["agentic_score"] = load("aggregate").compute_workflow_score(steps)[0]
+    total["overall_score"] = load("aggregate").compute_overall_score(total["agentic_score"], total["clinical_score"])
+    return report  # type: ignore[no-any-return]
 
 
 def enhancement(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
+    """The branch has no judge: S1 to S3 are nobody's."""
     checked = load("format_checker").check_submission(str(work.outputs), str(work.private), work.cases)
+    psnr = None if "D26" in work.told else 20.0
     known = (
-        {"scores": {"mean_psnr": 20.0, "mean_ssim": 0.7}, "clinical": {"clinical": 0.6}} if checked["n_valid"] else {}
+        {"scores": {"mean_psnr": psnr, "mean_ssim": 0.7}, "clinical": {"clinical": work.quality}}
+        if checked["n_valid"]
+        else {}
     )
     path = work.root / "backfilled.json"
-    path.write_text(json.dumps({"format": checked, "n_patients": len(work.cases), **known}))
+    head = {"format": checked, "n_patients": len(work.cases), "orchestrator": {"isolation_breach": bool(work.breach)}}
+    path.write_text(json.dumps({**head, **known}))
     load("scripts.compute_agentic_score").back_fill_one(path)
     return json.loads(path.read_text())  # type: ignore[no-any-return]
 
 
 def _inputs(track: str, work: Submission, case: str) -> Path:
     """The inputs, the truth and a right output of a case."""
+    if track == "multiclass":
+        _nifti(work.put(work.public, case, "ct.nii.gz"), np.zeros(SHAPE, np.int16))
+        _nifti(work.put(work.private, case, "dseg.nii.gz"), _mask())
+        _nifti(path := work.put(work.outputs, case, "dseg.nii.gz"), _mask())
+        return path
     if track == "segmentation":
         _nifti(work.put(work.public, case, "ct.nii.gz"), np.zeros(SHAPE, np.int16))
         _nifti(work.put(work.private, case, "lesion.nii.gz"), _mask())
@@ -239,71 +353,193 @@ def _inputs(track: str, work: Submission, case: str) -> Path:
     return path
 
 
-TRACKS: dict[str, tuple[str, Callable[..., dict[str, Any]], dict[str, Spoil]]] = {
-    "segmentation": ("eval_seg", segmentation, MASKS), "detection": ("eval_det2d", detection, BOXES), "vqa": ("eval_vqa", vqa, ANSWERS),
-    "report_generation": ("eval_report_gen", report_generation, REPORTS), "enhancement": ("eval_image_enhancement", enhancement, ARRAYS),
+LOADER, CALL = "m = VLM.from_pretrained('/w')", "print(m.generate(x))"
+CODE: dict[str, list[str]] = {
+    "no model": [], "model": [f"{LOADER}\n{CALL}"], "model behind a lambda": [f"{LOADER}\nf = lambda x: m.generate(x)\n{CALL}"],
+    "F1": [LOADER, CALL], "F2": [f"# {LOADER}\n# {CALL}\nprint(1)"], "F3": ["p = pipeline('vqa', '/w')\nprint(p(x))"],
+}  # fmt: skip
+SMOKE = {"model_name": "vlm", "device": "cuda:0", "wall_s": 2.5, "raw_output_sample": "It is left.", "success": True}
+RECORD = {"question_id": "q", "raw_model_output": "It is left.", "predicted_answer": "left", "gold_answer": "left", "hit": True}
+
+
+def _workspace(work: Submission, rng: random.Random) -> list[str]:
+    """The agent's own files beside its answers; the code that it ran."""
+    beside = work.outputs.parent
+    beside.mkdir(parents=True, exist_ok=True)
+    smoke = rng.choice([None, SMOKE, SMOKE, SMOKE | {"wall_s": 0.1}, SMOKE | {"device": "cpu"}, SMOKE | {"success": False}])
+    if smoke:
+        (beside / "smoke_forward.json").write_text(json.dumps(smoke))
+    if rng.random() < 0.7:
+        code = rng.choice(["def postprocess(raw):\n    return raw\n"] * 4 + ["x = 1\n", "def postprocess(raw)\n"])
+        (beside / "answer_postprocess.py").write_text(code)
+    if rng.random() < 0.7:
+        spoiled = RECORD | rng.choice([{}, {}, {"gold_answer": "NA"}, {"raw_model_output": ", l"}, {"gold_answer": None}])
+        n, bad = rng.choice([9, 10, 15]), rng.randint(0, 4)
+        (beside / "s3_calibration.json").write_text(json.dumps([spoiled] * bad + [RECORD] * (n - bad)))
+    calls = [{"tool": "inspect_image"}] * rng.randint(0, 1)
+    calls += [{"tool": "submit_answer", "result_summary": {"status": rng.choice(["ok", "ok", "error"])}} for _ in range(rng.randint(0, 6))]
+    if calls:
+        (beside / "tool_calls.jsonl").write_text("".join(f"{json.dumps(call)}\n" for call in calls))
+    work.told.add(how := rng.choice(sorted(CODE)))
+    return CODE[how]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A track, or a variant of one: its branch, the harness's scorer, the ways to spoil a case, and how it reports Task."""
+
+    branch: str
+    score: Callable[[Callable[[str], ModuleType], Submission], dict[str, Any]]
+    spoils: Mapping[str, Spoil]
+    tiers: tuple[str, ...]
+    track: str
+    task: str
+    breaches: bool = False
+
+
+TRACKS = {
+    "segmentation": Compared("eval_seg", segmentation, MASKS, ("lite", "standard", "pro"), "segmentation", "kidney-seg-task", True),
+    "multiclass": Compared("eval_seg", segmentation, LABELS, ("lite", "standard", "pro"), "segmentation", "feta-seg-task", True),
+    "detection": Compared("eval_det2d", detection, BOXES, ("lite", "standard", "pro"), "detection", "some-detection-task", True),
+    "vqa": Compared("eval_vqa", vqa, ANSWERS, ("lite", "standard"), "vqa", "some-vqa-task"),
+    "report_generation": Compared("eval_report_gen", report_generation, REPORTS, ("lite", "standard"), "report_generation", "some-report-task"),
+    "enhancement": Compared("eval_image_enhancement", enhancement, ARRAYS, ("lite", "standard", "pro"), "enhancement", "some-denoise-task", True),
 }  # fmt: skip
 
 
-def ours(track: str, work: Submission, report: dict[str, Any], public: bool, files: bool) -> tuple[float | None, ...]:
-    """S4, S5, Task and the limit of S1."""
-    run = work.root / "run"
-    (run / "process").mkdir(parents=True, exist_ok=True)
-    head = {"agent": "a", "model": "m", "task": f"some-{track}-task", "track": track, "tier": "lite"}
-    messages = [{"role": "user", "content": "Begin."}, {"role": "assistant", "content": "Done."}]
-    (run / "process/conversation.json").write_text(json.dumps({**head, "messages": messages}))
-    (run / "detail_report.json").write_text(json.dumps(report))
-    if not files:
-        (run / "outputs").rename(work.root / "away")
-    found = check_outputs(load_run(run), public=work.public if public else None)
-    return found.s4, found.s5, found.task, found.stage_caps["S1"].value if "S1" in found.stage_caps else 1.0
+def made(name: str, folder: Path, rng: random.Random) -> Submission:
+    """A random submission on disk."""
+    what = TRACKS[name]
+    work = Submission(folder, [f"p_{i:02d}" for i in range(1, rng.randint(2, 6))], tier=rng.choice(what.tiers))
+    work.judged = Judged.of(rubric_for(what.track, what.task), work.tier, rng)
+    work.breach = rng.randint(1, 25) if what.breaches and rng.random() < 0.1 else 0
+    work.quality, work.many = round(rng.random(), 4), name == "multiclass"
+    brief = "Do the task."
+    if work.many:
+        brief = "Write dseg.nii.gz with labels 0-3." if rng.random() < 0.9 else "Write dseg.nii.gz."
+        work.told |= set() if "0-3" in brief else {"D11"}
+    share = rng.choice((0.0, 0.2, 0.5, 1.0))
+    for case in work.cases:
+        path = _inputs(name, work, case)
+        if rng.random() < share:
+            work.told.add(how := rng.choice(sorted(what.spoils)))
+            what.spoils[how](path)
+    if name == "enhancement" and rng.random() < 0.1:
+        work.told.add("D26")
+    codes = _workspace(work, rng) if name == "vqa" else []
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
+    for number, code in enumerate(codes):
+        call = {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}
+        messages += [
+            {"role": "assistant", "content": "", "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": json.dumps({"exit_code": 0, "stdout": "", "stderr": ""})},
+        ]  # fmt: skip
+    messages.append({"role": "assistant", "content": "Done."})
+    ran = [{"turn": n + 1, "code": code, "exit_code": 0, "stdout_preview": ""} for n, code in enumerate(codes)]
+    head = {"agent": "a", "model": "m", "task": what.task, "track": what.track, "tier": work.tier, "system_prompt": brief}
+    place = folder / "run/process/conversation.json"
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps({**head, "messages": messages, "code_executions": ran}))
+    if name == "segmentation" and work.outputs.is_dir() and rng.random() < 0.05:
+        work.told.add("D7")
+        work.outputs.rename(work.outputs.with_name("agent_outputs"))
+    return work
 
 
-def compare(track: str, checkout: Path, n: int, rng: random.Random) -> int:
+class Replies(NamedTuple):
+    """Stands where a judge stands on a card."""
+
+    name: str = "random"
+    members: tuple[str, ...] = ()
+    prompt_sha256: None = None
+    parameters: Mapping[str, Any] = MappingProxyType({})
+
+
+def card(run: Run, work: Submission, public: Path | None, like: Any, judged: bool) -> dict[str, Any]:
+    """Our scorecard as JSON has it."""
+    ready = prepare(run, policy=Policy(like=like), public=public, rubric=work.judged.rubric)
+    replies = {stage: Reply(results) for stage, results in work.judged.results.items()} if judged else {}
+    return assemble(ready, Replies(), replies).to_dict()
+
+
+def printed(report: dict[str, Any]) -> dict[str, float | None]:
+    """The harness's scores as our card names them."""
+    total, steps = report["aggregate"], report["step_scores"]
+    task = next(total[k] for k in ("clinical_score", "task_score") if k in total)
+    whole = {"agentic": total["agentic_score"], "task": task, "overall": 100 * total["overall_score"]}
+    return {**{stage.upper(): value for stage, value in steps.items()}, **whole}
+
+
+def exact(name: str, found: dict[str, Any], report: dict[str, Any]) -> list[str]:
+    """Scores that are not the harness's to the last digit."""
+    shown = {**{stage: part["score"] for stage, part in found["stages"].items()}, **{k: found[k] for k in ("agentic", "task", "overall")}}
+    digits = {"overall": 2}
+    return [
+        f"{key} {shown[key]}, not {value}"
+        for key, value in printed(report).items()
+        if shown[key] != (None if value is None else round(value, digits.get(key, 4)))
+    ]
+
+
+def near(name: str, found: dict[str, Any], report: dict[str, Any], breach: int) -> list[str]:
+    """S4, S5, Task and the limit of S1 that are not the harness's by default, and the rest where no listed choice stands between."""
+    wanted = printed(report)
+    steps = report.get("unblended", report["step_scores"])
+    wanted |= {"S4": steps["s4"], "S5": steps["s5"]}
+    shown = {stage: part["score"] for stage, part in found["stages"].items()}
+    shown |= {k: found[k] for k in ("agentic", "task", "overall")}
+    keys = ["S4", "S5", "task"] if name == "vqa" else [*wanted]
+    if breach:
+        keys = ["agentic", "task", "overall"]
+    wrong = []
+    for key in keys:
+        a, b, off = shown[key], wanted[key], 0.3 if key == "overall" else 6e-3 if key in ("S1", "agentic") else 1e-3
+        if (a is None) != (b is None) or (a is not None and b is not None and abs(a - b) > off):
+            wrong.append(f"{key} {a}, the harness {b}")
+    return wrong
+
+
+LISTED = re.compile(r"[A-G]\d{1,2}\b")
+
+
+def compare(name: str, checkout: Path, n: int, rng: random.Random, like: str) -> int:
     """Print a line of figures, and the unnamed differences; how many these are."""
-    name, score, spoils = TRACKS[track]
+    what = TRACKS[name]
     unnamed, named, raised, done = 0, Counter[str](), 0, 0
-    with branch(checkout, name) as load:
+    with branch(checkout, what.branch) as load:
         for _ in range(n):
             with tempfile.TemporaryDirectory() as folder:
-                work = Submission(Path(folder), [f"p_{i:02d}" for i in range(1, rng.randint(2, 6))])
-                told, share = set[str](), rng.choice((0.0, 0.2, 0.5, 1.0))
-                for case in work.cases:
-                    path = _inputs(track, work, case)
-                    if rng.random() < share:
-                        told.add(how := rng.choice(sorted(spoils)))
-                        spoils[how](path)
+                work = made(name, Path(folder), rng)
                 try:
-                    theirs = score(load, work)
-                except Exception:  # it has no guard against hostile files: nothing to compare with
+                    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+                        theirs = what.score(load, work)
+                except Exception as error:  # it has no guard against hostile files: nothing to compare with
                     raised += 1
+                    if os.environ.get("HARNESS_DEBUG"):
+                        print(type(error), error, work.told)
                     continue
-                steps, total = theirs["step_scores"], theirs["aggregate"]
-                task = next(total[k] for k in ("clinical_score", "task_score") if k in total)
-                # S1 of answers that are all skipped is difference A5
-                counts = theirs.get("metrics", {}).get("counts", {})
-                answered = counts.get("valid_outputs", 0) + counts.get("placeholder_predictions", 0)
-                wanted = (steps["s4"], steps["s5"], task, steps["s1"] if answered else None)
                 done += 1
                 bare = {key: value for key, value in theirs.items() if key != "step_scores"}
-                for view, report, public, files in (
-                    ("public", bare, True, True), ("files", theirs, False, True), ("report", theirs, False, False),
-                ):  # fmt: skip
-                    found = ours(track, work, report, public, files)
-                    if all(
-                        b is None or (a is not None and abs(a - b) < 1e-3) for a, b in zip(found, wanted, strict=True)
-                    ):
-                        continue
-                    known = sorted(how.split()[0] for how in told if how[0] == "D" and how[1:].split()[0].isdigit())
-                    if known:
+                run = Path(folder) / "run"
+                for view, report in (("public", bare), ("files", theirs), ("report", theirs)):
+                    (run / "detail_report.json").write_text(json.dumps(report))
+                    if view == "report" and (run / "outputs").exists():
+                        (run / "outputs").rename(work.root / "away")
+                    loaded = load_run(run)
+                    found = card(loaded, work, work.public if view == "public" else None, like, name != "enhancement")
+                    if like == "harness":
+                        wrong = exact(name, found, theirs)
+                    else:
+                        wrong = near(name, found, theirs, work.breach)
+                    known = sorted(match[0] for how in work.told if (match := LISTED.match(how)))
+                    if wrong and known and like != "harness":
                         named.update(known[:1])
-                        continue
-                    unnamed += 1
-                    print(
-                        f"{track} {view}: {found}, the harness {wanted}: {len(work.cases)} cases, {', '.join(sorted(told))}"
-                    )
+                    elif wrong:
+                        unnamed += 1
+                        how = ", ".join(sorted(work.told))
+                        print(f"{name} {view}: {'; '.join(wrong)}: {len(work.cases)} cases, tier {work.tier}, breach {work.breach}, {how}")
     apart = ", ".join(f"{key} {count}" for key, count in sorted(named.items())) or "none"
-    print(f"{track:18} submissions {done:5} (harness raised on {raised}) unnamed differences {unnamed}; named: {apart}")
+    print(f"{name:18} like {like}: submissions {done:5} (harness raised on {raised}) unnamed differences {unnamed}; named: {apart}")
     return unnamed
 
 
@@ -312,12 +548,13 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=300, help="submissions a track")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--track", choices=sorted(TRACKS), action="append")
+    parser.add_argument("--like", choices=("paper", "harness"), default="paper")
     args = parser.parse_args()
     checkout = os.environ.get("HARNESS_CHECKOUT")
     if not checkout or not Path(checkout).is_dir():
         print("set HARNESS_CHECKOUT to a folder with the branches of AutoMedBench/AutoMedBench", file=sys.stderr)
         return 2
-    wrong = [compare(track, Path(checkout), args.n, random.Random(args.seed)) for track in args.track or TRACKS]
+    wrong = [compare(name, Path(checkout), args.n, random.Random(args.seed), args.like) for name in args.track or TRACKS]
     return 1 if any(wrong) else 0
 
 

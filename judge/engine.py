@@ -23,6 +23,7 @@ from ..trajectories.models import STAGES, Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
+from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
 from .branch import (
     DIGITS,
     branch_of,
@@ -34,7 +35,6 @@ from .branch import (
     unjudged_stages,
     usage_parts,
 )
-from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
 from .checks.check import OutputCheck, check_outputs
 from .like import LIKE, Like
 from .presumed import presume
