@@ -44,6 +44,7 @@ from ambjudge.judge.scorecard import CriterionResult, Policy
 from ambjudge.judge.scoring import split_criteria
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.rubrics.model import Rubric
+from ambjudge.trajectories.harness_report import parse_report
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
 from PIL import Image
@@ -80,6 +81,7 @@ class Submission:
     quality: float = 0.5
     many: bool = False
     """Label maps."""
+    open_answers: bool = False
     told: set[str] = field(default_factory=set)
     """How it is spoiled."""
 
@@ -142,7 +144,7 @@ def _linked(path: Path) -> None:
 
 ANY: dict[str, Spoil] = {
     "missing": Path.unlink, "misnamed": lambda p: p.rename(p.with_name("result" + p.suffix)) and None, "copied": _copied,
-    "empty": lambda p: p.write_bytes(b"") and None,
+    "empty": lambda p: p.write_bytes(b"") and None, "D6": _linked,
 }  # fmt: skip
 MASKS: dict[str, Spoil] = {
     **{k: ANY[k] for k in ("missing", "misnamed", "copied")},
@@ -162,7 +164,7 @@ LABELS: dict[str, Spoil] = {
     "D10": lambda p: p.write_bytes(b"no gzip") and None, "D10 cut": lambda p: p.write_bytes(p.read_bytes()[:-20]) and None,
 }  # fmt: skip
 BOXES: dict[str, Spoil] = {
-    **{k: ANY[k] for k in ("missing", "misnamed", "copied")},
+    **{k: ANY[k] for k in ("missing", "misnamed", "copied", "D6")},
     "no boxes": lambda p: p.write_text('{"boxes": []}') and None, "no class": _json(**{"class": ""}),
     "class a number": _json(**{"class": 1}), "other class": _json(**{"class": "platypus"}), "score null": _json(score=None),
     "score nan": _json(score=float("nan")), "score 1.2": _json(score=1.2), "no score": _json(score=...), "reversed": _json(x1=50, x2=10),
@@ -182,6 +184,13 @@ ANSWERS: dict[str, Spoil] = {
     "skip": _json(raw_model_output="", predicted_answer="", predicted_label=""),
     "D20": _json(raw_model_output="", predicted_answer=""), "D23": _json(predicted_label="E", predicted_answer="x"),
     "D15": lambda p: p.write_bytes(b"\xef\xbb\xbf" + p.read_bytes()) and None, "D14 time": _json(runtime_s=True),
+}  # fmt: skip
+OPEN: dict[str, Spoil] = {
+    **{k: ANSWERS[k] for k in ("missing", "empty", "no text", "text null", "text a number", "no model", "skip", "D15", "D14 time", "na", "D6")},
+    **{k: ANSWERS[k] for k in ("raw empty", "raw a list", "raw missing", "other question", "heuristic", "negative time")},
+    "D20": _json(raw_model_output="", predicted_answer="", predicted_label="A"), "D23 label": _json(predicted_label="A"),
+    "D23 label alone": _json(predicted_label="A", predicted_answer=""), "D23 no label": _json(predicted_label=...),
+    "yes": _json(predicted_answer="yes"), "blanks": _json(predicted_answer="  "),
 }  # fmt: skip
 REPORTS: dict[str, Spoil] = {
     **ANY, "short": lambda p: p.write_text("Clear.") and None, "38 and 4": lambda p: p.write_text("x" * 38 + "\n" * 4) and None,
@@ -279,7 +288,7 @@ def vqa(load: Callable[[str], ModuleType], work: Submission) -> dict[str, Any]:
     conversation = work.root / "run/process/conversation.json"
     report = run_eval.run_eval(
         str(work.private), str(work.outputs), str(work.public), work.cases, True, json.loads(conversation.read_text()), work.tier,
-        str(work.outputs.parent), conversation_path=str(conversation),
+        str(work.outputs.parent), "open_ended" if work.open_answers else "multiple_choice", str(conversation),
     )  # fmt: skip
     report["unblended"] = before[-1]["step_scores"]
     return report  # type: ignore[no-any-return]
@@ -337,6 +346,13 @@ def _inputs(track: str, work: Submission, case: str) -> Path:
         Image.new("L", (100, 60)).save(work.put(work.public, case, "image.png"))
         work.put(work.private, case, "boxes.json").write_text(json.dumps(boxes))
         (path := work.put(work.outputs, case, "prediction.json")).write_text(json.dumps(boxes))
+        return path
+    if track == "vqa open":
+        answer = {"question_id": case, "predicted_label": "", "predicted_answer": "left", "raw_model_output": "It is left.",
+                  "model_name": "vlm", "runtime_s": 0.1}  # fmt: skip
+        work.put(work.public, case, "question.json").write_text(json.dumps({"question_id": case, "question": "?"}))
+        work.put(work.private, case, "answer.json").write_text(json.dumps({"answer_text": "left"}))
+        (path := work.put(work.outputs, case, "answer.json")).write_text(json.dumps(answer))
         return path
     if track == "vqa":
         question = {"question_id": case, "question": "?", "options": {"A": "left", "B": "right", "C": "both"}}
@@ -402,6 +418,7 @@ TRACKS = {
     "multiclass": Compared("eval_seg", segmentation, LABELS, ("lite", "standard", "pro"), "segmentation", "feta-seg-task", True),
     "detection": Compared("eval_det2d", detection, BOXES, ("lite", "standard", "pro"), "detection", "some-detection-task", True),
     "vqa": Compared("eval_vqa", vqa, ANSWERS, ("lite", "standard"), "vqa", "some-vqa-task"),
+    "vqa open": Compared("eval_vqa", vqa, OPEN, ("lite", "standard"), "vqa", "some-vqa-task"),
     "report_generation": Compared("eval_report_gen", report_generation, REPORTS, ("lite", "standard"), "report_generation", "some-report-task"),
     "enhancement": Compared("eval_image_enhancement", enhancement, ARRAYS, ("lite", "standard", "pro"), "enhancement", "some-denoise-task", True),
 }  # fmt: skip
@@ -414,6 +431,7 @@ def made(name: str, folder: Path, rng: random.Random) -> Submission:
     work.judged = Judged.of(rubric_for(what.track, what.task), work.tier, rng)
     work.breach = rng.randint(1, 25) if what.breaches and rng.random() < 0.1 else 0
     work.quality, work.many = round(rng.random(), 4), name == "multiclass"
+    work.open_answers = name == "vqa open"
     brief = "Do the task."
     if work.many:
         brief = "Write dseg.nii.gz with labels 0-3." if rng.random() < 0.9 else "Write dseg.nii.gz."
@@ -426,7 +444,7 @@ def made(name: str, folder: Path, rng: random.Random) -> Submission:
             what.spoils[how](path)
     if name == "enhancement" and rng.random() < 0.1:
         work.told.add("D26")
-    codes = _workspace(work, rng) if name == "vqa" else []
+    codes = _workspace(work, rng) if what.track == "vqa" else []
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
     for number, code in enumerate(codes):
         call = {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}
@@ -446,6 +464,82 @@ def made(name: str, folder: Path, rng: random.Random) -> Submission:
     return work
 
 
+def formula(name: str, work: Submission, rng: random.Random) -> dict[str, SimpleNamespace]:
+    """What a checker and a scorer of the branch may return, in place of their modules."""
+    n = rng.choice((1, 3, 5, 8, 150))
+    done = rng.choice((n, n, n, n - 1, rng.randint(0, n)))
+    good = rng.choice((done, done, rng.randint(0, done)))
+    valid, mean = rng.random() < 0.8, rng.choice((0.0, rng.random(), rng.random() / 20))
+    flags = {"output_format_valid": valid, "submission_format_valid": valid}
+    if name == "vqa":
+        stand_in = rng.choice((0, 0, rng.randint(0, done - good)))
+        read = good + rng.randint(0, done - good - stand_in)
+        rates = {"completion_rate": done, "parse_rate": read, "placeholder_rate": stand_in, "valid_output_rate": read}
+        counts = {"expected": n, "prediction_files": done, "valid_outputs": read, "placeholder_predictions": stand_in}
+        sent = rng.randint(0, n)
+        return {"run_eval": SimpleNamespace(
+            check_submission=lambda **_: {"output_format_valid": good == n, "submission_format_valid": good / n >= 0.5},
+            score_all=lambda **_: {k: round(v / n, 4) for k, v in rates.items()} | {"counts": counts, "accuracy": round(mean, 4)},
+            load_tool_calls=lambda _: [{"tool": "submit_answer", "result_summary": {"status": "ok"}}] * sent + [{"tool": "inspect_image"}] * rng.randint(0, 1),
+            check_smoke_forward=lambda _, found=rng.random() < 0.7: {"valid": found},
+            check_postprocess_artefact=lambda _, found=rng.random() < 0.7: {"valid": found},
+            detect_model_call=lambda _, found=rng.random() < 0.8: {"detected": found, "evidence": []},
+        )}  # fmt: skip
+    if name == "report_generation":
+        whole = {"output_format_valid": good == n, "submission_format_valid": good == n, "any_valid_results": good > 0}
+        found: Any = {"completion_rate": round(good / n, 4), **whole}
+    elif name == "enhancement":
+        found = {"n_patients": n, "n_valid": good, "output_format_valid": good == n, "completion_rate": good / n}
+    else:
+        found = flags
+    cases = {
+        f"p{i}": {"lesion_dice": mean if i < done else None, "mean_tissue_dice": mean if i < done else None, "gt_has_lesion": True,
+                  "organ_dice": rng.choice((None, rng.random()))}
+        for i in range(n)
+    }  # fmt: skip
+    scored = {"per_patient": cases, "mean_lesion_dice": mean, "macro_mean_dice": mean, "mAP": mean, "completion_rate": done / n}
+    scores = SimpleNamespace(score_all=lambda *_: scored, score_all_multiclass=lambda *_: scored)
+    work.cases = list(cases)
+    return {"format_checker": SimpleNamespace(check_submission=lambda *_: found), "dice_scorer": scores, "det2d_scorer": scores}
+
+
+def compare_formulas(name: str, checkout: Path, n: int, rng: random.Random) -> int:
+    """The same for submissions without files, seen as a report alone and scored like the harness."""
+    what, wrong_ones = TRACKS[name], 0
+    with branch(checkout, what.branch) as load, tempfile.TemporaryDirectory() as folder:
+        first = made(name, Path(folder), rng)
+        if (Path(folder) / "run/outputs").exists():
+            (Path(folder) / "run/outputs").rename(Path(folder) / "away")
+        base = load_run(Path(folder) / "run")
+        ready = prepare(base, policy=Policy(like="harness"), rubric=first.judged.rubric)
+        known = {"segmentation": ready.segmentation, "found": ready.found}
+        for tier in what.tiers:
+            for _ in range(n):
+                work = Submission(Path(folder), [], tier=tier, many=first.many, quality=round(rng.random(), 4))
+                work.judged = Judged.of(first.judged.rubric, tier, rng)
+                work.breach = rng.randint(1, 25) if what.breaches and rng.random() < 0.05 else 0
+                fakes = formula(name, work, rng)
+
+                def loaded(module: str, fakes: dict[str, SimpleNamespace] = fakes) -> Any:
+                    if module in fakes and module != "run_eval":
+                        return fakes[module]
+                    real = load(module)
+                    vars(real).update(vars(fakes.get(module, SimpleNamespace())))
+                    return real
+
+                with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+                    theirs = json.loads(json.dumps(what.score(loaded, work)))
+                report = parse_report(theirs, Path(folder) / "detail_report.json", [])
+                status = base.status.model_copy(update={"disqualified": bool(work.breach), "breach_turn": work.breach or None})
+                run = base.model_copy(update={"report": report, "tier": tier, "status": status})
+                found = card(run, work, None, "harness", name != "enhancement", known)
+                if wrong := exact(name, found, theirs):
+                    wrong_ones += 1
+                    print(f"{name} formula: {'; '.join(wrong)}: tier {tier}, breach {work.breach}, {json.dumps(theirs)[:300]}")
+    print(f"{name:18} like harness: formulas {n * len(what.tiers):6} differences {wrong_ones}")
+    return wrong_ones
+
+
 class Replies(NamedTuple):
     """Stands where a judge stands on a card."""
 
@@ -455,9 +549,12 @@ class Replies(NamedTuple):
     parameters: Mapping[str, Any] = MappingProxyType({})
 
 
-def card(run: Run, work: Submission, public: Path | None, like: Any, judged: bool) -> dict[str, Any]:
-    """Our scorecard as JSON has it."""
+def card(
+    run: Run, work: Submission, public: Path | None, like: Any, judged: bool, known: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Our scorecard as JSON has it; `known`: of the prepared run, what need not be worked out again."""
     ready = prepare(run, policy=Policy(like=like), public=public, rubric=work.judged.rubric)
+    vars(ready).update(known)
     replies = {stage: Reply(results) for stage, results in work.judged.results.items()} if judged else {}
     return assemble(ready, Replies(), replies).to_dict()
 
@@ -488,7 +585,7 @@ def near(name: str, found: dict[str, Any], report: dict[str, Any], breach: int) 
     wanted |= {"S4": steps["s4"], "S5": steps["s5"]}
     shown = {stage: part["score"] for stage, part in found["stages"].items()}
     shown |= {k: found[k] for k in ("agentic", "task", "overall")}
-    keys = ["S4", "S5", "task"] if name == "vqa" else [*wanted]
+    keys = ["S4", "S5", "task"] if "unblended" in report else [*wanted]
     if breach:
         keys = ["agentic", "task", "overall"]
     wrong = []
@@ -549,13 +646,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--track", choices=sorted(TRACKS), action="append")
     parser.add_argument("--like", choices=("paper", "harness"), default="paper")
+    parser.add_argument("--formulas", type=int, default=0, help="submissions a track and tier; always like the harness")
     args = parser.parse_args()
     checkout = os.environ.get("HARNESS_CHECKOUT")
     if not checkout or not Path(checkout).is_dir():
         print("set HARNESS_CHECKOUT to a folder with the branches of AutoMedBench/AutoMedBench", file=sys.stderr)
         return 2
-    wrong = [compare(name, Path(checkout), args.n, random.Random(args.seed), args.like) for name in args.track or TRACKS]
-    return 1 if any(wrong) else 0
+    place, wrong = Path(checkout), 0
+    for name in args.track or TRACKS:
+        wrong += compare(name, place, args.n, random.Random(args.seed), args.like) if args.n else 0
+        if args.formulas and name != "vqa open":
+            wrong += compare_formulas(name, place, args.formulas, random.Random(args.seed))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
