@@ -183,7 +183,9 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     from ..tracks import TRACKS
 
     chosen = {key: settings.get(key, flags.get(key)) for key in ("like", "missing", "breach", "malformed")}
-    if chosen["like"] == "harness" and (given := [f"--{key}" for key in ("missing", "breach", "malformed") if chosen[key]]):
+    if chosen["like"] == "harness" and (
+        given := [f"--{key}" for key in ("missing", "breach", "malformed") if chosen[key]]
+    ):
         raise InputError(f"--like harness decides {', '.join(given)} too", "leave one of them out")
     track = settings.get("track", flags.get("track"))
     if track is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..tracks import TRACKS, Branch
-from ..trajectories.models import Run, Stage, TrackName
+from ..trajectories.models import STAGES, Run, Stage, TrackName
 from .checks.workspace import USAGE, Workspace
 from .scorecard import Policy
-from .scoring import Bounds, Cap
+from .scoring import Bounds, Cap, Zeroed
 
 DIGITS = 4
 """Decimals of Agentic and of Overall / 100."""
@@ -27,14 +27,17 @@ def settled(policy: Policy, run: Run) -> Policy:
     branch = branch_of(policy, run.track)
     if policy.like == "paper" or branch is None:
         return policy.model_copy(update={"like": "paper"})
-    breach = "ignored" if branch.breach_turns is None else "from-turn"
-    return Policy(like="harness", missing=branch.missing, breach=breach)
+    return Policy(
+        like="harness", missing=branch.missing, breach="ignored" if branch.breach_turns is None else "from-turn"
+    )
 
 
-def unjudged_stages(branch: Branch | None, breach_turn: int | None) -> int:
-    """How many stages before a breach nobody judges."""
+def penalty(branch: Branch | None, breach_turn: int | None) -> Zeroed:
+    """Scores of a disqualified run: the stages before the breach, by its turn, are nobody's and 0 in sums; all else is 0."""
     turns = () if branch is None or branch.breach_turns is None else branch.breach_turns
-    return sum(turn < (breach_turn or 0) for turn in turns) if any(turns) else len(turns)
+    first = sum(turn < (breach_turn or 0) for turn in turns) if any(turns) else len(turns)
+    scores: dict[Stage, float | None] = {stage: None if n < first else 0.0 for n, stage in enumerate(STAGES)}
+    return Zeroed(scores, dict.fromkeys(STAGES, (0.0, 0.0)), 0.0, STAGES)
 
 
 def setup_facts(space: Workspace, completion: float | None) -> dict[str, float]:

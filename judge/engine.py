@@ -27,12 +27,12 @@ from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply,
 from .branch import (
     DIGITS,
     branch_of,
+    penalty,
     reported,
     reported_bounds,
     settled,
     setup_facts,
     setup_score,
-    unjudged_stages,
     usage_parts,
 )
 from .checks.check import OutputCheck, check_outputs
@@ -235,24 +235,24 @@ def assemble(
         criteria = rubric.stages[stage].criteria if stage in rubric.stages else ()
         digits = None if branch is None else branch.judged_digits
         value, span = stage_score(results[stage], criteria, policy.missing, digits)
-        scores[stage], bounds[stage] = apply_caps(
-            value, span, caps.get(stage, ()), LIKE[policy.like].unscored_is_cap
-        )
+        scores[stage], bounds[stage] = apply_caps(value, span, caps.get(stage, ()), LIKE[policy.like].unscored_is_cap)
     space = counted.workspace
     parts: dict[Stage, dict[str, float]] = {}
     if space is not None:
         parts["S2"] = setup_facts(space, counted.s4_checks.completion)
-        scores["S2"] = setup_score(parts["S2"])
-        bounds["S2"] = (scores["S2"], scores["S2"])
+        setup = setup_score(parts["S2"])
+        scores["S2"], bounds["S2"] = setup, (setup, setup)
     task, task_from = counted.task, counted.task_from
     zeroed: Sequence[Stage] = ()
-    if run.status.disqualified:
+    if run.status.disqualified and policy.breach != "ignored":
         at = run.status.breach_turn
         known = at is not None and 1 <= at <= len(run.turns)
         stage_of_breach = segmentation.turn_stages[at - 1] if known and at is not None else None
-        after = apply_breach(scores, bounds, task, policy.breach, stage_of_breach, unjudged_stages(branch, at))
-        scores, bounds, task, zeroed = after.scores, after.bounds, after.task, after.stages
-        task_from = "policy" if zeroed else task_from
+        if policy.breach == "from-turn":
+            after = penalty(branch, at)
+        else:
+            after = apply_breach(scores, bounds, task, policy.breach, stage_of_breach)
+        scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
     total = aggregate(scores, bounds, rubric.weights, task, policy.missing, DIGITS if branch is not None else None)
     if space is not None:
         blended = usage_parts(space, scores["S3"], scores["S4"], counted.s4_caps)

@@ -17,7 +17,7 @@ from ..trajectories.models import STAGES, Stage, Tier
 from .scorecard import CriterionResult
 
 Missing = Literal["renormalize", "zero"]
-Breach = Literal["zero-all", "from-stage", "from-turn", "ignored"]
+Breach = Literal["zero-all", "from-stage"]
 Malformed = Literal["formula", "zero"]
 Bounds = tuple[float, float]
 
@@ -229,7 +229,7 @@ def stage_score(
         score = _mean((weight[name], value or 0.0) for name, value in values.items())
     else:
         score = _mean((weight[name], value) for name, value in values.items() if value is not None)
-    score = rounded(score, digits)
+    score = score if digits is None else round(score, digits)
     return score, _around(score, (low, high))
 
 
@@ -262,11 +262,6 @@ def apply_caps(
 
 
 # S4 and S5 -----------------------------------------------------------------------------------------------------------
-
-
-def rounded(value: float | None, digits: int | None) -> float | None:
-    """The value with so many decimals; as it is where either is None."""
-    return value if value is None or digits is None else round(value, digits)
 
 
 def s4_score(
@@ -354,7 +349,11 @@ def answers_stage_caps(
     caps: dict[Stage, Cap] = {}
     if artefact_missing:
         caps["S3"] = Cap(0.5, "the post-processing or calibration artefact that the task asks for is absent")
-    if slipped_through and placeholder_rate is not None and unit(placeholder_rate, "placeholder rate") > PLACEHOLDER_LIMIT:
+    if (
+        slipped_through
+        and placeholder_rate is not None
+        and unit(placeholder_rate, "placeholder rate") > PLACEHOLDER_LIMIT
+    ):
         caps["S3"] = Cap(0.2, f"placeholder answers slipped through ({placeholder_rate:.0%})")
     why = None
     if answers == 0:
@@ -434,19 +433,12 @@ def apply_breach(
     task: float | None,
     policy: Breach,
     breach_stage: Stage | None,
-    unjudged: int = 0,
 ) -> Zeroed:
     """Scores of a disqualified run (benchmark.md section 4, isolation).
 
     `zero-all` (the paper): every stage and Task are 0. `from-stage`: the breach's stage, every later stage and Task are 0;
-    earlier stages keep their scores. An unknown breach stage falls back to `zero-all`. `from-turn` (the harness): the first
-    `unjudged` stages are nobody's, and 0 in its sums; the others and Task are 0.
+    earlier stages keep their scores. An unknown breach stage falls back to `zero-all`.
     """
-    if policy == "ignored":
-        return Zeroed(dict(stage_scores), dict(stage_bounds), task, ())
-    if policy == "from-turn":
-        nobody = dict.fromkeys(STAGES[:unjudged])
-        return Zeroed({**nobody, **dict.fromkeys(STAGES[unjudged:], 0.0)}, dict.fromkeys(STAGES, (0.0, 0.0)), 0.0, STAGES)
     first = 0 if policy == "zero-all" or breach_stage is None else STAGES.index(breach_stage)
     zeroed = STAGES[first:]
     scores: dict[Stage, float | None] = {**stage_scores, **dict.fromkeys(zeroed, 0.0)}

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
-from ...trajectories.harness_report import submit_answer
-from ...trajectories.json_bytes import number
 from ...trajectories.layout import find_outputs
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ..like import LIKE, Rules
@@ -29,7 +26,6 @@ from ..scoring import (
     answers_stage_caps,
     gate_closed,
     real_but_broken,
-    rounded,
     s4_bounds,
     s4_score,
     s5_bounds,
@@ -37,15 +33,15 @@ from ..scoring import (
 )
 from .demands import files as demanded_files
 from .demands import other_format
-from .expected import Expected, expected_cases, missing_cases
+from .expected import expected_cases
 from .model_calls import model_call_found
 from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .public import PublicInputs, find_public
-from .report_metrics import accuracy, scored_above_zero, submission_flag
+from .report_metrics import accuracy, scored_above_zero
+from .reported import Found, against_report, denied, from_report, from_trace
 from .submission import Submission
 from .workspace import Workspace
 
-_DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
 _PLAN_FILES = ("plan.md", "plan.png")
 _MAX_PROBLEMS = 40
 
@@ -95,27 +91,6 @@ class OutputCheck:
         return tuple(fact for fact in self.facts if fact.kind in kinds)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What is known about the outputs, whoever said it; everything but `source` may be unknown."""
-
-    source: Literal["files", "report", "trace"] | None = None
-    completion: float | None = None
-    output_valid: bool | None = None
-    submission_valid: bool | None = None
-    results: bool | None = None
-    parse_rate: float | None = None
-    placeholder_rate: float | None = None
-    answers: int | None = None
-    unsure: bool = True
-    """The opened files do not show all that the format asks for."""
-    complete_cases: int | None = None
-    expected: Expected = field(default_factory=Expected)
-    cases: tuple[CaseCheck, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-
 def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None = None) -> OutputCheck:
     """Check what the run delivered against its track's format.
 
@@ -149,12 +124,12 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
         text = f"the check of track {track.name} ({plugin}) failed: {type(error).__name__}: {error}"
         return OutputCheck(track=track.name, warnings=(f"{text[:300]}; S4 and S5 stay unscored",))
     if found is None:
-        found = _from_report(run, track, rules)
+        found = from_report(run, track, rules)
     else:
-        warnings += _against_report(run, found)
-        found = _denied(run, track, found)
+        warnings += against_report(run, found)
+        found = denied(run, track, found)
     if found is None:
-        found = _from_trace(run, track)
+        found = from_trace(run, track)
     return _conclude(run, track, policy, rules, found, tuple(warnings))
 
 
@@ -173,7 +148,7 @@ def _track_files() -> frozenset[str]:
     return frozenset(name for track in TRACKS for name in track.files)
 
 
-def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rules) -> _Found | None:
+def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rules) -> Found | None:
     if run.outputs.root is None:
         return None
     root = Path(run.folder.anchor) if rules.links else run.folder  # links may stay within the run, as for the loader
@@ -184,7 +159,7 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rule
         submission = Submission(run, root, tuple(sorted(delivered or set(run.outputs.cases))), public, rules)
         checked = track.check(submission)
         broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
-        return _Found(
+        return Found(
             source="files", output_valid=False if broken else None, submission_valid=False if broken and track.output != "answers" else None,
             results=_results(run, track, checked, rules), complete_cases=checked.delivered,
             cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)), measures=submission.measures,
@@ -205,7 +180,7 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rule
     completion = min(1.0, counted / total)
     valid = checked.valid >= total and not any(fact.fatal for fact in facts)
     answers = track.output == "answers"
-    return _Found(
+    return Found(
         source="files",
         completion=completion,
         output_valid=valid,
@@ -265,122 +240,6 @@ def _results(run: Run, track: Track, checked: TrackCheck, rules: Rules) -> bool 
     return scored_above_zero(track, run.report, rules.psnr_needed)
 
 
-def _from_report(run: Run, track: Track, rules: Rules) -> _Found | None:
-    report = run.report
-    if report is None:
-        return None
-    metrics, answers = report.metrics, track.output == "answers"
-    expected = Expected((), report.n_expected, "report" if report.n_expected else None)
-    if report.n_outputs == 0 and run.outputs.root is None:
-        zero = 0.0 if answers else None
-        return _Found(
-            source="report", completion=0.0, output_valid=False, submission_valid=False, results=False,
-            parse_rate=zero, placeholder_rate=zero, answers=0 if answers else None, complete_cases=0, expected=expected,
-        )  # fmt: skip
-    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if answers else None
-    results = scored_above_zero(track, report, rules.psnr_needed)
-    if track.one_is_enough:
-        counted = (report.n_valid, parse_rate, report.completion_rate if track.counts_valid else None)
-        results = next((value > 0 for value in counted if value is not None), None)
-    found = _Found(
-        source="report",
-        completion=report.completion_rate,
-        output_valid=report.output_format_valid,
-        submission_valid=submission_flag(track, report, parse_rate),
-        results=results,
-        parse_rate=parse_rate,
-        placeholder_rate=_rate(metrics, "placeholder_rate") if answers else None,
-        complete_cases=report.n_valid if track.counts_valid else None,
-        expected=expected,
-    )
-    steps = () if report.breached else (report.step_scores.get("S4"), report.step_scores.get("S5"))
-    known = (found.completion, found.output_valid, found.submission_valid, found.parse_rate, found.results, *steps)
-    return None if all(value is None for value in known) else found
-
-
-def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
-    for name in names:
-        value = number(metrics.get(name))
-        if value is not None and 0 <= value <= 1:
-            return value
-    return None
-
-
-def _from_trace(run: Run, track: Track) -> _Found:
-    """The answer to submit_results says which files were missing, nothing about their format."""
-    if run.submit_result is None:
-        return _Found()
-    result = submit_answer(run.submit_result)
-    expected = expected_cases(run, (), None, True)
-    missed = missing_cases(result)
-    complete = result.get("complete", result.get("completed"))
-    completion = _rate(result, "completion_rate")
-    named = isinstance(result.get("missing_files"), list)
-    if completion is None and named and expected.count and (expected.source != "trace" or expected.count > len(missed)):
-        completion = max(0.0, 1.0 - len(missed) / expected.count)
-    elif completion is None and complete is True:
-        completion = 1.0
-    if completion is None and not missed:
-        return _Found()
-    facts = tuple(Fact("missing", "missing by the answer to submit_results", case) for case in missed)
-    short = completion is None or completion < 1.0
-    valid = False if short and track.output != "answers" else None  # a missing case is no valid one
-    return _Found(
-        source="trace", completion=completion, output_valid=valid, submission_valid=valid, expected=expected, facts=facts
-    )  # fmt: skip
-
-
-def _against_report(run: Run, found: _Found) -> list[str]:
-    """Where the opened files and the report disagree."""
-    report = run.report
-    if report is None:
-        return []
-    said: list[tuple[str, object, object]] = [
-        ("output format valid", report.output_format_valid, found.output_valid),
-        ("submission format valid", report.submission_format_valid, found.submission_valid),
-    ]
-    differences = [
-        f"the report says {what}: {a}, the files: {b}" for what, a, b in said if None not in (a, b) and a != b
-    ]
-    if None not in (report.completion_rate, found.completion):
-        assert report.completion_rate is not None
-        assert found.completion is not None
-        if abs(report.completion_rate - found.completion) > 0.005:
-            differences.append(
-                f"the report says completion: {report.completion_rate:.3f}, the files: {found.completion:.3f}"
-            )
-    return differences
-
-
-def _denied(run: Run, track: Track, found: _Found) -> _Found:
-    """What opened files look like when the report calls them invalid or fewer and they leave room for doubt.
-
-    Without the public inputs nobody sees a case under another name, a wrong shape, a box beyond the border or a wrong
-    option text; with them it may still be unknown what an output must look like; and affine, type and class names are
-    facts that this check forgives and a task's own rule may not. There the report's word stands.
-    """
-    report = run.report
-    facts = (*found.facts, *(fact for case in found.cases for fact in case.facts))
-    if report is None or not (found.unsure or any(fact.kind in _DOUBTFUL for fact in facts)):
-        return found
-    rate, seen = report.completion_rate, found.completion
-    if found.unsure and rate is not None and seen is not None and rate < seen - 0.005:
-        # the names of the cases were read off the delivered files, or their shapes are not known
-        found = replace(found, completion=rate, results=False if track.counts_valid and rate == 0 else found.results)
-    if (rate_seen := found.parse_rate) is not None:
-        said = _rate(report.metrics, "parse_rate", "valid_output_rate")
-        if said is not None and said < rate_seen:
-            found = replace(found, parse_rate=said, results=found.results if said else False)
-            if said < rate_seen - 0.005:
-                text = f"by the report {said:.0%} of the answers can be read; the files alone do not show why"
-                found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))
-    if found.output_valid is not False and report.output_format_valid is False:
-        found = replace(found, output_valid=False)
-    if found.submission_valid is not False and submission_flag(track, report, found.parse_rate) is False:
-        found = replace(found, submission_valid=False)
-    return found
-
-
 def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float | None:
     """The report's score of S4 or S5, where the rest leaves it open and allows it.
 
@@ -392,15 +251,11 @@ def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float |
 
 
 def _conclude(
-    run: Run, track: Track, policy: Policy, rules: Rules, found: _Found, warnings: tuple[str, ...]
+    run: Run, track: Track, policy: Policy, rules: Rules, found: Found, warnings: tuple[str, ...]
 ) -> OutputCheck:
     way = track.branch if rules.rounded else None
-    if way is not None:
-        found = replace(
-            found, completion=rounded(found.completion, way.rate_digits),
-            parse_rate=rounded(found.parse_rate, way.rate_digits),
-            placeholder_rate=rounded(found.placeholder_rate, way.rate_digits),
-        )  # fmt: skip
+    if way is not None and way.rate_digits is not None:
+        found = found.rounded(way.rate_digits)
     closed = gate_closed(track.gate and policy.completeness_gate, found.completion)
     output_valid, submission_valid, results = found.output_valid, found.submission_valid, found.results
     if closed:

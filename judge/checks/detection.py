@@ -121,9 +121,9 @@ def _box(box: Any, size: tuple[int, int] | None, true_is_one: bool) -> list[tupl
     if not isinstance(box, dict):
         return [("schema", "is no object")]
     if true_is_one:
-        box = {key: int(value) if isinstance(value, bool) else value for key, value in box.items() if key != "class"} | {
-            "class": box.get("class")
-        }
+        box = {
+            key: int(value) if isinstance(value, bool) else value for key, value in box.items() if key != "class"
+        } | {"class": box.get("class")}
     name = box.get("class")
     if not (isinstance(name, str) and name.strip()):
         return [("schema", "has no class that is a text")]

@@ -136,7 +136,9 @@ def _defines(path: Path, root: Path) -> bool:
         tree = parse(read_text(path, root))
     except Refused:
         return False
-    return tree is not None and any(isinstance(node, ast.FunctionDef) and node.name == "postprocess" for node in tree.body)
+    return tree is not None and any(
+        isinstance(node, ast.FunctionDef) and node.name == "postprocess" for node in tree.body
+    )
 
 
 def _calibrated(records: Any) -> bool:
