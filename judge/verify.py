@@ -84,6 +84,12 @@ def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
             continue
         score, span = _stage(stage, result, card, rubric, found)
         scores[stage], bounds[stage] = result.counted, result.bounds
+        if "counted" in result.parts:
+            _compare(found, f"stages.{stage}.parts.counted", result.counted, score, STAGE_TOLERANCE)
+            bounds[stage] = span
+            score, span = (
+                None if score is None else reported(result.parts, score), reported_bounds(result.parts, span)
+            )  # fmt: skip
         _compare(found, f"stages.{stage}.score", result.score, score, STAGE_TOLERANCE)
         _compare(found, f"stages.{stage}.bounds", result.bounds, span, STAGE_TOLERANCE)
     digits = None if card.policy.like == "paper" else DIGITS
@@ -105,17 +111,6 @@ def _stage(
                 Difference(f"stages.{stage}.method", "policy", "no policy zeroes a run that is not disqualified")
             )
         return None if result.score is None else 0.0, (0.0, 0.0)
-    if "counted" in result.parts:
-        value, span = _counted(stage, result, card, rubric, found)
-        _compare(found, f"stages.{stage}.parts.counted", result.counted, value, STAGE_TOLERANCE)
-        return None if value is None else reported(result.parts, value), reported_bounds(result.parts, span)
-    return _counted(stage, result, card, rubric, found)
-
-
-def _counted(
-    stage: Stage, result: StageResult, card: ScoreCard, rubric: Rubric, found: list[Difference]
-) -> tuple[float | None, tuple[float, float]]:
-    """What Agentic counts: the score of the stage's own parts."""
     if stage == "S2" and result.parts:
         return (score := setup_score(result.parts)), (score, score)
     branch = branch_of(card.policy, card.run.track)
