@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import re
@@ -206,3 +207,18 @@ def test_a_judge_is_shown_the_same(tmp_path):
     run = tiny_run(tmp_path, **{**SEG, "outputs": masks("kidney_lesion.nii.gz")})
     facts = [prepare(run, policy=Policy(like=like)).facts for like in ("paper", "harness")]
     assert facts[0] == facts[1]
+
+
+def test_cards_of_another_choice_are_renewed(tmp_path):
+    from ambjudge.judge.rejudge.update import outdated
+    from ambjudge.judge.rules import RulesJudge
+    from ambjudge.judge.session import ScoreOptions, score_many
+    from ambjudge.judge.store import open_store
+
+    run = tiny_run(tmp_path / "run", **{**SEG, "outputs": masks()})
+    with open_store(tmp_path / "store.db") as store:
+        for like, other in (("paper", "harness"), ("harness", "paper")):
+            options = ScoreOptions(policy=Policy(like=like))
+            asyncio.run(score_many([run.path], RulesJudge(), options, lambda _: None, store=store, signals=False))
+            stale = [outdated(store, [run.path], RulesJudge(), None, choice) for choice in (like, other)]
+            assert stale == [(), (run.path,)]
