@@ -262,6 +262,9 @@ def _conclude(
         output_valid = submission_valid = False
         if results is None and (found.completion == 0 or not track.one_is_enough):
             results = False  # a closed gate scores nothing above zero
+    said = None if way is None or track.one_is_enough else _reported(run, "S5", UNKNOWN, policy)
+    if said is not None and submission_valid is not None:
+        results = said - 0.5 * submission_valid >= 0.5  # the metric itself may have been rounded to 0
     caps: tuple[Cap, ...] = ()
     stage_caps: dict[Stage, Cap] = {}
     called: bool | None = None

@@ -112,6 +112,9 @@ SEG = {
     "task": "kidney-seg-task",
     "report": {"metrics": {"lesion_dice": 0.5}, "clinical_score": 0.5},
 }
+ROUNDED = {
+    "step_scores": {"s4": 1.0, "s5": 1.0}, "metrics": {"macro_mean_dice": 0.0}, "format": {"output_format_valid": True, "submission_format_valid": True, "completion_rate": 1.0},
+}  # fmt: skip
 BREACH = {"metrics": {"lesion_dice": 0.0}, "isolation_breach": {"breached": True, "turn": 7}}
 REPORT = "The heart is normal in size and the lungs are clear. Ergüsse: none."
 SKIP = {"predicted_label": "", "predicted_answer": "", "raw_model_output": ""}
@@ -149,6 +152,9 @@ CASES = {
         {**SEG, "outputs": masks(), "report": BREACH}, None, {"S1": (0.0, None), "S2": (0.0, 0.0), "agentic": (0.0, 0.0), "overall": (0.0, 0.0)},
     ),
     "A11 five of six": ({**SEG, "outputs": masks(), "tier": "pro", "without": "S1b"}, None, {"S1": (0.8333, 0.83), "agentic": (0.9583, 0.9575)}),
+    "A11 a metric rounded to 0": (
+        {**labels(mask()), "outputs": {}, "report": ROUNDED}, lambda f: (f / "outputs").rmdir(), {"S5": (0.5, 1.0)},
+    ),
     "A12 nothing judged": ({**SEG, "outputs": masks(), "without": "S"}, None, {"S1": (None, None), "agentic": (1.0, 0.25)}),
     "F1 load, then call": (answers({}, steps=[Step(LOAD), Step(CALL)]), beside, {"S4": (0.3, 1.0)}),
     "F2 a comment": (answers({}, steps=[Step(f"# {LOAD}\n# {CALL}")]), beside, {"S4": (0.3, 1.0)}),
