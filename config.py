@@ -17,6 +17,7 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "public": (str, None),
     "concurrency": (int, None),
     "max_cost": (float, None),
+    "like": (str, ("paper", "harness")),
     "missing": (str, ("renormalize", "zero")),
     "breach": (str, ("zero-all", "from-stage")),
     "malformed": (str, ("formula", "zero")),

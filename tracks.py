@@ -16,6 +16,8 @@ from .plugins import Door
 if TYPE_CHECKING:
     from .judge.checks.outcome import TrackCheck
     from .judge.checks.submission import Submission
+    from .judge.checks.workspace import Workspace
+    from .trajectories.models import Run
 
 Output = Literal["masks", "boxes", "images", "labels", "texts", "answers", "files"]
 """What a case's output is; `files` for anything else."""
@@ -28,6 +30,25 @@ PLAN_ITEMS: Mapping[str, str] = {"plan": "S1a", "picture": "S1e", "environment":
 def by_score(good: float, okay: float) -> Mapping[str, Bands]:
     """Bands of every task by the headline metric, in [0, 1]: A from `good` on, B from `okay` on, C below."""
     return {"": {"A": {"score": good}, "B": {"score": okay}, "C": {}}}
+
+
+@dataclass(frozen=True)
+class Branch:
+    """How a track's branch of the public harness adds up; in force with `--like harness` alone."""
+
+    missing: Literal["renormalize", "zero"] = "zero"
+    """What becomes of unscored stages."""
+    breach_turns: tuple[int, ...] | None = (5, 10, 15)
+    """After the n-th of these turns, the n stages before the breach are left unscored and not 0; None: a breach changes
+    nothing."""
+    judged_digits: int = 2
+    """Decimals of S1 and S2 (S3 has them by its scale)."""
+    rate_digits: int | None = None
+    """Decimals of completion, and of the shares of answers; None: as they are."""
+    s4_digits: int | None = None
+    """Decimals of S4; None: as it is."""
+    workspace: Callable[[Run, int | None], Workspace] | None = None
+    """What lies in the agent's workspace; the argument is the number of expected cases."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,8 @@ class Track:
     """Quantities measured in the files (`Submission.measure`) in which the images of one kind agree."""
     unit: str = ""
     """Of what is measured in the files."""
+    branch: Branch | None = None
+    """How its branch of the public harness adds up; None: it has none, and `--like harness` changes nothing."""
     items: Mapping[str, str] = field(default_factory=dict)
     """As `PLAN_ITEMS`, for the track's own rubric; what is left out is not held against any fact."""
 

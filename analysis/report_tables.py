@@ -158,7 +158,7 @@ def _cohort(source: Any) -> Cohort:
 def _summary(whole: Cohort) -> pl.DataFrame:
     runs, notes = prepared(whole.runs)
     rows: list[tuple[str, str]] = [("scorecards", str(whole.runs.height)), ("runs analysed", str(runs.height))]
-    for name in ("agent", "task", "track", "tier", "judge", "rubric", "missing_policy", "breach_policy"):
+    for name in ("agent", "task", "track", "tier", "judge", "rubric", "like", "missing_policy", "breach_policy"):
         values = [str(value) for value in runs[name].unique().sort().to_list() if value is not None]
         shown = ", ".join(values[:12]) + (f" and {len(values) - 12} more" if len(values) > 12 else "")
         rows.append((name.replace("_", " "), f"{len(values)}: {shown}" if values else "none"))

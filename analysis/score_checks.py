@@ -58,7 +58,9 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     policy = table["missing_policy"].fill_null("renormalize").to_numpy().astype(str)
     own = np.where(policy == "zero", off["zero"], off["renormalize"])
     unlike = "agentic is not the weighted stage mean under the row's policy"
-    add("agentic = weighted stages", (own > 2e-4) & ~zeroed, unlike)
+    # The harness blends tool usage into the S3 and S4 that it reports after it has computed Agentic.
+    theirs = (table["like"] == "harness").fill_null(False).to_numpy()
+    add("agentic = weighted stages", (own > 2e-4) & ~zeroed & ~theirs, unlike)
     for name, other in (("renormalize", "zero"), ("zero", "renormalize")):
         swapped = (policy == name) & partial & (own > 2e-4) & (off[other] <= 2e-4)
         add(f"missing policy {name}", swapped, f"says {name}, but agentic was computed by {other}")
@@ -71,7 +73,7 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     add("parts of overall", np.abs(rest) > TOLERANCE, "stages and Task do not explain Overall exactly", "note")
     without = "Overall is unknown (no Task): left out of leaderboards, or 0 beside them"
     add("no overall", table["overall"].is_null(), without, "note")
-    for what in ("missing_policy", "breach_policy", "judge", "rubric_version"):
+    for what in ("like", "missing_policy", "breach_policy", "judge", "rubric_version"):
         kinds = table[what].drop_nulls().unique().sort().to_list()
         mixed = len(kinds) > 1
         if what == "rubric_version":

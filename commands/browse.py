@@ -118,7 +118,7 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
     def options() -> ScoreOptions:
         from .options import score_options
 
-        unused = {"missing": None, "breach": None, "malformed": None, "concurrency": None}
+        unused = {"like": None, "missing": None, "breach": None, "malformed": None, "concurrency": None}
         return score_options(settings, {**flags, **unused})
 
     if any(settings.get(name, flags.get(name)) for name in ("track", "public", "rubric")):

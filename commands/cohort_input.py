@@ -33,7 +33,7 @@ LEFT_OUT = {
 """Columns left out on a terminal; --json has them."""
 
 
-_OPTIONS = ("rubric", "track", "tier", "public", "missing", "breach", "malformed")
+_OPTIONS = ("rubric", "track", "tier", "public", "like", "missing", "breach", "malformed")
 """What `run_options` and `policy_options` offer."""
 
 

@@ -85,6 +85,9 @@ run_options = _together(
 """What to hold a run against."""
 policy_options = _together(
     click.option(
+        "--like", type=click.Choice(["paper", "harness"]), help="Whose rules where the two part.  [default: paper]"
+    ),
+    click.option(
         "--missing", type=click.Choice(["renormalize", "zero"]), help="Unscored stages: left out (default) or 0."
     ),
     click.option(
@@ -179,7 +182,11 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     from ..judge.session import ScoreOptions
     from ..tracks import TRACKS
 
-    chosen = {key: settings.get(key, flags.get(key)) for key in ("missing", "breach", "malformed")}
+    chosen = {key: settings.get(key, flags.get(key)) for key in ("like", "missing", "breach", "malformed")}
+    if chosen["like"] == "harness" and (
+        given := [f"--{key}" for key in ("missing", "breach", "malformed") if chosen[key]]
+    ):
+        raise InputError(f"--like harness decides {', '.join(given)} too", "leave one of them out")
     track = settings.get("track", flags.get("track"))
     if track is not None:
         TRACKS.get(track)

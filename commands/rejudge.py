@@ -83,7 +83,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         bar.clear()
         for path, error in made.errors:
             console.error(f"{path}: {error}")
-        renewed = outdated(store, runs, judge, options.rubric)
+        renewed = outdated(store, runs, judge, options.rubric, options.policy.like)
         if flags["dry_run"]:
             _show_plan(made, len(renewed), flags["as_json"])
             return 1 if made.errors or lost else 0
@@ -125,7 +125,7 @@ def _through_batch(
     done = step(made, store, judge, options.max_cost, wait_s, quiet)
     if done.still_open:
         return 1
-    stale = (*(need.path for need in made.needs), *outdated(store, runs, judge, options.rubric))
+    stale = (*(need.path for need in made.needs), *outdated(store, runs, judge, options.rubric, options.policy.like))
     updated, errors = asyncio.run(renew(store, stale, judge, options))
     console.say(f"{len(updated)} scorecards renewed")
     show_changes(updated)

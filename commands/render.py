@@ -126,6 +126,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         f"rubric {card.rubric.id} {card.rubric.version}",
         f"judge {card.judge.name}",
         *((STAGES_BY[card.stages_from],) if card.stages_from in STAGES_BY else ()),
+        *((f"like: {card.policy.like}",) if card.policy.like != "paper" else ()),
         f"missing: {card.policy.missing}",
     ]
     if status.disqualified:

@@ -24,8 +24,20 @@ from ..trajectories.record.facts import Fact
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
 from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
+from .branch import (
+    DIGITS,
+    branch_of,
+    penalty,
+    reported,
+    reported_bounds,
+    settled,
+    setup_facts,
+    setup_score,
+    usage_parts,
+)
 from .checks.check import OutputCheck, check_outputs
 from .checks.grades import grades
+from .like import LIKE, Like
 from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
 from .rules import RulesJudge
@@ -57,6 +69,8 @@ class Prepared:
     policy: Policy
     wanted: Wanted
     public: Path | None = None
+    wished: Like = "paper"
+    """The choice as it was given; the policy has the one that the track allows."""
 
     @cached_property
     def segmentation(self) -> Segmentation:
@@ -65,7 +79,14 @@ class Prepared:
 
     @cached_property
     def check(self) -> OutputCheck:
-        """What stands in the delivered files."""
+        """What stands in the delivered files, by the paper's rules: what a judge is shown, whatever numbers are wanted."""
+        return check_outputs(self.run, public=self.public, policy=self.policy.model_copy(update={"like": "paper"}))
+
+    @cached_property
+    def counted(self) -> OutputCheck:
+        """The same by the rules that numbers go by."""
+        if self.policy.like == "paper":
+            return self.check
         return check_outputs(self.run, public=self.public, policy=self.policy)
 
     @cached_property
@@ -171,7 +192,9 @@ def prepare(
     chosen = (
         rubric if isinstance(rubric, Rubric) else load_rubric(rubric) if rubric else rubric_for(run.track, run.task)
     )
-    return Prepared(run, chosen, policy or Policy(), wanted or Wanted(), Path(public) if public else None)
+    policy = policy or Policy()
+    folder = Path(public) if public else None
+    return Prepared(run, chosen, settled(policy, run), wanted or Wanted(), folder, policy.like)
 
 
 def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
@@ -197,30 +220,46 @@ def assemble(
     ready: Prepared, judge: Judge, replies: Mapping[QuestionName, Reply], right: Mapping[str, float] | None = None
 ) -> ScoreCard:
     """The scorecard from a prepared run and a judge's replies. Stages without a reply are unscored."""
-    run, rubric, policy, check = ready.run, ready.rubric, ready.policy, ready.check
+    run, rubric, policy, check, counted = ready.run, ready.rubric, ready.policy, ready.check, ready.counted
+    branch = branch_of(policy, run.track)
     segmentation, stages_from = read_stages(ready, replies.get("stages"))
     results: dict[Stage, tuple[CriterionResult, ...]] = {
         stage: _stage_results(ready, stage, replies.get(stage)) for stage in JUDGED
     }
     caps: dict[Stage, Sequence[Cap]] = {
-        "S4": check.s4_caps,
-        **{stage: (cap,) for stage, cap in check.stage_caps.items()},
+        "S4": counted.s4_caps,
+        **{stage: (cap,) for stage, cap in counted.stage_caps.items()},
     }
-    scores: dict[Stage, float | None] = {"S4": check.s4, "S5": check.s5}
-    bounds: dict[Stage, tuple[float, float]] = {"S4": check.s4_bounds, "S5": check.s5_bounds}
+    scores: dict[Stage, float | None] = {"S4": counted.s4, "S5": counted.s5}
+    bounds: dict[Stage, tuple[float, float]] = {"S4": counted.s4_bounds, "S5": counted.s5_bounds}
     for stage in JUDGED:
         criteria = rubric.stages[stage].criteria if stage in rubric.stages else ()
-        value, span = stage_score(results[stage], criteria, policy.missing)
-        scores[stage], bounds[stage] = apply_caps(value, span, caps.get(stage, ()))
-    task, task_from = check.task, check.task_from
+        digits = None if branch is None else branch.judged_digits
+        value, span = stage_score(results[stage], criteria, policy.missing, digits)
+        scores[stage], bounds[stage] = apply_caps(value, span, caps.get(stage, ()), LIKE[policy.like].unscored_is_cap)
+    space = counted.workspace
+    parts: dict[Stage, dict[str, float]] = {}
+    if space is not None:
+        parts["S2"] = setup_facts(space, counted.s4_checks.completion)
+        setup = setup_score(parts["S2"])
+        scores["S2"], bounds["S2"] = setup, (setup, setup)
+    task, task_from = counted.task, counted.task_from
     zeroed: Sequence[Stage] = ()
-    if run.status.disqualified:
+    if run.status.disqualified and policy.breach != "ignored":
         at = run.status.breach_turn
         known = at is not None and 1 <= at <= len(run.turns)
         stage_of_breach = segmentation.turn_stages[at - 1] if known and at is not None else None
-        after = apply_breach(scores, bounds, task, policy.breach, stage_of_breach)
+        if policy.breach == "from-turn":
+            after = penalty(branch, at)
+        else:
+            after = apply_breach(scores, bounds, task, policy.breach, stage_of_breach)
         scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
-    total = aggregate(scores, bounds, rubric.weights, task, policy.missing)
+    total = aggregate(scores, bounds, rubric.weights, task, policy.missing, DIGITS if branch is not None else None)
+    if space is not None:
+        blended = usage_parts(space, scores["S3"], scores["S4"], counted.s4_caps)
+        parts |= blended
+        scores |= {stage: reported(found, found["counted"]) for stage, found in blended.items()}
+        bounds |= {stage: reported_bounds(found, bounds[stage]) for stage, found in blended.items()}
     diagnosis = diagnose(run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right)
     stages = {
         stage: StageResult(
@@ -230,12 +269,13 @@ def assemble(
             else "unscored"
             if scores[stage] is None
             else "judge"
-            if stage in JUDGED
+            if stage in JUDGED and not (stage == "S2" and space is not None)
             else "deterministic",
             bounds=bounds[stage],
             failure=diagnosis.failures.get(stage),
             criteria=results.get(stage, ()),
-            checks={"S4": check.s4_checks, "S5": check.s5_checks}.get(stage),
+            checks={"S4": counted.s4_checks, "S5": counted.s5_checks}.get(stage),
+            parts=parts.get(stage, {}),
             **_cap(caps.get(stage, ())),
         )
         for stage in STAGES
@@ -312,7 +352,9 @@ def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
 
 
 def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:
-    lines = [*ready.run.warnings, *ready.check.warnings]
+    lines = [*ready.run.warnings, *ready.counted.warnings]
+    if ready.wished != ready.policy.like:
+        lines.append(f"track {ready.run.track}: no branch of the public harness, scored by the paper's rules")
     if ready.run.track is None:
         lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")
     if ready.run.tier is None:

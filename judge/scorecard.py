@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 from ..trajectories.json_bytes import MAX_COUNT
 from ..trajectories.models import Segment, Stage, Tier, TrackName
 from ..trajectories.record.quotes import Evidence as Evidence
+from .like import Like
 
 if TYPE_CHECKING:
     from ..rubrics.model import Criterion
@@ -131,6 +132,14 @@ class StageResult(Part):
     cap_reason: str = ""
     criteria: tuple[CriterionResult, ...] = ()
     checks: StageChecks | None = None
+    parts: dict[str, Unit] = Field(default_factory=dict, exclude_if=lambda parts: not parts)
+    """With `like: harness`, what a score of answers is made of beside criteria and checks: `env_ready`, `model_loaded` and
+    `smoke_forward` of S2; `counted` in Agentic and `tool_usage` of S3 and S4, which are blended after Agentic is computed."""
+
+    @property
+    def counted(self) -> float | None:
+        """The score that Agentic counts."""
+        return self.parts.get("counted", self.score)
 
     @property
     def presumed(self) -> int:
@@ -195,8 +204,11 @@ class JudgeInfo(Part):
 class Policy(Part):
     """The choices that the numbers depend on."""
 
+    like: Like = "paper"
+    """Whose rules where the benchmark's text and its public harness part; `harness` decides the others."""
     missing: Literal["renormalize", "zero"] = "renormalize"
-    breach: Literal["zero-all", "from-stage"] = "zero-all"
+    breach: Literal["zero-all", "from-stage", "from-turn", "ignored"] = "zero-all"
+    """`from-turn`, `ignored`: as the track's branch of the harness, and for `like: harness` alone."""
     completeness_gate: bool = True
     malformed: Literal["formula", "zero"] = "formula"
     """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""

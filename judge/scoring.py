@@ -28,6 +28,8 @@ PLACEHOLDER_LIMIT = 0.05
 """Above this share of placeholder answers S4 and S3 are capped (benchmark.md sections 3 and 4)."""
 PLACEHOLDER_DOMINATED = 0.5
 """From this share on a run counts as a placeholder run (AutoMedBench/AutoMedBench, branch eval_vqa, aggregate.py:69)."""
+NEARLY_COMPLETE = 0.99
+"""From this completion on the harness calls answers complete (branch eval_vqa, aggregate.py)."""
 BROKEN_ACCURACY = 0.05
 """A complete run with real model calls below this accuracy is real but broken."""
 VALID_SHARE = 0.5
@@ -90,6 +92,14 @@ def _mean(pairs: Iterable[tuple[float, float]]) -> float:
     pairs = list(pairs)
     total = math.fsum(weight for weight, _ in pairs)
     return min(1.0, math.fsum(weight * value for weight, value in pairs) / total)
+
+
+def _in_order(pairs: Sequence[tuple[float, float]]) -> float:
+    """The same, summed one after the other: the last bit decides ties of rounding."""
+    total = weighted = 0.0
+    for weight, value in pairs:
+        total, weighted = total + weight, weighted + weight * value
+    return min(1.0, weighted / total)
 
 
 def _around(score: float | None, bounds: Bounds) -> Bounds:
@@ -178,9 +188,10 @@ def _by_id(results: Sequence[CriterionResult], criteria: Sequence[Criterion]) ->
 
 
 def stage_score(
-    results: Sequence[CriterionResult], criteria: Sequence[Criterion], missing: Missing = "renormalize"
-) -> tuple[float | None, Bounds]:
-    """Score of a judged stage and its bounds: the weighted mean over applicable criteria (benchmark.md section 3).
+    results: Sequence[CriterionResult], criteria: Sequence[Criterion], missing: Missing = "renormalize",
+    digits: int | None = None,
+) -> tuple[float | None, Bounds]:  # fmt: skip
+    """Score of a judged stage and its bounds: the weighted mean over applicable criteria (benchmark.md section 3), rounded.
 
     `results` have been through `apply_requires`.
     Unscored items (also criteria without any result) are left out of the mean (`renormalize`) or count 0 (`zero`).
@@ -218,6 +229,7 @@ def stage_score(
         score = _mean((weight[name], value or 0.0) for name, value in values.items())
     else:
         score = _mean((weight[name], value) for name, value in values.items() if value is not None)
+    score = score if digits is None else round(score, digits)
     return score, _around(score, (low, high))
 
 
@@ -236,10 +248,15 @@ def _worst_case(values: Mapping[str, float | None], fixed: set[str], criteria: S
         worst.update(dict.fromkeys(more, 0.0))
 
 
-def apply_caps(score: float | None, bounds: Bounds, caps: Iterable[Cap]) -> tuple[float | None, Bounds]:
+def apply_caps(
+    score: float | None, bounds: Bounds, caps: Iterable[Cap], unscored_is_cap: bool = False
+) -> tuple[float | None, Bounds]:
     """The score and its bounds, none above the lowest cap (benchmark.md section 4, guards on answers)."""
-    limit = min((unit(cap.value, "cap") for cap in caps), default=1.0)
+    limits = [unit(cap.value, "cap") for cap in caps]
+    limit = min(limits, default=1.0)
     low, high = _interval(bounds, "a capped stage")
+    if score is None and unscored_is_cap and limits:
+        return limit, (limit, limit)
     capped = None if score is None else min(unit(score, "score"), limit)
     return capped, (min(low, limit), min(high, limit))
 
@@ -247,21 +264,25 @@ def apply_caps(score: float | None, bounds: Bounds, caps: Iterable[Cap]) -> tupl
 # S4 and S5 -----------------------------------------------------------------------------------------------------------
 
 
-def s4_score(completion: float | None, validity: float | bool | None, caps: Iterable[Cap] = ()) -> float | None:
-    """S4 = 0.5 completion + 0.5 validity, then capped (benchmark.md section 4); None when a part is unknown.
+def s4_score(
+    completion: float | None, validity: float | bool | None, caps: Iterable[Cap] = (), digits: int | None = None
+) -> float | None:
+    """S4 = 0.5 completion + 0.5 validity, then capped (benchmark.md section 4) and rounded; None when a part is unknown.
 
     `validity` is format_valid, or for answers the parse rate in [0, 1].
     """
-    low, high = s4_bounds(completion, validity, caps)
+    low, high = s4_bounds(completion, validity, caps, digits)
     return low if low == high else None
 
 
-def s4_bounds(completion: float | None, validity: float | bool | None, caps: Iterable[Cap] = ()) -> Bounds:
+def s4_bounds(
+    completion: float | None, validity: float | bool | None, caps: Iterable[Cap] = (), digits: int | None = None
+) -> Bounds:
     """Worst and best S4 over the unknown parts."""
     first = UNKNOWN if completion is None else (unit(completion, "completion"),) * 2
     second = UNKNOWN if validity is None else (unit(validity, "validity"),) * 2
     _, bounds = apply_caps(None, (0.5 * first[0] + 0.5 * second[0], 0.5 * first[1] + 0.5 * second[1]), caps)
-    return bounds
+    return bounds if digits is None else (round(bounds[0], digits), round(bounds[1], digits))
 
 
 def s5_score(
@@ -317,18 +338,22 @@ def real_but_broken(model_call_found: bool | None, complete: bool | None, accura
 
 
 def answers_stage_caps(
-    placeholder_rate: float | None, answers: int | None, artefact_missing: bool = False
+    placeholder_rate: float | None, answers: int | None, artefact_missing: bool = False, slipped_through: bool = True
 ) -> dict[Stage, Cap]:
     """Caps on S1 and S3 of answers (benchmark.md sections 3 and 4), the lowest for each stage.
 
     S1 and S3 at .2 for placeholder runs (half of the answers; `heuristic:` is one) and empty ones (no answer); S3 at .2
-    when more than 5 % placeholders slipped through, and at .5 when an artefact that the task asks for is absent. That no
+    when more than 5 % placeholders slipped through (`slipped_through`), and at .5 when an artefact that the task asks for is absent. That no
     model was called caps S4 alone.
     """
     caps: dict[Stage, Cap] = {}
     if artefact_missing:
         caps["S3"] = Cap(0.5, "the post-processing or calibration artefact that the task asks for is absent")
-    if placeholder_rate is not None and unit(placeholder_rate, "placeholder rate") > PLACEHOLDER_LIMIT:
+    if (
+        slipped_through
+        and placeholder_rate is not None
+        and unit(placeholder_rate, "placeholder rate") > PLACEHOLDER_LIMIT
+    ):
         caps["S3"] = Cap(0.2, f"placeholder answers slipped through ({placeholder_rate:.0%})")
     why = None
     if answers == 0:
@@ -349,11 +374,13 @@ def aggregate(
     weights: Mapping[Stage, float],
     task: float | None,
     missing: Missing = "renormalize",
+    digits: int | None = None,
 ) -> Aggregate:
     """Agentic = weighted stage mean; Overall = 100 (0.5 Agentic + 0.5 Task) (benchmark.md sections 1 and 5).
 
     `renormalize` rescales the weights of the scored stages, `zero` counts an unscored stage 0; with no scored stage
     Agentic is None either way. Overall is None without Task. Bounds let an unscored stage and an unknown Task span [0, 1].
+    With `digits`, Agentic and then Overall / 100 are rounded, summed from the first stage on as the harness does.
     """
     unknown = [stage for stage in stage_scores if stage not in weights]
     if unknown:
@@ -369,11 +396,12 @@ def aggregate(
     intervals = {stage: _stage_interval(stage, scores[stage], stage_bounds) for stage in weights}
     agentic = None
     if any(score is not None for score in scores.values()):
-        agentic = _mean(
+        counted = [
             (weights[stage], score or 0.0)
             for stage, score in scores.items()
             if score is not None or missing == "zero"
-        )  # fmt: skip
+        ]  # fmt: skip
+        agentic = _mean(counted) if digits is None else round(_in_order(counted), digits)
     bounds = _around(agentic, (
         _mean((weights[stage], low) for stage, (low, _) in intervals.items()),
         _mean((weights[stage], high) for stage, (_, high) in intervals.items()),
@@ -382,8 +410,8 @@ def aggregate(
     return Aggregate(
         agentic=agentic,
         agentic_bounds=bounds,
-        overall=None if agentic is None or task is None else overall(agentic, task),
-        overall_bounds=(overall(bounds[0], task_low), overall(bounds[1], task_high)),
+        overall=None if agentic is None or task is None else overall(agentic, task, digits),
+        overall_bounds=(overall(bounds[0], task_low, digits), overall(bounds[1], task_high, digits)),
     )
 
 
@@ -393,9 +421,10 @@ def _stage_interval(stage: Stage, score: float | None, bounds: Mapping[Stage, Bo
     return UNKNOWN if score is None else (score, score)
 
 
-def overall(agentic: float, task: float) -> float:
-    """Overall in [0, 100] = 100 (0.5 Agentic + 0.5 Task) (benchmark.md section 1)."""
-    return 100.0 * (0.5 * unit(agentic, "agentic") + 0.5 * unit(task, "task"))
+def overall(agentic: float, task: float, digits: int | None = None) -> float:
+    """Overall in [0, 100] = 100 (0.5 Agentic + 0.5 Task) (benchmark.md section 1); `digits`: decimals before the 100."""
+    share = 0.5 * unit(agentic, "agentic") + 0.5 * unit(task, "task")
+    return 100.0 * (share if digits is None else round(share, digits))
 
 
 def apply_breach(
@@ -407,8 +436,8 @@ def apply_breach(
 ) -> Zeroed:
     """Scores of a disqualified run (benchmark.md section 4, isolation).
 
-    `zero-all` (the paper): every stage and Task are 0. `from-stage` (one harness branch): the breach's stage, every later
-    stage and Task are 0; earlier stages keep their scores. An unknown breach stage falls back to `zero-all`.
+    `zero-all` (the paper): every stage and Task are 0. `from-stage`: the breach's stage, every later stage and Task are 0;
+    earlier stages keep their scores. An unknown breach stage falls back to `zero-all`.
     """
     first = 0 if policy == "zero-all" or breach_stage is None else STAGES.index(breach_stage)
     zeroed = STAGES[first:]

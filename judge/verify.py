@@ -17,6 +17,8 @@ from ..errors import InputError
 from ..rubrics.load import load_rubric
 from ..rubrics.model import Rubric
 from ..trajectories.models import STAGES, Stage
+from .branch import DIGITS, branch_of, reported, reported_bounds, setup_score
+from .like import LIKE
 from .scorecard import ScoreCard, StageResult
 from .scoring import Cap, aggregate, apply_caps, s4_bounds, s5_bounds, stage_score
 
@@ -81,10 +83,17 @@ def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
             found.append(Difference(f"stages.{stage}", "absent", "one of five stages"))
             continue
         score, span = _stage(stage, result, card, rubric, found)
-        scores[stage], bounds[stage] = result.score, result.bounds
+        scores[stage], bounds[stage] = result.counted, result.bounds
+        if "counted" in result.parts:
+            _compare(found, f"stages.{stage}.parts.counted", result.counted, score, STAGE_TOLERANCE)
+            bounds[stage] = span
+            score, span = (
+                None if score is None else reported(result.parts, score), reported_bounds(result.parts, span)
+            )  # fmt: skip
         _compare(found, f"stages.{stage}.score", result.score, score, STAGE_TOLERANCE)
         _compare(found, f"stages.{stage}.bounds", result.bounds, span, STAGE_TOLERANCE)
-    total = aggregate(scores, bounds, rubric.weights, card.task, card.policy.missing)
+    digits = None if card.policy.like == "paper" else DIGITS
+    total = aggregate(scores, bounds, rubric.weights, card.task, card.policy.missing, digits)
     _compare(found, "agentic", card.agentic, total.agentic, STAGE_TOLERANCE)
     _compare(found, "agentic_bounds", card.agentic_bounds, total.agentic_bounds, STAGE_TOLERANCE)
     _compare(found, "overall", card.overall, total.overall, OVERALL_TOLERANCE)
@@ -101,7 +110,10 @@ def _stage(
             found.append(
                 Difference(f"stages.{stage}.method", "policy", "no policy zeroes a run that is not disqualified")
             )
-        return 0.0, (0.0, 0.0)
+        return None if result.score is None else 0.0, (0.0, 0.0)
+    if stage == "S2" and result.parts:
+        return (score := setup_score(result.parts)), (score, score)
+    branch = branch_of(card.policy, card.run.track)
     caps = [Cap(result.cap, result.cap_reason)] if result.cap is not None else []
     if stage in ("S4", "S5"):
         checks = result.checks
@@ -109,17 +121,19 @@ def _stage(
             return None, (0.0, 1.0)
         if stage == "S4":
             validity = checks.parse_rate if checks.parse_rate is not None else checks.format_valid
-            span = s4_bounds(checks.completion, validity, caps)
+            span = s4_bounds(checks.completion, validity, caps, None if branch is None else branch.s4_digits)
         else:
             span = s5_bounds(checks.has_valid_results, checks.format_valid, card.policy.malformed)
         return (span[0] if span[0] == span[1] else None), span
     criteria = rubric.stages[stage].criteria if stage in rubric.stages else ()
     try:
-        value, span = stage_score(result.criteria, criteria, card.policy.missing)
+        value, span = stage_score(
+            result.criteria, criteria, card.policy.missing, None if branch is None else branch.judged_digits
+        )
     except ValueError as error:
         found.append(Difference(f"stages.{stage}.criteria", str(error), "results of the rubric's criteria"))
         return None, (0.0, 1.0)
-    return apply_caps(value, span, caps)
+    return apply_caps(value, span, caps, LIKE[card.policy.like].unscored_is_cap)
 
 
 def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None:

@@ -73,6 +73,8 @@ def parse_report(data: Any, path: Path, warnings: list[str]) -> Report | None:
     for key in reversed(_METRIC_KEYS):
         if isinstance(data.get(key), dict):
             metrics.update(data[key])
+    if isinstance(data.get("tool_usage"), dict):
+        metrics["tool_usage"] = data["tool_usage"]
     steps: dict[Stage, float | None] = {}
     source = next(
         (s for s in (_get(data, "agentic_score.step_scores"), data.get("step_scores")) if isinstance(s, dict)), {}

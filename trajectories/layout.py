@@ -195,8 +195,8 @@ def find_plan(folder: Path, name: str, warnings: list[str] | None = None) -> Pat
     return None
 
 
-def find_outputs(folder: Path, questions: Collection[str] = ()) -> Outputs:
-    """Files under agents_outputs/ (or agent_outputs/), by case; links that leave the run's folder are not followed.
+def find_outputs(folder: Path, questions: Collection[str] = (), *, leave: bool = False) -> Outputs:
+    """Files under agents_outputs/ (or agent_outputs/), by case; links that `leave` the run's folder are followed on wish.
 
     The vqa branch delivers `outputs/<question>/answer.json`: without such a folder, `outputs` with what lies in it and in
     the folders of questions (named in `questions`, or with an answer in them).
@@ -204,25 +204,27 @@ def find_outputs(folder: Path, questions: Collection[str] = ()) -> Outputs:
     for place in _OUTPUT_FOLDERS:
         for name in _OUTPUT_NAMES:
             root = folder / place / name
-            if _is_dir(root) and inside(folder, root):
-                return Outputs(root=root, files=tuple(_list_outputs(root, folder)))
+            if _is_dir(root) and (leave or inside(folder, root)):
+                return Outputs(root=root, files=tuple(_list_outputs(root, folder, leave=leave)))
     root = folder / "outputs"
-    if _is_dir(root) and inside(folder, root):
+    if _is_dir(root) and (leave or inside(folder, root)):
         known = frozenset(questions)
         cases = {name for name in _listing(str(root)).subfolders if name in known or is_file(root / name / _ANSWER)}
         if cases or is_file(folder / _RUN_SUMMARY):
-            return Outputs(root=root, files=tuple(_list_outputs(root, folder, cases)))
+            return Outputs(root=root, files=tuple(_list_outputs(root, folder, cases, leave)))
     return Outputs()
 
 
-def _list_outputs(root: Path, run: Path, cases: Collection[str] | None = None) -> Iterator[OutputFile]:
+def _list_outputs(
+    root: Path, run: Path, cases: Collection[str] | None = None, leave: bool = False
+) -> Iterator[OutputFile]:
     """Regular files only: opening a pipe or a device of a hostile run would hang. Of `cases` alone, where given."""
     count = 0
     for folder, subfolders, files in os.walk(root, followlinks=True):
         here = Path(folder)
         deep = len(here.relative_to(root).parts) >= _MAX_OUTPUT_DEPTH
         wanted = subfolders if cases is None or here != root else [name for name in subfolders if name in cases]
-        subfolders[:] = sorted(name for name in wanted if not deep and _may_enter(here / name, run))
+        subfolders[:] = sorted(name for name in wanted if not deep and _may_enter(here / name, run, leave))
         for name in sorted(files):
             path = here / name
             if path == run / _RUN_SUMMARY:
@@ -232,7 +234,7 @@ def _list_outputs(root: Path, run: Path, cases: Collection[str] | None = None) -
                 status = path.stat()
             except OSError:
                 continue
-            if not stat.S_ISREG(status.st_mode) or (path.is_symlink() and not inside(run, path)):
+            if not stat.S_ISREG(status.st_mode) or (path.is_symlink() and not leave and not inside(run, path)):
                 continue
             case = whole_text(relative[0]) if len(relative) > 1 else None
             below = whole_text("/".join(relative[1:] if case else relative))
@@ -242,8 +244,8 @@ def _list_outputs(root: Path, run: Path, cases: Collection[str] | None = None) -
             return
 
 
-def _may_enter(folder: Path, run: Path) -> bool:
-    """Not through a link that leaves the run or leads back to a folder around it."""
+def _may_enter(folder: Path, run: Path, leave: bool) -> bool:
+    """Not through a link that leaves the run (unless it may) or leads back to a folder around it."""
     if not folder.is_symlink():
         return True
-    return inside(run, folder) and not inside(folder, folder.parent)
+    return (leave or inside(run, folder)) and not inside(folder, folder.parent)

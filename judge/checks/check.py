@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
-from ...trajectories.harness_report import submit_answer
-from ...trajectories.json_bytes import number
-from ...trajectories.models import Run, Stage, TrackName
+from ...trajectories.layout import find_outputs
+from ...trajectories.models import Outputs, Run, Stage, TrackName
+from ..like import LIKE, Rules
 from ..scorecard import Policy, StageChecks, TaskFrom
 from ..scoring import (
+    NEARLY_COMPLETE,
     UNKNOWN,
     VALID_SHARE,
     Bounds,
@@ -33,14 +33,15 @@ from ..scoring import (
 )
 from .demands import files as demanded_files
 from .demands import other_format
-from .expected import Expected, expected_cases, missing_cases
+from .expected import expected_cases
 from .model_calls import model_call_found
 from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .public import PublicInputs, find_public
-from .report_metrics import accuracy, scored_above_zero, submission_flag
+from .report_metrics import accuracy, scored_above_zero
+from .reported import Found, against_report, denied, from_report, from_trace
 from .submission import Submission
+from .workspace import Workspace
 
-_DOUBTFUL = ("affine", "dtype", "unknown_class", "header", "unchanged", "constant")
 _PLAN_FILES = ("plan.md", "plan.png")
 _MAX_PROBLEMS = 40
 
@@ -75,6 +76,8 @@ class OutputCheck:
     Masks: `organ`, `lesion` or `label_<n>` in ml. Images: `mean`, `std`, `min`, `max` of the stored values. Boxes: `boxes`,
     and in the middle their `score` in [0, 1], `width` and `height` in pixels.
     """
+    workspace: Workspace | None = None
+    """Answers by the harness's rules alone: what stands for S2, and is blended into S3 and S4."""
     warnings: tuple[str, ...] = ()
     """What the files contradict in the report, and what could not be decided."""
 
@@ -86,27 +89,6 @@ class OutputCheck:
     def of_kind(self, *kinds: FactKind) -> tuple[Fact, ...]:
         """Facts of these kinds, for detectors."""
         return tuple(fact for fact in self.facts if fact.kind in kinds)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What is known about the outputs, whoever said it; everything but `source` may be unknown."""
-
-    source: Literal["files", "report", "trace"] | None = None
-    completion: float | None = None
-    output_valid: bool | None = None
-    submission_valid: bool | None = None
-    results: bool | None = None
-    parse_rate: float | None = None
-    placeholder_rate: float | None = None
-    answers: int | None = None
-    unsure: bool = True
-    """The opened files do not show all that the format asks for."""
-    complete_cases: int | None = None
-    expected: Expected = field(default_factory=Expected)
-    cases: tuple[CaseCheck, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None = None) -> OutputCheck:
@@ -125,6 +107,8 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
             track=run.track, warnings=(f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}",)
         )
     inputs = None if public is None else find_public(public, run.task)
+    rules = LIKE[policy.like if track.branch is not None else "paper"]
+    run = _as_found(run, rules)
     warnings = (
         [f"no public inputs for {run.task or 'the task'} in the given folder"] if public and inputs is None else []
     )
@@ -132,7 +116,7 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     if others:
         warnings.append(f"the brief asks for {', '.join(others)}, no files of {track.name}: they were not opened")
     try:
-        found = None if others else _from_files(run, track, inputs)
+        found = None if others else _from_files(run, track, inputs, rules)
     except Exception as error:
         plugin = TRACKS.entries[track.name]
         if not plugin.package:
@@ -140,13 +124,23 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
         text = f"the check of track {track.name} ({plugin}) failed: {type(error).__name__}: {error}"
         return OutputCheck(track=track.name, warnings=(f"{text[:300]}; S4 and S5 stay unscored",))
     if found is None:
-        found = _from_report(run, track)
+        found = from_report(run, track, rules)
     else:
-        warnings += _against_report(run, found)
-        found = _denied(run, track, found)
+        warnings += against_report(run, found)
+        found = denied(run, track, found)
     if found is None:
-        found = _from_trace(run, track)
-    return _conclude(run, track, policy, found, tuple(warnings))
+        found = from_trace(run, track)
+    return _conclude(run, track, policy, rules, found, tuple(warnings))
+
+
+def _as_found(run: Run, rules: Rules) -> Run:
+    """The run with the outputs that these rules see."""
+    outputs = run.outputs
+    if rules.links:
+        outputs = find_outputs(run.folder, run.listed_cases or (), leave=True)
+    if rules.one_folder and outputs.root is not None and outputs.root.name == "agent_outputs":
+        outputs = Outputs(root=outputs.root)
+    return run if outputs is run.outputs else run.model_copy(update={"outputs": outputs})
 
 
 def _track_files() -> frozenset[str]:
@@ -154,23 +148,23 @@ def _track_files() -> frozenset[str]:
     return frozenset(name for track in TRACKS for name in track.files)
 
 
-def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found | None:
+def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rules) -> Found | None:
     if run.outputs.root is None:
         return None
-    root = run.folder  # links may stay within the run, as for the loader
-    expected = expected_cases(run, _delivered(run, track, root), public, track.counts_valid)
+    root = Path(run.folder.anchor) if rules.links else run.folder  # links may stay within the run, as for the loader
+    delivered = _delivered(Submission(run, root, (), rules=rules), track)
+    expected = expected_cases(run, delivered, public, track.counts_valid)
     if expected.source is None:
         # Nobody says how many cases there were: completion stays unknown, but what is wrong with a file is known.
-        delivered = _delivered(run, track, root) or set(run.outputs.cases)
-        submission = Submission(run, root, tuple(sorted(delivered)), public)
+        submission = Submission(run, root, tuple(sorted(delivered or set(run.outputs.cases))), public, rules)
         checked = track.check(submission)
         broken = any(not case.valid for case in checked.cases) or any(fact.fatal for fact in checked.facts)
-        return _Found(
+        return Found(
             source="files", output_valid=False if broken else None, submission_valid=False if broken and track.output != "answers" else None,
-            results=_results(run, track, checked), complete_cases=checked.delivered,
+            results=_results(run, track, checked, rules), complete_cases=checked.delivered,
             cases=checked.cases, facts=(*checked.facts, *_also_demanded(run)), measures=submission.measures,
         )  # fmt: skip
-    submission = Submission(run, root, expected.cases, public)
+    submission = Submission(run, root, expected.cases, public, rules)
     checked = track.check(submission)
     if expected.source in ("submit", "trace", "report"):
         checked = _soften_extras(checked)
@@ -186,12 +180,12 @@ def _from_files(run: Run, track: Track, public: PublicInputs | None) -> _Found |
     completion = min(1.0, counted / total)
     valid = checked.valid >= total and not any(fact.fatal for fact in facts)
     answers = track.output == "answers"
-    return _Found(
+    return Found(
         source="files",
         completion=completion,
         output_valid=valid,
         submission_valid=checked.valid / total >= VALID_SHARE if answers else valid,
-        results=_results(run, track, checked),
+        results=_results(run, track, checked, rules),
         parse_rate=min(1.0, _readable(checked) / total) if answers else None,
         placeholder_rate=min(1.0, checked.cases_with("placeholder") / total) if answers else None,
         answers=checked.delivered - checked.cases_with("skipped") if answers else None,
@@ -215,14 +209,13 @@ def _also_demanded(run: Run) -> tuple[Fact, ...]:
     )
 
 
-def _delivered(run: Run, track: Track, root: Path) -> set[str]:
+def _delivered(submission: Submission, track: Track) -> set[str]:
     """Cases that have their required file, before anyone says which are expected."""
-    submission = Submission(run, root, ())
     if track.delivered is not None:
         return track.delivered(submission)
     required = track.required(submission) if track.required is not None else track.files[:1]
     have: dict[str, set[str]] = {}
-    for file in run.outputs.files:
+    for file in submission.run.outputs.files:
         if file.case is not None:
             have.setdefault(file.case, set()).add(file.name)
     return {case for case, names in have.items() if required and names.issuperset(required)}
@@ -238,129 +231,13 @@ def _readable(checked: TrackCheck) -> int:
     return checked.valid if checked.readable is None else checked.readable
 
 
-def _results(run: Run, track: Track, checked: TrackCheck) -> bool | None:
+def _results(run: Run, track: Track, checked: TrackCheck, rules: Rules) -> bool | None:
     """has_valid_results: an output that can be used where one is enough, else a metric above zero; nothing delivered scores nothing."""
     if track.one_is_enough:
         return (_readable(checked) if track.output == "answers" else checked.valid) > 0
     if checked.cases and (checked.delivered == 0 or (track.output == "images" and checked.valid == 0)):
         return False
-    return scored_above_zero(track, run.report)
-
-
-def _from_report(run: Run, track: Track) -> _Found | None:
-    report = run.report
-    if report is None:
-        return None
-    metrics, answers = report.metrics, track.output == "answers"
-    expected = Expected((), report.n_expected, "report" if report.n_expected else None)
-    if report.n_outputs == 0 and run.outputs.root is None:
-        zero = 0.0 if answers else None
-        return _Found(
-            source="report", completion=0.0, output_valid=False, submission_valid=False, results=False,
-            parse_rate=zero, placeholder_rate=zero, answers=0 if answers else None, complete_cases=0, expected=expected,
-        )  # fmt: skip
-    parse_rate = _rate(metrics, "parse_rate", "valid_output_rate") if answers else None
-    results = scored_above_zero(track, report)
-    if track.one_is_enough:
-        counted = (report.n_valid, parse_rate, report.completion_rate if track.counts_valid else None)
-        results = next((value > 0 for value in counted if value is not None), None)
-    found = _Found(
-        source="report",
-        completion=report.completion_rate,
-        output_valid=report.output_format_valid,
-        submission_valid=submission_flag(track, report, parse_rate),
-        results=results,
-        parse_rate=parse_rate,
-        placeholder_rate=_rate(metrics, "placeholder_rate") if answers else None,
-        complete_cases=report.n_valid if track.counts_valid else None,
-        expected=expected,
-    )
-    steps = () if report.breached else (report.step_scores.get("S4"), report.step_scores.get("S5"))
-    known = (found.completion, found.output_valid, found.submission_valid, found.parse_rate, found.results, *steps)
-    return None if all(value is None for value in known) else found
-
-
-def _rate(metrics: Mapping[str, object], *names: str) -> float | None:
-    for name in names:
-        value = number(metrics.get(name))
-        if value is not None and 0 <= value <= 1:
-            return value
-    return None
-
-
-def _from_trace(run: Run, track: Track) -> _Found:
-    """The answer to submit_results says which files were missing, nothing about their format."""
-    if run.submit_result is None:
-        return _Found()
-    result = submit_answer(run.submit_result)
-    expected = expected_cases(run, (), None, True)
-    missed = missing_cases(result)
-    complete = result.get("complete", result.get("completed"))
-    completion = _rate(result, "completion_rate")
-    named = isinstance(result.get("missing_files"), list)
-    if completion is None and named and expected.count and (expected.source != "trace" or expected.count > len(missed)):
-        completion = max(0.0, 1.0 - len(missed) / expected.count)
-    elif completion is None and complete is True:
-        completion = 1.0
-    if completion is None and not missed:
-        return _Found()
-    facts = tuple(Fact("missing", "missing by the answer to submit_results", case) for case in missed)
-    short = completion is None or completion < 1.0
-    valid = False if short and track.output != "answers" else None  # a missing case is no valid one
-    return _Found(
-        source="trace", completion=completion, output_valid=valid, submission_valid=valid, expected=expected, facts=facts
-    )  # fmt: skip
-
-
-def _against_report(run: Run, found: _Found) -> list[str]:
-    """Where the opened files and the report disagree."""
-    report = run.report
-    if report is None:
-        return []
-    said: list[tuple[str, object, object]] = [
-        ("output format valid", report.output_format_valid, found.output_valid),
-        ("submission format valid", report.submission_format_valid, found.submission_valid),
-    ]
-    differences = [
-        f"the report says {what}: {a}, the files: {b}" for what, a, b in said if None not in (a, b) and a != b
-    ]
-    if None not in (report.completion_rate, found.completion):
-        assert report.completion_rate is not None
-        assert found.completion is not None
-        if abs(report.completion_rate - found.completion) > 0.005:
-            differences.append(
-                f"the report says completion: {report.completion_rate:.3f}, the files: {found.completion:.3f}"
-            )
-    return differences
-
-
-def _denied(run: Run, track: Track, found: _Found) -> _Found:
-    """What opened files look like when the report calls them invalid or fewer and they leave room for doubt.
-
-    Without the public inputs nobody sees a case under another name, a wrong shape, a box beyond the border or a wrong
-    option text; with them it may still be unknown what an output must look like; and affine, type and class names are
-    facts that this check forgives and a task's own rule may not. There the report's word stands.
-    """
-    report = run.report
-    facts = (*found.facts, *(fact for case in found.cases for fact in case.facts))
-    if report is None or not (found.unsure or any(fact.kind in _DOUBTFUL for fact in facts)):
-        return found
-    rate, seen = report.completion_rate, found.completion
-    if found.unsure and rate is not None and seen is not None and rate < seen - 0.005:
-        # the names of the cases were read off the delivered files, or their shapes are not known
-        found = replace(found, completion=rate, results=False if track.counts_valid and rate == 0 else found.results)
-    if (rate_seen := found.parse_rate) is not None:
-        said = _rate(report.metrics, "parse_rate", "valid_output_rate")
-        if said is not None and said < rate_seen:
-            found = replace(found, parse_rate=said, results=found.results if said else False)
-            if said < rate_seen - 0.005:
-                text = f"by the report {said:.0%} of the answers can be read; the files alone do not show why"
-                found = replace(found, facts=(*found.facts, Fact("values", text, None, None)))
-    if found.output_valid is not False and report.output_format_valid is False:
-        found = replace(found, output_valid=False)
-    if found.submission_valid is not False and submission_flag(track, report, found.parse_rate) is False:
-        found = replace(found, submission_valid=False)
-    return found
+    return scored_above_zero(track, run.report, rules.psnr_needed)
 
 
 def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float | None:
@@ -373,30 +250,48 @@ def _reported(run: Run, stage: Stage, bounds: Bounds, policy: Policy) -> float |
     return score if score is not None and usual and bounds[0] <= score <= bounds[1] else None
 
 
-def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: tuple[str, ...]) -> OutputCheck:
+def _conclude(
+    run: Run, track: Track, policy: Policy, rules: Rules, found: Found, warnings: tuple[str, ...]
+) -> OutputCheck:
+    way = track.branch if rules.rounded else None
+    if way is not None and way.rate_digits is not None:
+        found = found.rounded(way.rate_digits)
     closed = gate_closed(track.gate and policy.completeness_gate, found.completion)
     output_valid, submission_valid, results = found.output_valid, found.submission_valid, found.results
     if closed:
         output_valid = submission_valid = False
         if results is None and (found.completion == 0 or not track.one_is_enough):
             results = False  # a closed gate scores nothing above zero
+    said = None if way is None or track.one_is_enough else _reported(run, "S5", UNKNOWN, policy)
+    if said is not None and submission_valid is not None:
+        results = said - 0.5 * submission_valid >= 0.5  # the metric itself may have been rounded to 0
     caps: tuple[Cap, ...] = ()
     stage_caps: dict[Stage, Cap] = {}
     called: bool | None = None
     broken = False
+    workspace = None
+    if rules.workspace and track.branch is not None and track.branch.workspace is not None:
+        workspace = track.branch.workspace(run, found.expected.count)
     if track.output == "answers":
-        called = model_call_found(run)
+        called = model_call_found(run) if workspace is None else workspace.called
         if called is None and run.report is not None:
             stated = run.report.metrics.get("model_call_detected")
             called = stated if isinstance(stated, bool) else None
-        complete = None if found.completion is None else found.completion >= 1.0
+        enough = NEARLY_COMPLETE if rules.nearly_complete else 1.0
+        complete = None if found.completion is None else found.completion >= enough
         caps = answers_s4_caps(found.placeholder_rate, called, complete, accuracy(run.report))
         broken = real_but_broken(called, complete, accuracy(run.report))
-        stage_caps = answers_stage_caps(found.placeholder_rate, found.answers, _artefact_missing(run))
+        if workspace is None:
+            stage_caps = answers_stage_caps(found.placeholder_rate, found.answers, _artefact_missing(run))
+        else:
+            stalled = workspace.smoke and not workspace.artefacts
+            answers = int(stalled or found.completion != 0)
+            stage_caps = answers_stage_caps(found.placeholder_rate, answers, not workspace.artefacts, False)
     validity = found.parse_rate if track.output == "answers" else output_valid
-    s4_limits = s4_bounds(found.completion, validity, caps)
+    digits = None if way is None else way.s4_digits
+    s4_limits = s4_bounds(found.completion, validity, caps, digits)
     s5_limits = s5_bounds(results, submission_valid, policy.malformed)
-    s4, s5 = s4_score(found.completion, validity, caps), s5_score(results, submission_valid, policy.malformed)
+    s4, s5 = s4_score(found.completion, validity, caps, digits), s5_score(results, submission_valid, policy.malformed)
     if s4 is None and (s4 := _reported(run, "S4", s4_limits, policy)) is not None:
         s4_limits = (s4, s4)
     if s5 is None and (s5 := _reported(run, "S5", s5_limits, policy)) is not None:
@@ -408,18 +303,21 @@ def _conclude(run: Run, track: Track, policy: Policy, found: _Found, warnings: t
         complete_cases=found.complete_cases, cases_from=found.expected.source, source=found.source,
         caps=tuple(cap.reason for cap in caps if s4 is None or s4 >= cap.value), problems=_problems(facts),
     )  # fmt: skip
-    task, task_from = _task(run, closed, found.completion)
+    ignored = rules.branch and track.branch is not None and track.branch.breach_turns is None
+    task, task_from = _task(run, closed, found.completion, ignored)
     return OutputCheck(
         track=track.name, s4=s4, s5=s5, s4_bounds=s4_limits, s5_bounds=s5_limits, s4_checks=checks,
         s5_checks=checks.model_copy(update={"format_valid": submission_valid, "caps": ()}), task=task, task_from=task_from,
         s4_caps=caps, stage_caps=stage_caps, real_but_broken=broken, cases=found.cases, run_facts=found.facts, warnings=warnings,
-        measures=found.measures,
+        measures=found.measures, workspace=workspace,
     )  # fmt: skip
 
 
-def _task(run: Run, closed: bool | None, completion: float | None) -> tuple[float | None, TaskFrom | None]:
+def _task(
+    run: Run, closed: bool | None, completion: float | None, ignored: bool
+) -> tuple[float | None, TaskFrom | None]:
     """A disqualified run scores 0, a closed gate 0, else the report's number stands; without one, no output is worth 0."""
-    if run.status.disqualified:
+    if run.status.disqualified and not ignored:
         return 0.0, "policy"
     if closed:
         return 0.0, "gate"

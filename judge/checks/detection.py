@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...tracks import PLAN_ITEMS, Track, by_score
+from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.json_bytes import number
 from .demands import wants_pixels, wants_score
 from .files import read_json
@@ -44,7 +44,7 @@ def check(submission: Submission) -> TrackCheck:
         return not brief or name.lower() in brief
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        value = read_json(path, work.root)
+        value = read_json(path, work.root, mark=not work.rules.no_byte_order_mark)
         boxes = value.get("boxes") if isinstance(value, dict) else None
         if not isinstance(boxes, list):
             return [Fact("schema", f"{NAME} is no object with a list `boxes`", case, NAME)]
@@ -60,7 +60,7 @@ def check(submission: Submission) -> TrackCheck:
         strange: set[str] = set()
         unscored = 0
         for index, box in enumerate(boxes):
-            for kind, text in _box(box, size):
+            for kind, text in _box(box, size, work.rules.true_is_one):
                 wrong.setdefault(kind, []).append(f"box {index} {text}")
             if isinstance(box, dict):
                 if isinstance(box.get("class"), str) and not known(box["class"]):
@@ -117,9 +117,13 @@ def _measure(work: Submission, case: str, boxes: list[Any]) -> None:
     work.measure(case, boxes=len(boxes), **{name: median(found) for name, found in values.items()})
 
 
-def _box(box: Any, size: tuple[int, int] | None) -> list[tuple[FactKind, str]]:
+def _box(box: Any, size: tuple[int, int] | None, true_is_one: bool) -> list[tuple[FactKind, str]]:
     if not isinstance(box, dict):
         return [("schema", "is no object")]
+    if true_is_one:
+        box = {
+            key: int(value) if isinstance(value, bool) else value for key, value in box.items() if key != "class"
+        } | {"class": box.get("class")}
     name = box.get("class")
     if not (isinstance(name, str) and name.strip()):
         return [("schema", "has no class that is a text")]
@@ -148,6 +152,7 @@ TRACK = Track(
     rubrics=("detection",),
     words=("chest-abnormality", "-det-", "detect", "bccd"),
     gate=True,
+    branch=Branch(),
     metrics=("map", "ap50", "ap_50", "ap@"),
     near_zero=0.1,
     bands=by_score(0.60, 0.30),  # eval_det2d, medal_tier.py

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Bands, Track
+from ...tracks import PLAN_ITEMS, Bands, Branch, Track
 from .demands import demanded, wrong_unit
 from .files import Refused, npy_array
 from .outcome import Fact, TrackCheck
@@ -120,6 +120,7 @@ TRACK = Track(
     rubrics=("enhancement",),
     words=("denois", "enhanc", "super-resolution", "ldct", "-sr-"),
     counts_valid=True,
+    branch=Branch(missing="renormalize", breach_turns=(0, 0, 0), judged_digits=4, s4_digits=4),
     metrics=("ssim", "psnr"),
     levels=("mean", "std"),
     bands=BANDS,

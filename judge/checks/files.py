@@ -76,9 +76,10 @@ def read_text(path: Path, root: Path) -> str:
         raise Refused("encoding", f"is not UTF-8 at byte {error.start}") from None
 
 
-def read_json(path: Path, root: Path) -> Any:
-    """A JSON value; NaN and infinities come as None."""
-    text = read_text(path, root).removeprefix("\ufeff")
+def read_json(path: Path, root: Path, *, mark: bool = True) -> Any:
+    """A JSON value; NaN and infinities come as None. `mark`: a byte-order mark may go before it."""
+    text = read_text(path, root)
+    text = text.removeprefix("\ufeff") if mark else text
     try:
         return parse_json(text, path)
     except InputError as error:

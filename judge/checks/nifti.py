@@ -62,12 +62,15 @@ class VolumeStats:
     """Voxels per value other than 0, where a volume has no more than `_MAX_COUNTED` values; else empty."""
 
 
-def volume_head(path: Path, root: Path) -> VolumeHead:
-    """The header of a .nii or .nii.gz file; Refused when it is none or declares more than the file can hold."""
+def volume_head(path: Path, root: Path, kinds: str = "iufb") -> VolumeHead:
+    """The header of a .nii or .nii.gz file; Refused when it is none or declares more than the file can hold.
+
+    `kinds`: of voxel types; of complex ones ("c") the real part is read.
+    """
     size = guard(path, root)
     with _open(path) as file:
         try:
-            head = _parse(_read(file, 540))
+            head = _parse(_read(file, 540), kinds)
         except Refused:
             raise
         except Exception as error:  # nibabel raises many kinds on hostile headers
@@ -81,8 +84,8 @@ def volume_head(path: Path, root: Path) -> VolumeHead:
     return head
 
 
-def volume_stats(path: Path, root: Path, head: VolumeHead) -> VolumeStats:
-    """Values of the whole volume, scaled as the header says; Refused when the data ends early."""
+def volume_stats(path: Path, root: Path, head: VolumeHead, *, rounded: bool = False) -> VolumeStats:
+    """Values of the whole volume, scaled as the header says and rounded on wish; Refused when the data ends early."""
     import numpy as np
 
     values: set[float] | None = set()
@@ -91,6 +94,7 @@ def volume_stats(path: Path, root: Path, head: VolumeHead) -> VolumeStats:
     for slab in _slabs(path, head):
         with np.errstate(all="ignore"):
             real = slab.astype(np.float64) * head.slope + head.inter if (head.slope, head.inter) != (1, 0) else slab
+            real = np.rint(real) if rounded else real
             if real.dtype.kind == "f" and not bool(np.isfinite(real).all()):
                 finite = False
                 real = real[np.isfinite(real)]
@@ -181,7 +185,7 @@ def _slabs(path: Path, head: VolumeHead) -> Iterator[npt.NDArray[Any]]:
         while left:
             data = _exactly(file, min(left, step))
             left -= len(data)
-            yield np.frombuffer(data, dtype=head.dtype)
+            yield np.frombuffer(data, dtype=head.dtype).real
         _read(file, 1)  # reaching the end makes gzip compare its checksum
 
 
@@ -211,7 +215,7 @@ def _exactly(file: IO[bytes], count: int) -> bytes:
     return b"".join(parts)
 
 
-def _parse(block: bytes) -> VolumeHead:
+def _parse(block: bytes, kinds: str) -> VolumeHead:
     import numpy as np
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
@@ -226,7 +230,7 @@ def _parse(block: bytes) -> VolumeHead:
     if not shape or any(extent < 1 for extent in shape):
         raise Refused("unreadable", f"declares the impossible shape {shape}")
     dtype = header.get_data_dtype()
-    if dtype.kind not in "iufb":
+    if dtype.kind not in kinds:
         raise Refused("dtype", f"has voxels of type {dtype}")
     slope, inter = header.get_slope_inter()
     offset = int(header["vox_offset"])

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
+from string import printable
 
-from ...tracks import Track, by_score
+from ...tracks import Branch, Track, by_score
 from .demands import sections, wrong_wording
 from .files import read_text
 from .outcome import Fact, TrackCheck
@@ -37,7 +38,10 @@ def check(submission: Submission) -> TrackCheck:
     wanted = sections(submission.run.brief)
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        written = read_text(path, work.root).removeprefix("\ufeff").replace("\r\n", "\n")
+        written = read_text(path, work.root)
+        if work.rules.printable_ascii and (strange := next((c for c in written if c not in printable), None)):
+            return [Fact("encoding", f"{NAME} holds {strange!a}, which is not printable ASCII", case, NAME)]
+        written = written.removeprefix("\ufeff").replace("\r\n", "\n")
         text = written.strip()
         texts[case] = text
         letters = sum(char.isalpha() for char in text)
@@ -96,6 +100,7 @@ TRACK = Track(
     aliases=("report",),
     words=("report",),
     gate=True,
+    branch=Branch(breach_turns=None, judged_digits=4, rate_digits=4, s4_digits=4),
     counts_valid=True,
     weak={"observation_f1": 0.25, "report_similarity": 0.30},  # eval_report_gen, failure_classifier.py
     bands=by_score(0.80, 0.55),  # eval_report_gen, mimic-cxr-report-task/config.yaml

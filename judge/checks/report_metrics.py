@@ -25,16 +25,18 @@ def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]
             yield found
 
 
-def scored_above_zero(track: Track, report: Report | None) -> bool | None:
+def scored_above_zero(track: Track, report: Report | None, psnr_needed: bool = False) -> bool | None:
     """Whether one of the track's metrics is above zero; of images, whether there are a valid one and a finite metric.
 
     Without such a metric the task score speaks (unless the run was disqualified, when it is 0 by policy); None if there
-    is nothing to go by.
+    is nothing to go by. `psnr_needed`: of images a finite mean PSNR, and nothing else.
     """
     if report is None:
         return None
     if track.output == "images" and report.n_valid == 0:
         return False
+    if track.output == "images" and psnr_needed:
+        return number(report.metrics.get("mean_psnr")) is not None
     found = list(named(report.metrics, track.metrics))
     if found and track.output == "images":
         return True

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from ...tracks import PLAN_ITEMS, Track, by_score
+from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.briefs import allowed_labels
 from .demands import planar
 from .files import Refused, read_text
 from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats, voxel_ml
-from .outcome import Fact, TrackCheck
-from .submission import Submission
+from .outcome import CaseCheck, Fact, FactKind, TrackCheck
+from .submission import NOT_THERE, Submission
 from .table import parse_csv
 
 _LESION, _ORGAN, _DSEG = "lesion.nii.gz", "organ.nii.gz", "dseg.nii.gz"
+_PREFIXED = ("liver_lesion.nii.gz", "kidney_lesion.nii.gz", "pancreas_lesion.nii.gz")
 _WHOLE = 0.9
 _APART = 0.8
 """Share of the voxels in the largest piece from which a mask counts as one piece, and below which as scattered."""
@@ -40,20 +42,22 @@ def required(submission: Submission) -> tuple[str, ...]:
 
 def check(submission: Submission) -> TrackCheck:
     """Masks of every case, shapes against the CT when the public inputs are there, else among a case's own masks."""
-    wanted = required(submission)
-    labels = allowed_labels(submission.run.brief) if wanted == (_DSEG,) else frozenset({0, 1})
+    wanted, rules = required(submission), submission.rules
+    many = wanted == (_DSEG,)
+    labels = _labels(submission) if many else frozenset({0, 1})
+    kinds = "iufbc" if rules.complex_voxels else "iufb"
     heads: dict[str, VolumeHead] = {}
     held: dict[str, frozenset[float]] = {}
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        head = volume_head(path, work.root)
+        head = volume_head(path, work.root, kinds)
         reference = work.public.volume(case) if work.public is not None else None
         origin = "the input" if reference is not None else "the case's other mask"
         against = reference or heads.setdefault(case, head)
         facts = [] if against is head else _geometry(head, against, origin, case, path.name)
-        stats = volume_stats(path, work.root, head)
+        stats = volume_stats(path, work.root, head, rounded=many and rules.rounded_labels)
         held[case] = frozenset(stats.values or ())
-        if wanted == (_DSEG,):
+        if many:
             sizes = {f"label_{label:g}": stats.counts.get(label, 0) for label in labels or () if label}
         else:
             sizes = {path.name.partition(".")[0]: stats.nonzero}
@@ -69,15 +73,37 @@ def check(submission: Submission) -> TrackCheck:
     def look(work: Submission, case: str, path: Path) -> list[Fact]:
         facts = inspect(work, case, path)
         if not any(fact.kind in ("values", "not_finite", "empty") for fact in facts) and labels == frozenset({0, 1}):
-            share = main_piece(path, volume_head(path, work.root))
+            share = main_piece(path, volume_head(path, work.root, kinds))
             if share is not None:
                 pieces.setdefault(path.name, {})[case] = share
         return facts
 
-    optional = (_ORGAN,) if wanted == (_LESION,) else ()
-    found = submission.per_case(wanted, look, optional)
+    lost: tuple[FactKind, ...] = ("unreadable",) if many and rules.unreadable_is_missing else ()
+    found = submission.per_case(wanted, look, () if many else (_ORGAN,), (*NOT_THERE, *lost))
+    if rules.prefixed_lesions and not many:
+        found = replace(found, cases=tuple(_prefixed(submission, case) for case in found.cases))
     held = {case: values for case, values in held.items() if values}
     return TrackCheck(found.cases, found.facts + _scattered(pieces) + _absent(held, labels) + _decision_csv(submission))
+
+
+def delivered(submission: Submission) -> set[str]:
+    """Cases with their required file, or what the harness's scorer takes for it."""
+    wanted = {*required(submission), *(_PREFIXED if submission.rules.prefixed_lesions else ())}
+    return {file.case for file in submission.run.outputs.files if file.case is not None and file.name in wanted}
+
+
+def _prefixed(submission: Submission, check: CaseCheck) -> CaseCheck:
+    there = any(submission.file(check.case, name) is not None for name in _PREFIXED)
+    return replace(check, delivered=check.delivered or there)
+
+
+def _labels(submission: Submission) -> frozenset[int] | None:
+    """The allowed labels by the brief; by the report, where the rules say so and it names them."""
+    report = submission.run.report
+    named = report.metrics.get("tissue_labels") if report is not None and submission.rules.reported_labels else None
+    if isinstance(named, dict) and all(str(label).isdecimal() for label in named):
+        return frozenset({0, *map(int, named)})
+    return allowed_labels(submission.run.brief)
 
 
 def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
@@ -169,9 +195,11 @@ TRACK = Track(
     output="masks",
     files=(_LESION, _ORGAN, _DSEG, "agents_decision.csv"),
     required=required,
+    delivered=delivered,
     rubrics=("segmentation", "segmentation-multiclass"),
     words=("-seg-", "segment", "kidney", "liver", "pancreas", "feta"),
     gate=True,
+    branch=Branch(),
     metrics=("dice",),
     headline="lesion_dice",
     near_zero=0.1,

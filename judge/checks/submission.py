@@ -8,10 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 from ...trajectories.models import OutputFile, Run
+from ..like import LIKE, Rules
 from .files import Refused
-from .outcome import CaseCheck, Fact, TrackCheck
+from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .public import PublicInputs
 
+NOT_THERE: tuple[FactKind, ...] = ("missing", "misnamed", "misplaced", "link")
 _MAX_STRAYS = 2000
 
 Inspect = Callable[["Submission", str, Path], list[Fact]]
@@ -26,6 +28,7 @@ class Submission:
     root: Path
     cases: tuple[str, ...]
     public: PublicInputs | None = None
+    rules: Rules = LIKE["paper"]
     measures: dict[str, dict[str, float]] = field(default_factory=dict)
     """Case -> quantity -> number, as the checkers measured them on the way: voxels per mask, levels of images, boxes."""
 
@@ -67,10 +70,13 @@ class Submission:
                 return Fact("misplaced", f"{place} instead of {case}/{name}", case, place)
         return Fact("missing", f"{name} is missing", case, name)
 
-    def per_case(self, required: tuple[str, ...], inspect: Inspect, optional: tuple[str, ...] = ()) -> TrackCheck:
+    def per_case(
+        self, required: tuple[str, ...], inspect: Inspect, optional: tuple[str, ...] = (),
+        not_there: tuple[FactKind, ...] = NOT_THERE,
+    ) -> TrackCheck:  # fmt: skip
         """Every case has its required files, and perhaps optional ones; all that are there are inspected.
 
-        What is wrong with an optional file makes no case invalid.
+        What is wrong with an optional file makes no case invalid. A case with a fact `not_there` was not delivered.
         """
         checks = []
         for case in self.cases:
@@ -87,7 +93,7 @@ class Submission:
                 else:
                     continue
                 facts.extend(found)
-                if name in required and any(fact.kind in _NOT_THERE for fact in found):
+                if name in required and any(fact.kind in not_there for fact in found):
                     delivered = False
             checks.append(CaseCheck(case, delivered, tuple(facts)))
         return TrackCheck(tuple(checks), self.extra_cases())
@@ -107,7 +113,6 @@ class Submission:
         )
 
 
-_NOT_THERE = ("missing", "misnamed", "misplaced", "link")
 _OTHER_NAMES = {"organ.nii.gz", "lesion.nii.gz", "dseg.nii.gz"}
 
 

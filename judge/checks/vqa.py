@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ...error_codes.detectors.answers import is_placeholder
-from ...tracks import PLAN_ITEMS, Track, by_score
+from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.json_bytes import number
+from ..like import Rules
 from .files import read_json
 from .outcome import Fact, TrackCheck
 from .submission import Submission, identical
+from .workspace import workspace_of
 
 NAME = "answer.json"
 _LETTER = re.compile(r"\b[A-E]\b")
@@ -33,7 +35,8 @@ def check(submission: Submission) -> TrackCheck:
     mode = report.metrics.get("answer_mode") if report is not None else None
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        value = read_json(path, work.root)
+        rules = work.rules
+        value = read_json(path, work.root, mark=not rules.no_byte_order_mark)
         if not isinstance(value, dict):
             return [Fact("schema", f"{NAME} is no object", case, NAME)]
         question = work.public.question(case) if work.public is not None else None
@@ -45,7 +48,7 @@ def check(submission: Submission) -> TrackCheck:
             return [Fact("skipped", "left unanswered: answer and raw output are empty", case, NAME)]
         answers[case] = label or text
         facts = []
-        if is_placeholder(raw, bool(label or text)):
+        if is_placeholder(raw, bool(text or (label and not rules.bare_labels))):
             shown = raw.strip()[:40] or "empty raw output"
             facts.append(Fact("placeholder", f"placeholder answer: {shown}", case, NAME))
         options = options_of(question)
@@ -56,8 +59,10 @@ def check(submission: Submission) -> TrackCheck:
         if not facts and (said in (options or ()) or _LETTER.search(said) if by_label else said):
             readable.add(case)
         facts += [Fact("schema", f"{NAME}: {key} is no text", case, NAME) for key in wrong_type if key in _TEXTS[:2]]
-        facts += [Fact("schema", f"{NAME} {problem}", case, NAME) for problem in _fields(value, case, question)]
-        problems = _answer(label, value.get("predicted_answer"), by_label, options if by_label else None)
+        facts += [Fact("schema", f"{NAME} {problem}", case, NAME) for problem in _fields(value, case, question, rules)]
+        problems = _answer(
+            label, value.get("predicted_answer"), by_label, options if by_label else None, rules.five_labels
+        )
         facts += [Fact("values", problem, case, NAME) for problem in problems]
         return facts
 
@@ -79,8 +84,8 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _fields(value: dict[str, Any], case: str, question: dict[str, Any] | None) -> list[str]:
-    wrong = []
+def _fields(value: dict[str, Any], case: str, question: dict[str, Any] | None, rules: Rules) -> list[str]:
+    wrong = [f"lacks {key}" for key in ("predicted_label",) if rules.five_labels and key not in value]
     names = {case, str(question["question_id"])} if question is not None and "question_id" in question else {case}
     if str(value.get("question_id", "")) not in names:
         wrong.append(f"has the question_id {str(value.get('question_id'))[:40]}")
@@ -89,21 +94,24 @@ def _fields(value: dict[str, Any], case: str, question: dict[str, Any] | None) -
     if not _text(value.get("model_name")):
         wrong.append("has no model_name")
     runtime = value.get("runtime_s")
+    runtime = int(runtime) if rules.true_is_one and isinstance(runtime, bool) else runtime
     seconds = None if isinstance(runtime, str) else number(runtime)
     if seconds is None or seconds < 0:
         wrong.append(f"has the runtime_s {str(runtime)[:20]}, not a number of at least 0")
     return wrong
 
 
-def _answer(label: str, answer: Any, by_label: bool, options: dict[str, str] | None) -> list[str]:
+def _answer(label: str, answer: Any, by_label: bool, options: dict[str, str] | None, five_labels: bool) -> list[str]:
+    if five_labels and not by_label:
+        return [] if _text(answer) else ["no predicted_answer"]
     if not label and (by_label or not _text(answer)):
         return ["no predicted_label" if by_label else "neither predicted_label nor predicted_answer"]
-    known = tuple("ABCDE" if options is None else options)
+    known = tuple("ABCDE" if options is None or five_labels else options)
     if label and label.upper() not in known:
         return [f"predicted_label {label[:20]} is none of the options {', '.join(known)[:60]}"]
     if by_label and answer is None:
         return ["no predicted_answer"]
-    if options is not None and answer and answer != options[label.upper()]:
+    if options is not None and answer and answer != options.get(label.upper(), answer):
         return [f"predicted_answer {str(answer)[:40]} is not the text of option {label}"]
     return []
 
@@ -116,6 +124,7 @@ TRACK = Track(
     rubrics=("vqa",),
     words=("vqa", "slake", "vqa-rad", "pathvqa", "medxpert", "medframe"),
     keys=("length_finish_count", "artifacts_dir"),
+    branch=Branch("renormalize", None, judged_digits=4, rate_digits=4, s4_digits=4, workspace=workspace_of),
     metrics=("accuracy",),
     near_zero=0.2,
     bands=by_score(0.40, 0.25),  # eval_vqa, medal_tier.py

@@ -155,7 +155,7 @@ class _Game:
         bounds: dict[Stage, tuple[float, float]] = {}
         for stage in STAGES:
             known = facts.stages.get(stage)
-            if stage in JUDGED and not (known is not None and known.method == "policy"):
+            if stage in JUDGED and not (known is not None and known.method in ("policy", "deterministic")):
                 scores[stage], bounds[stage] = self._judged(stage, taken, known, rules)
             elif known is not None:
                 scores[stage], bounds[stage] = known.score, known.bounds

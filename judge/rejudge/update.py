@@ -8,7 +8,9 @@ from pathlib import Path
 
 from ...rubrics.load import builtin_ids, load_rubric, rubric_for
 from ...rubrics.model import Rubric
+from ...tracks import TRACKS
 from ..base import Judge, Usage
+from ..like import Like
 from ..runner import Progress
 from ..scorecard import ScoreCard
 from ..session import Outcome, ScoreOptions, score_many
@@ -36,20 +38,25 @@ class Update:
     errors: tuple[Outcome, ...]
 
 
-def outdated(store: Store, paths: Sequence[Path], judge: Judge, rubric: str | Path | None) -> tuple[Path, ...]:
-    """Runs without a scorecard by this judge, or with one by another version of the rubric now in force."""
+def outdated(
+    store: Store, paths: Sequence[Path], judge: Judge, rubric: str | Path | None, like: Like = "paper"
+) -> tuple[Path, ...]:
+    """Runs without a scorecard by this judge, or with one by another version of the rubric now in force, or one that is not
+    `like` what is wanted (a track without a branch of the harness is always scored by the paper's rules)."""
     given = load_rubric(rubric) if rubric else None
     heads = store.card_heads(judge.name)
-    current: dict[str, str | None] = {}
+    current: dict[str, tuple[str, Like] | None] = {}
     stale = []
     for path in paths:
         head = heads.get(path.absolute())
         if head is not None:
-            name, sha = head
+            name, sha, was = head
             if name not in current:
                 in_force = _in_force(name, given)
-                current[name] = in_force.sha256 if in_force is not None else None
-            if current[name] == sha:
+                track = TRACKS.find(in_force.track) if in_force is not None and in_force.track is not None else None
+                wanted = like if track is not None and track.branch is not None else "paper"
+                current[name] = None if in_force is None else (in_force.sha256, wanted)
+            if current[name] == (sha, was):
                 continue
         stale.append(path)
     return tuple(stale)
@@ -82,7 +89,7 @@ async def update(
     )
     if execution.summary.interrupted:
         return Update(execution, (), ())
-    stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric))
+    stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric, options.policy.like))
     runs, errors = await renew(store, stale, judge, options, on_cards)
     return Update(execution, runs, errors)
 

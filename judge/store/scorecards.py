@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
+from ..like import Like
 from ..scorecard import ScoreCard
 from . import schema
 from .connection import StorePart, clean_row, now, to_json
@@ -70,12 +71,11 @@ class Archive(StorePart):
             except (zlib.error, ValueError):
                 continue
 
-    def card_heads(self, judge: str) -> dict[Path, tuple[str, str]]:
-        """Path -> (rubric id, rubric hash) of the newest scorecard by this judge."""
+    def card_heads(self, judge: str) -> dict[Path, tuple[str, str, Like]]:
+        """Path -> (rubric id, rubric hash, whose rules) of the newest scorecard by this judge."""
         table = schema.cards
-        newest = _newest(table, "path", where=table.c.judge == judge)
-        query: sa.Select[Any] = newest.with_only_columns(table.c.path, table.c.rubric_id, table.c.rubric_sha256)
-        return {self.absolute(row.path): (row.rubric_id, row.rubric_sha256) for row in self._read(query)}
+        rows = self._pages(_newest(table, "path", where=table.c.judge == judge), table.c.seq, _PAGE)
+        return {self.absolute(row.path): (row.rubric_id, row.rubric_sha256, _like(row.body)) for row in rows}
 
     def cards_of_rubric(self, sha256: str) -> Iterator[tuple[str, ScoreCard]]:
         """(path in the store, scorecard): the newest scorecard of every (run, judge) made with this very rubric."""
@@ -151,6 +151,14 @@ class Archive(StorePart):
                 f"{self.where}: a scorecard cannot be read: {' '.join(str(error).split())[:120]}",
                 "score its run again",
             ) from error
+
+
+def _like(body: bytes) -> Like:
+    """Not parsed, as there may be very many; in a text of the card, the quotes would be escaped."""
+    try:
+        return "harness" if b'"like":"harness"' in zlib.decompress(body) else "paper"
+    except zlib.error:
+        return "paper"
 
 
 def _newest(table: sa.Table, *by: str, where: sa.ColumnElement[bool] | None = None) -> sa.Select[Any]:

@@ -165,6 +165,7 @@ def test_analyze_errors_are_one_line_with_what_to_do(out, cards, args: list[str]
 
 RUN_OPTIONS = [
     pytest.param(["--missing", "zero"], {"missing_policy": {"zero"}}, id="missing"),
+    pytest.param(["--like", "harness"], {"missing_policy": {"zero", "renormalize"}}, id="like"),
     pytest.param(["--breach", "from-stage"], {"breach_policy": {"from-stage"}}, id="breach"),
     pytest.param(["--rubric", "segmentation"], {"rubric": {"segmentation"}}, id="rubric"),
     pytest.param(["--track", "vqa", "--tier", "pro"], {"track": {"vqa"}, "tier": {"pro"}}, id="track and tier"),

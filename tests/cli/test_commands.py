@@ -149,6 +149,12 @@ def test_unreadable_input_is_one_line_and_exit_2(out, tmp_path: Path, data: byte
         pytest.param(["score", ".", "--track", "gold"], 2, "unknown track 'gold'", id="bad track"),
         pytest.param(["score", ".", "--rubric", "segmentatio"], 2, "did you mean segmentation", id="bad rubric"),
         pytest.param(["score", ".", "--judge", "local:nowhere"], 3, "no such file or folder", id="missing model"),
+        pytest.param(
+            ["score", ".", "--like", "harness", "--missing", "zero"],
+            2,
+            "--like harness decides --missing too",
+            id="like and missing",
+        ),
         pytest.param(["score", ".", "--public", "nowhere"], 2, "no such folder", id="missing public folder"),
         pytest.param(["--config", "no.toml", "score", "."], 2, "no.toml: no such file", id="missing config"),
         pytest.param(["verify", "nowhere.json"], 2, "no such file", id="verify missing file"),
