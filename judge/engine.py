@@ -256,6 +256,7 @@ def assemble(
         task_from=task_from,
         overall=total.overall,
         overall_bounds=total.overall_bounds,
+        outcomes=run.outcomes,
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,

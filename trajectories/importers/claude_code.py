@@ -20,6 +20,7 @@ from . import Importer
 from .anthropic_messages import add_assistant, add_result, add_user
 from .draft import Clock, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents
+from .recognise import holding
 
 _EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SYNTHETIC = "<synthetic>"
@@ -142,4 +143,4 @@ def _squash(text: str) -> str:
     return "".join(text.split())
 
 
-IMPORTER = Importer(read, (".jsonl",))
+IMPORTER = Importer(read, (".jsonl",), holding("message.role sessionId", "message.role uuid"))

@@ -15,6 +15,8 @@ from typing import Any
 
 from ..json_bytes import count, loads, number
 from ..messages import content_text, make_action
+from ..models import Outcome
+from ..outcomes import MAX_OUTCOMES, outcomes
 
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 
@@ -60,6 +62,10 @@ class Draft:
     task: str | None = None
     tier: str | None = None
     repeat: int | None = None
+    track: str | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    task_outcome: str | None = None
+    """The outcome that is the Task score."""
     system_prompt: str | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
     origin: dict[str, Any] = field(default_factory=dict)
@@ -74,6 +80,17 @@ class Draft:
     def turns(self) -> int:
         """Assistant messages so far."""
         return len(self._turns)
+
+    def tell(self, value: Any, source: str, name: str = "") -> None:
+        """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and keys before them.
+
+        What is no outcome (lists, long texts) and what is beyond the limit counts as lost, by name.
+        """
+        for key, outcome in outcomes(value, f"{self.format} {source}".strip(), name):
+            if outcome is None or len(self.outcomes) >= MAX_OUTCOMES:
+                self.lost[f"field {key}"] += 1
+            else:
+                self.outcomes[key] = outcome
 
     def system(self, content: Any) -> None:
         """A system message: the system prompt when it is a text and comes first, else a message in its place."""

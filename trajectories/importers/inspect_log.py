@@ -20,6 +20,7 @@ from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
+from .recognise import holding
 
 _EXPECTED = "expected an Inspect log: `eval` and `samples`, or a .eval file"
 _ZSTANDARD = 93
@@ -285,4 +286,8 @@ def _resolve(value: Any, attached: dict[str, Any], draft: Draft) -> Any:
     return value
 
 
-IMPORTER = Importer(read, (".json", ".eval"))
+def _recognises(head: bytes, name: str) -> bool:
+    return name.lower().endswith(".eval") or holding("eval.task", "eval.run_id", "eval.model")(head, name)
+
+
+IMPORTER = Importer(read, (".json", ".eval"), _recognises)

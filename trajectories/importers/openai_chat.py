@@ -15,6 +15,7 @@ from ..messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents
+from .recognise import holding
 
 _EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
 
@@ -97,4 +98,4 @@ def _calls(message: dict[str, Any]) -> Iterator[Call]:
         yield Call(content_text(legacy.get("name")), legacy.get("arguments"))
 
 
-IMPORTER = Importer(read, (".json", ".jsonl"))
+IMPORTER = Importer(read, (".json", ".jsonl"), holding("messages.role", "body.messages.role", "role content", "conversations.from"))

@@ -54,6 +54,9 @@ def conversation(draft: Draft, source: Path) -> dict[str, Any]:
     return {
         "agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier,
         **({"repeat_idx": draft.repeat} if draft.repeat is not None else {}),
+        **({"track": draft.track} if draft.track is not None else {}),
+        **({"outcomes": {name: told.model_dump() for name, told in draft.outcomes.items()}} if draft.outcomes else {}),
+        **({"task_outcome": draft.task_outcome} if draft.task_outcome is not None else {}),
         "system_prompt": draft.system_prompt, "messages": draft.messages,
         "imported": {"format": draft.format, "file": source.name, "ambjudge": __version__, **draft.origin},
     }  # fmt: skip

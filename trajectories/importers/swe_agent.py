@@ -16,6 +16,7 @@ from ..json_bytes import loads, number, read_json
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .recognise import holding
 
 _EXPECTED = "expected an object with `trajectory` (steps of action and observation) or `history`"
 
@@ -152,4 +153,6 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
                 draft.user(item.get("content"))
 
 
-IMPORTER = Importer(read, (".traj",))
+IMPORTER = Importer(
+    read, (".traj",), holding("trajectory.action", "attempts.trajectory.action", "history.role")
+)
