@@ -53,6 +53,16 @@ def load_conversation(conversation: Path) -> Run:
 
 
 def _load(path: Path) -> Run:
+    try:
+        return _read(path)
+    except InputError as error:
+        from .importers.recognise import how_to_import
+
+        error.hint = how_to_import(path) or error.hint
+        raise
+
+
+def _read(path: Path) -> Run:
     warnings: list[str] = []
     data = read_bytes(path)
     digest = hashlib.sha256(data)

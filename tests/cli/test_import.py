@@ -62,7 +62,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(out) -> None:
     assert code == 1
     assert text.splitlines() == ["runs/up-a/process/conversation.json", "runs/UP-A-2/process/conversation.json"]
     assert "chats.jsonl: line 2: is no chat conversation" in err
-    assert "chats.jsonl: holds no assistant message" in err
+    assert "chats.jsonl: chats-4: holds no assistant message" in err
     assert "gone.json: no such file or folder" in err
     assert "2 runs imported, 3 not" in err
     assert "\x1b" not in err
@@ -101,6 +101,6 @@ def test_bad_usage(out) -> None:
     assert "needs --to" in out("import", "conversation", EXAMPLE, "--out", "x")[2]
     code, _, err = out("import", "nonsense", EXAMPLE, "--out", "x")
     assert code == 2
-    assert "is not one of 'openai'" in err
+    assert "is not one of 'auto', 'inspect'" in err
     assert out("import", "inspect", EXAMPLE / "process", "--out", "x")[0] == 2
     assert not Path("x").exists()

@@ -22,7 +22,7 @@ RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 
 # Words of other APIs for why a reply ended, in those of the harness's trace (OpenAI's).
 _FINISH = {
-    "tool_use": "tool_calls", "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_length": "length",
+    "tool_use": "tool_calls", "tool_call": "tool_calls", "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_length": "length",
 }  # fmt: skip
 
 
@@ -71,6 +71,8 @@ class Draft:
     origin: dict[str, Any] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
     """Of the whole run, where the source counts no single calls: prompt_tokens, completion_tokens, cost_usd, elapsed_s."""
+    submitted: bool | None = None
+    """Whether the agent handed over its results, where the source says so without a call that does."""
     wall_time_s: float | None = None
     lost: Counter[str] = field(default_factory=Counter)
     _turns: list[_Turn] = field(default_factory=list)

@@ -68,8 +68,9 @@ def _draft(events: Any, head: dict[str, Any], name: str, path: Path, where: str)
     metrics = object_of(head.get("metrics"))
     if "cost_usd" not in draft.totals and number(metrics.get("accumulated_cost")):
         draft.totals["cost_usd"] = float(metrics["accumulated_cost"])
-    if head.get("test_result"):
-        draft.lost["test result"] += 1
+    draft.tell(head.get("test_result"), "test_result")
+    for key in ("resolved", "error"):
+        draft.tell(head.get(key), key, key)
     return draft
 
 

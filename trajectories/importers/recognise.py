@@ -82,9 +82,10 @@ def recognise(path: Path) -> str | None:
     head = head_of(path)
     for name in IMPORTERS.names if head else ():
         importer = IMPORTERS.find(name)
-        if importer is not None and path.name.lower().endswith(importer.suffixes or ("/",)):
-            if importer.recognises is None or importer.recognises(head, path.name):
-                return name
+        if importer is None or not path.name.lower().endswith(importer.suffixes or ("/",)):
+            continue
+        if importer.recognises is None or importer.recognises(head, path.name):
+            return name
     return None
 
 
