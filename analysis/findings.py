@@ -10,6 +10,7 @@ import polars as pl
 from .codes_read import CODES
 from .design import MIN_READ
 from .display import interval, number
+from .frames import OUTCOME
 
 Row = dict[str, Any]
 
@@ -36,24 +37,31 @@ def _with(row: Row, unit: str = "") -> str:
     return f"{number(row['value'])}{unit}{found}"
 
 
+def _score(row: Row) -> str:
+    """What a row's estimate is of, as people call it."""
+    name = str(row["estimand"]).removeprefix("mean ")
+    name = row.get("outcome") or name.rpartition(" with ")[2]
+    return "Overall" if name == "overall" else str(name).removeprefix(OUTCOME)
+
+
 def _lead(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     rows = _rows(tables, "leaderboard", scope="overall")
     if len(rows) < 2:
-        return [f"{row['agent']} has a mean Overall of {_with(row)} over {row['runs']} runs." for row in rows]
+        return [f"{row['agent']} has a mean {_score(row)} of {_with(row)} over {row['runs']} runs." for row in rows]
     first = rows[0]
     if any("not comparable" in text for row in rows for text in row["warnings"] or ()):
         return ["Agents ran different tracks, so their overall means cannot be compared: read the boards by track."]
     if first["rank_hi"] is None:
         return [
-            f"{first['agent']} leads with a mean Overall of {_with(first)}; these tasks do not suffice to say which ranks are possible."
+            f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}; these tasks do not suffice to say which ranks are possible."
         ]
     if first["rank_hi"] == 1:
         return [
-            f"{first['agent']} leads with a mean Overall of {_with(first)}, and does so for new tasks of the kind as well."
+            f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}, and does so for new tasks of the kind as well."
         ]
     rivals = sum(1 for row in rows[1:] if row["rank_lo"] == 1)
     return [
-        f"{first['agent']} leads with a mean Overall of {_with(first)}, but for new tasks {rivals} other agent{'s' if rivals != 1 else ''} could be first: "
+        f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}, but for new tasks {rivals} other agent{'s' if rivals != 1 else ''} could be first: "
         f"its rank is 1 to {first['rank_hi']}."
     ]
 
@@ -139,7 +147,7 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     unread = [row["code"] for row in all_rows if row["read"] < min(MIN_READ, row["runs"])]
     but = f" Too few runs were read for {' and '.join(unread)} to say." if unread else ""
     return [
-        f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of Overall against repeats of the same "
+        f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of {_score(worst)} against repeats of the same "
         f"cell without it{tail}. This is an association, not a cause.{but}"
     ]
 
@@ -158,7 +166,7 @@ def _cost(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     if not runs or not cell:
         return []
     return [
-        f"Cost and Overall correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
+        f"Cost and {_score(runs[0])} correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
     ]
 
 

@@ -150,12 +150,12 @@ def _files(format: str, source: Path) -> Iterator[Path]:
 
 def _format_of(format: str, path: Path, named: bool) -> str | None:
     """The format to read a file as; None where it is not of the wanted one. A file that the user named is of it."""
-    from ..trajectories.importers.recognise import head_of, recognise
+    from ..trajectories.importers.recognise import recognise
 
-    if format == AUTO:
-        return recognise(path)
-    recognises = IMPORTERS.get(format).recognises
-    return format if named or recognises is None or recognises(head_of(path), path.name) else None
+    if format != AUTO and (named or IMPORTERS.get(format).recognises is None):
+        return format
+    found = recognise(path)
+    return found if format in (AUTO, found) else None
 
 
 def _hint(format: str, source: Path) -> str:

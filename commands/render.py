@@ -11,17 +11,7 @@ from ..trajectories.models import STAGE_NAMES, STAGES
 
 if TYPE_CHECKING:
     from ..judge.base import Usage
-    from ..judge.scorecard import (
-        CriterionResult,
-        Evidence,
-        FiredCode,
-        JudgeInfo,
-        PlanItem,
-        RunInfo,
-        ScoreCard,
-        StageResult,
-    )
-    from ..trajectories.models import Run
+    from ..judge.scorecard import CriterionResult, Evidence, FiredCode, JudgeInfo, PlanItem, ScoreCard, StageResult
 
 _ENDINGS = {
     "submitted": "submitted",
@@ -131,7 +121,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         who,
         f"{run.turns} turns",
     ]
-    _line(run.id, " · ".join([*facts, ending(status.ended, run) + (", DISQUALIFIED" if status.disqualified else "")]))
+    _line(run.id, " · ".join([*facts, ending(status.ended, run.track, card.imported) + (", DISQUALIFIED" if status.disqualified else "")]))
     policy = [
         f"rubric {card.rubric.id} {card.rubric.version}",
         f"judge {card.judge.name}",
@@ -169,7 +159,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span}", "  ", ""))
     if card.outcomes:
         told = ", ".join(f"{name} {_told(outcome.value)}" for name, outcome in card.outcomes.items())
-        say(wrap(f"Outcomes of {card.run.imported or 'the run'}: {told}", "  ", ""))
+        say(wrap(f"Outcomes of {card.imported or 'the run'}: {told}", "  ", ""))
     if card.presumed:
         say(presumptions(card.presumed))
     _lost(card, verbose)
@@ -181,9 +171,9 @@ def _told(value: bool | float | str) -> str:
     return value if isinstance(value, str) else ("yes" if value else "no") if isinstance(value, bool) else f"{value:g}"
 
 
-def ending(ended: str, run: Run | RunInfo) -> str:
+def ending(ended: str, track: str | None, imported: str | None) -> str:
     """How a run ended, in words. Runs without a track, and of other harnesses, have nothing to submit with."""
-    foreign = ended == "stopped" and (run.track is None or run.imported is not None)
+    foreign = ended == "stopped" and (track is None or imported is not None)
     return "stopped by itself" if foreign else _ENDINGS[ended]
 
 

@@ -257,6 +257,7 @@ def assemble(
         overall=total.overall,
         overall_bounds=total.overall_bounds,
         outcomes=run.outcomes,
+        imported=run.imported,
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,

@@ -164,8 +164,6 @@ class RunInfo(Part):
     repeat: Whole | None
     turns: Whole
     format: str
-    imported: str | None = None
-    """The format that the run was imported from."""
 
 
 class RubricInfo(Part):
@@ -276,6 +274,8 @@ class ScoreCard(Part):
     overall_bounds: tuple[Percent, Percent]
     outcomes: dict[str, Outcome] = Field(default_factory=dict)
     """By name, what another harness found out about the run."""
+    imported: str | None = None
+    """The format that the run was imported from."""
     codes: tuple[FiredCode, ...] = ()
     codes_read: dict[str, CodeReading] = Field(default_factory=dict)
     """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read. Empty on cards of older versions."""

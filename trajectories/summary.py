@@ -39,7 +39,6 @@ def run_info(run: Run) -> dict[str, Any]:
     return {
         "id": run.id, "path": whole_text(str(run.path)), "sha256": run.sha256, "agent": run.agent, "model": run.model, "task": run.task,
         "track": run.track, "tier": run.tier, "repeat": run.repeat, "turns": len(run.turns), "format": run.format,
-        "imported": run.imported,
     }  # fmt: skip
 
 

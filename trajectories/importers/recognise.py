@@ -90,9 +90,11 @@ def recognise(path: Path) -> str | None:
 
 
 def how_to_import(path: Path) -> str | None:
-    """The command that reads a foreign file, or what the first files of a folder are; None without any."""
-    name = next(filter(None, map(recognise, _files(path))), None)
-    return None if name in (None, *_READ_AS_THEY_ARE) else f"ambjudge import {name} {path} --out DIR reads it"
+    """The command that reads a foreign file, or a folder that has some among its first files; None without any."""
+    name = next((name for file in _files(path) if (name := recognise(file)) not in (None, *_READ_AS_THEY_ARE)), None)
+    if name is None:
+        return None
+    return f"{name}: ambjudge import {name if is_file(path) else 'auto'} {path} --out DIR reads it"
 
 
 def _files(path: Path) -> Iterator[Path]:
