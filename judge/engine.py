@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from .. import __version__
 from ..error_codes.registry import packages
+from ..error_codes.trace_facts import bare_facts
 from ..plugins import stamps
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
@@ -314,6 +315,7 @@ def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
 def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:
     lines = [*ready.run.warnings, *ready.check.warnings]
     if ready.run.track is None:
+        lines += [fact.text for fact in bare_facts(ready.found.context)]
         lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")
     if ready.run.tier is None:
         lines.append("tier unknown: no item is credited and every item is judged (--tier names it)")

@@ -118,8 +118,7 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     policy = policy or Policy()
     task, task_from = _task(run, None, None)
     if run.track is None:
-        warnings = ("track unknown: S4 and S5 stay unscored",)
-        return OutputCheck(track=None, task=task, task_from=task_from, warnings=warnings)
+        return OutputCheck(track=None, task=task, task_from=task_from)
     track = TRACKS.find(run.track)
     if track is None:
         known = ", ".join(TRACKS.names)
