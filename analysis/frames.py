@@ -66,6 +66,11 @@ def conform(table: pl.DataFrame) -> pl.DataFrame:
         ) from error
 
 
+def run_columns(table: pl.DataFrame) -> pl.DataFrame:
+    """A run frame without the columns that only this table has: those of FRAME_SCHEMA and the outcomes of the runs."""
+    return table.select(*FRAME_SCHEMA, *(name for name in table.columns if name.startswith(OUTCOME)))
+
+
 def read_frame(path: Path) -> pl.DataFrame:
     """A frame from Parquet or CSV."""
     try:

@@ -142,7 +142,11 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
         console.say()
     primary = f" · primary failure {found.primary_failure}" if found.primary_failure else ""
     console.say(
-        console.wrap(f"{run.id}  {run.task or 'unknown task'} · {render.ending(run.status.ended, run.track, run.imported)}{primary}", "  ", "")
+        console.wrap(
+            f"{run.id}  {run.task or 'unknown task'} · {render.ending(run.status.ended, run.track, run.imported)}{primary}",
+            "  ",
+            "",
+        )
     )
     if not diagnosis.codes:
         console.say("  no error code fired")

@@ -144,7 +144,9 @@ def _files(format: str, source: Path) -> Iterator[Path]:
     from ..trajectories.importers.files import source_files
     from ..trajectories.layout import find_conversations
 
-    suffixes = IMPORTERS.get(format).suffixes if format != AUTO else tuple({s for one in IMPORTERS for s in one.suffixes})
+    suffixes = (
+        IMPORTERS.get(format).suffixes if format != AUTO else tuple({s for one in IMPORTERS for s in one.suffixes})
+    )
     return source_files(source, suffixes) if suffixes else find_conversations(source)
 
 
@@ -161,7 +163,9 @@ def _format_of(format: str, path: Path, named: bool) -> str | None:
 def _hint(format: str, source: Path) -> str:
     from ..trajectories.importers.recognise import how_to_import
 
-    return how_to_import(source) or (f"known: {', '.join(IMPORTERS.names)}" if format == AUTO else "check the path and the format")
+    return how_to_import(source) or (
+        f"known: {', '.join(IMPORTERS.names)}" if format == AUTO else "check the path and the format"
+    )
 
 
 def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bool) -> None:

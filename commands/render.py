@@ -121,7 +121,12 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         who,
         f"{run.turns} turns",
     ]
-    _line(run.id, " · ".join([*facts, ending(status.ended, run.track, card.imported) + (", DISQUALIFIED" if status.disqualified else "")]))
+    _line(
+        run.id,
+        " · ".join(
+            [*facts, ending(status.ended, run.track, card.imported) + (", DISQUALIFIED" if status.disqualified else "")]
+        ),
+    )
     policy = [
         f"rubric {card.rubric.id} {card.rubric.version}",
         f"judge {card.judge.name}",

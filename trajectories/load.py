@@ -103,7 +103,9 @@ def _read(path: Path) -> Run:
     outcomes = read_outcomes(head.get("outcomes"), warnings)
     named = outcomes.get(str(head.get("task_outcome")))
     if head.get("task_outcome") is not None and (named is None or named.unit is None):
-        warnings.append(f"task_outcome: no outcome {str(head['task_outcome'])[:80]!r} in [0, 1]; the Task score stays unknown")
+        warnings.append(
+            f"task_outcome: no outcome {str(head['task_outcome'])[:80]!r} in [0, 1]; the Task score stays unknown"
+        )
     return Run(
         id=run_id(path), path=path, folder=folder,
         sha256=hashlib.sha256(data).hexdigest(), content_sha256=digest.hexdigest(), format=shape,

@@ -141,5 +141,7 @@ def _plain(blocks: list[Any]) -> Any:
 
 
 IMPORTER = Importer(
-    read, (".json", ".jsonl"), holding("messages.content.type=tool_use", "messages.content.type=tool_result", "system messages.role")
+    read,
+    (".json", ".jsonl"),
+    holding("messages.content.type=tool_use", "messages.content.type=tool_result", "system messages.role"),
 )

@@ -140,4 +140,6 @@ def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
         yield Call(content_text(legacy.get("name")), legacy.get("arguments"))
 
 
-IMPORTER = Importer(read, (".json", ".jsonl"), holding("messages.role", "body.messages.role", "role content", "conversations.from"))
+IMPORTER = Importer(
+    read, (".json", ".jsonl"), holding("messages.role", "body.messages.role", "role content", "conversations.from")
+)

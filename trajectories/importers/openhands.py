@@ -280,6 +280,13 @@ def _reasoning(event: dict[str, Any]) -> dict[str, Any] | None:
 
 
 IMPORTER = Importer(
-    read, (".json", ".jsonl"),
-    holding(*(f"{where}{key} {where}source" for where in ("", "history.", "trajectory.") for key in ("action", "observation", "llm_message", "tool_call_id"))),
+    read,
+    (".json", ".jsonl"),
+    holding(
+        *(
+            f"{where}{key} {where}source"
+            for where in ("", "history.", "trajectory.")
+            for key in ("action", "observation", "llm_message", "tool_call_id")
+        )
+    ),
 )

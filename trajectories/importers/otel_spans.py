@@ -113,7 +113,9 @@ class _Talk:
             key = json.dumps([message.get("role"), _said(message), [c.name for c in calls]], sort_keys=True)
             self.known[key] += 1
             thoughts = [part for part in _parts(message) if part.get("type") == "reasoning"]
-            extra = {"reasoning_content": "\n".join(content_text(t.get("content")) for t in thoughts)} if thoughts else None
+            extra = (
+                {"reasoning_content": "\n".join(content_text(t.get("content")) for t in thoughts)} if thoughts else None
+            )
             used = [span.get(*names) for names in _TOKENS]
             draft.assistant(
                 _said(message) or None, calls, extra=extra, ts=until, input_tokens=used[0], output_tokens=used[1],
@@ -182,7 +184,9 @@ def _calls(message: dict[str, Any]) -> list[Call]:
     calls = []
     for call in found:
         function = object_of(call.get("function")) or call
-        arguments = next((function[key] for key in ("arguments", "input", "args") if function.get(key) is not None), None)
+        arguments = next(
+            (function[key] for key in ("arguments", "input", "args") if function.get(key) is not None), None
+        )
         calls.append(Call(content_text(function.get("name")) or "unknown", arguments, id_of(call.get("id"))))
     return calls
 

@@ -38,7 +38,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         names = frame.collect_schema().names()
         if not set(TURNS) & set(names):
             shown = ", ".join(names[:12])[:200]
-            raise InputError(f"has no column of messages (columns: {shown})", f"expected one of {', '.join(TURNS)}", path)
+            raise InputError(
+                f"has no column of messages (columns: {shown})", f"expected one of {', '.join(TURNS)}", path
+            )
         rows = int(frame.select(pl.len()).collect().item())
         if rows > _MAX_ROWS:
             raise InputError(f"has {rows:,} rows, more than the {_MAX_ROWS:,} that are read", "split it", path)
@@ -53,7 +55,9 @@ def read(path: Path) -> Iterator[Draft | InputError]:
                     yield error
                 at += 1
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise InputError(f"is a broken Parquet file: {str(error).splitlines()[0][:200]}", "copy it again", path) from None
+        raise InputError(
+            f"is a broken Parquet file: {str(error).splitlines()[0][:200]}", "copy it again", path
+        ) from None
 
 
 def _row(row: dict[str, Any], at: int, path: Path) -> Draft:

@@ -61,7 +61,9 @@ def spans_of(value: Any) -> Iterator[Span]:
                 yield _of_otlp(span, about)
     if "resourceSpans" in head or "resource_spans" in head:
         return
-    for item in objects_of(value) or objects_of(head.get("observations") or head.get("data") or head.get("spans")) or [head]:
+    for item in (
+        objects_of(value) or objects_of(head.get("observations") or head.get("data") or head.get("spans")) or [head]
+    ):
         trace = id_of(item.get("traceId") or item.get("trace_id")) or id_of(head.get("id"))
         if isinstance(item.get("type"), str) and trace and ("input" in item or "output" in item or "startTime" in item):
             yield _of_langfuse(item, trace)
@@ -104,8 +106,12 @@ def _of_langfuse(item: dict[str, Any], trace: str) -> Span:
         "model": item.get("model") or item.get("providedModelName"), "metadata": value_of(item.get("metadata")),
         "usage": value_of(item.get("usageDetails") or item.get("usage_details") or item.get("usage")),
     }  # fmt: skip
-    since, until = (_time(item.get(a) or item.get(b)) for a, b in (("startTime", "start_time"), ("endTime", "end_time")))
-    return Span(trace, _kind(item["type"]), str(item.get("name") or ""), since, until, attributes, item.get("level") == "ERROR")
+    since, until = (
+        _time(item.get(a) or item.get(b)) for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
+    )
+    return Span(
+        trace, _kind(item["type"]), str(item.get("name") or ""), since, until, attributes, item.get("level") == "ERROR"
+    )
 
 
 def _of_phoenix(item: dict[str, Any]) -> Span:

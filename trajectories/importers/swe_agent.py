@@ -154,6 +154,4 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
                 draft.user(item.get("content"))
 
 
-IMPORTER = Importer(
-    read, (".traj",), holding("trajectory.action", "attempts.trajectory.action", "history.role")
-)
+IMPORTER = Importer(read, (".traj",), holding("trajectory.action", "attempts.trajectory.action", "history.role"))
