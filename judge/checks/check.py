@@ -122,8 +122,8 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     track = TRACKS.find(run.track)
     if track is None:
         known = ", ".join(TRACKS.names)
-        warnings = (f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}",)
-        return OutputCheck(track=run.track, task=task, task_from=task_from, warnings=warnings)
+        said = f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}"
+        return OutputCheck(track=run.track, task=task, task_from=task_from, warnings=(said,))
     inputs = None if public is None else find_public(public, run.task)
     warnings = (
         [f"no public inputs for {run.task or 'the task'} in the given folder"] if public and inputs is None else []

@@ -35,8 +35,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
             entries.append(item.value)
         else:
             yield InputError(f"line {item.line or 1} is no object", "expected one JSON object a line", path)
-    items = [item for entry in entries if (item := _item(entry))]
-    if not items:
+    if not any(map(_item, entries)):
         raise InputError("is no Codex rollout", "expected lines with `type` response_item and a `payload`", path)
     draft = Draft(path.stem, "codex", agent="codex")
     turns, clock = Items(draft), Clock()
