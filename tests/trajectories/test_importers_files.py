@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,13 @@ def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere()
     assert {"schema_version=ATIF-v1.5", "steps.tool_calls.function_name", "agent.name=terminus-2"} <= shape(whole)
     for odd in (b"", b"\xff\xfe" * 100, b"[" * HEAD, b'"' * 99, b'{"a' + b"\\" * 99, b"plain words, no JSON"):
         assert len(shape(odd)) <= 1
+
+
+def test_the_page_has_a_command_for_every_format() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text("utf-8")
+    told = re.findall(r"^ambjudge import ([\w-]+) \S+ --", page, re.MULTILINE)
+    assert sorted(told) == sorted(IMPORTERS.names)
+    assert all(f"\n| `{name}` | " in page for name in IMPORTERS.names if name != "conversation")
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
