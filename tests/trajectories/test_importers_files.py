@@ -62,6 +62,7 @@ def test_a_log_is_recognised_and_becomes_its_run(
     assert first.actions[0].kind == "execute"
     assert first.actions[0].language == "bash"
     assert first.code.strip() == CODE
+    assert first.actions[0].exec_time_s == {"codex": 2.5}.get(format, 4.0 if place == "otel/traces.json" else None)
     assert first.actions[0].observation is not None
     assert first.actions[0].observation.exit_code == code
     assert OUT.strip() in first.output

@@ -21,6 +21,7 @@ from .openai_responses import Items
 from .recognise import holding
 
 _ENDED = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.MULTILINE)
+_SPENT = re.compile(r"^Wall time: (\d{1,6}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
 _HEAD = 400
 """Characters before `Output:` in which Codex says how a command ended."""
 
@@ -84,12 +85,13 @@ def _entry(draft: Draft, turns: Items, entry: dict[str, Any], since: float | Non
 
 
 def _ended(turns: Items, item: dict[str, Any]) -> None:
-    """Notes the exit code that stands before the output itself."""
+    """Notes the exit code and the seconds that stand before the output itself."""
     output, call_id = item.get("output"), id_of(item.get("call_id"))
     if isinstance(output, str) and call_id and call_id not in turns.ran:
         head, output_follows, _ = output[:_HEAD].partition("\nOutput:")
         if output_follows and (found := _ENDED.search(head)):
-            turns.ran[call_id] = (int(found[1]), None)
+            spent = _SPENT.search(head)
+            turns.ran[call_id] = (int(found[1]), float(spent[1]) if spent else None)
 
 
 def _code(value: Any) -> int | None:
