@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 _NUMBER = re.compile(r"\d+")
+_SHOWN = 12
+"""Kinds of things that were not carried over, of one run."""
 
 
 @click.command(
@@ -142,11 +144,10 @@ def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft
 
 def _files(format: str, source: Path) -> Iterator[Path]:
     from ..trajectories.importers.files import source_files
+    from ..trajectories.importers.recognise import known_suffixes
     from ..trajectories.layout import find_conversations
 
-    suffixes = (
-        IMPORTERS.get(format).suffixes if format != AUTO else tuple({s for one in IMPORTERS for s in one.suffixes})
-    )
+    suffixes = known_suffixes() if format == AUTO else IMPORTERS.get(format).suffixes
     return source_files(source, suffixes) if suffixes else find_conversations(source)
 
 
@@ -187,8 +188,9 @@ def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bo
         warnings = load_conversation(written).warnings
         if warnings:
             said.append(f"reads with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}: {warnings[0]}")
-    if lost := +draft.lost:
-        said.insert(0, "not carried over: " + ", ".join(f"{n} {what}" for what, n in lost.items()))
+    if lost := [f"{n} {what}" for what, n in (+draft.lost).items()]:
+        more = f" and {len(lost) - _SHOWN} more kinds" if len(lost) > _SHOWN else ""
+        said.insert(0, f"not carried over: {', '.join(lost[:_SHOWN])}{more}")
     if name != draft.name:
         said.append(f"id was {draft.name[:80]!r}")
     if said:

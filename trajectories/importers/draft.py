@@ -89,8 +89,10 @@ class Draft:
         What is no outcome (lists, long texts) and what is beyond the limit counts as lost, by name.
         """
         for key, outcome in outcomes(value, f"{self.format} {source}".strip(), name):
-            if outcome is None or len(self.outcomes) >= MAX_OUTCOMES:
+            if outcome is None:
                 self.lost[f"field {key}"] += 1
+            elif len(self.outcomes) >= MAX_OUTCOMES and key not in self.outcomes:
+                self.lost[f"outcomes beyond the first {MAX_OUTCOMES}"] += 1
             else:
                 self.outcomes[key] = outcome
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -13,8 +12,10 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from ...errors import InputError
 from ..json_bytes import GZIP, is_file
 from . import IMPORTERS, Recogniser
+from .files import source_files
 
 HEAD = 64 * 1024
 """Bytes that are looked at."""
@@ -97,9 +98,13 @@ def how_to_import(path: Path) -> str | None:
     return f"{name}: ambjudge import {name if is_file(path) else 'auto'} {path} --out DIR reads it"
 
 
+def known_suffixes() -> tuple[str, ...]:
+    """How the names of files end that some format reads."""
+    return tuple(sorted({suffix for importer in IMPORTERS for suffix in importer.suffixes}))
+
+
 def _files(path: Path) -> Iterator[Path]:
-    if is_file(path):
-        yield path
+    try:
+        yield from islice(source_files(path, known_suffixes()), _SEARCHED)
+    except InputError:
         return
-    below = (Path(here, name) for here, _, names in os.walk(path) for name in sorted(names))
-    yield from islice((file for file in below if is_file(file)), _SEARCHED)
