@@ -16,7 +16,7 @@ from ...errors import InputError
 from ..json_bytes import count, number
 from . import Importer
 from .draft import Clock, Draft, id_of, object_of, text_of
-from .files import Document, documents
+from .files import entries_of
 from .openai_responses import Items
 from .recognise import holding
 
@@ -28,14 +28,8 @@ _HEAD = 400
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The session of the file; broken lines come first, as errors."""
-    entries: list[dict[str, Any]] = []
-    for item in documents(path):
-        if isinstance(item, InputError):
-            yield item
-        elif isinstance(item, Document) and isinstance(item.value, dict):
-            entries.append(item.value)
-        else:
-            yield InputError(f"line {item.line or 1} is no object", "expected one JSON object a line", path)
+    entries, broken = entries_of(path)
+    yield from broken
     if not any(map(_item, entries)):
         raise InputError("is no Codex rollout", "expected lines with `type` response_item and a `payload`", path)
     draft = Draft(path.stem, "codex", agent="codex")
