@@ -206,8 +206,10 @@ def check_judge(judge: Judge, run: Run | None = None) -> None:
 
 
 def check_importer(importer: Importer, sample: Path | None = None) -> list[Run]:
-    """A file that is none is an InputError, and the runs of `sample`, a file of the format, become runs of ours."""
+    """A file that is none is an InputError and not recognised, and the runs of `sample`, a file of the format, become runs of ours."""
+    recognises = importer.recognises
     for content in HOSTILE:
+        _ask(recognises is None or not recognises(content, "x.json"), f"a file of {content[:8]!r} is recognised")
         with TemporaryDirectory() as name:
             path = Path(name) / f"x{(*importer.suffixes, '.json')[0]}"
             path.write_bytes(content)

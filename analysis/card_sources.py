@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ..errors import AmbjudgeError, InputError, unexpected
 from ..judge.scorecard import ScoreCard
 from ..trajectories.layout import CONVERSATION_NAMES, TRACE_NAMES
-from .frames import FRAME_SCHEMA, conform, read_frame
+from .frames import conform, read_frame, run_columns
 
 if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
@@ -34,7 +34,7 @@ class Scoring:
 def read_cards(source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
     """The cards of a source; its ready-made frames are added to `frames`, what cannot be read to `problems`."""
     if isinstance(source, pl.DataFrame):
-        frames.append(conform(source).select(*FRAME_SCHEMA))
+        frames.append(run_columns(conform(source)))
     elif isinstance(source, ScoreCard):
         yield source
     elif isinstance(source, Mapping):
@@ -66,7 +66,7 @@ def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str], scor
         raise InputError("no such file or folder", "give scorecards, a frame or a folder of runs", path)
     if path.is_file():
         if path.suffix in _FRAME_SUFFIXES:
-            frames.append(read_frame(path).select(*FRAME_SCHEMA))
+            frames.append(run_columns(read_frame(path)))
         elif path.name in CONVERSATION_NAMES + TRACE_NAMES:
             yield from _scored(path, problems, scoring)
         else:

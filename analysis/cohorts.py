@@ -7,7 +7,8 @@ that memory grows with the columns kept and not with the text of the cards. `fra
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -17,16 +18,18 @@ import polars as pl
 from ..errors import InputError
 from ..judge.base import JUDGED
 from ..judge.scorecard import JudgeInfo, ScoreCard
-from ..trajectories.models import STAGES
+from ..trajectories.models import STAGES, Outcome
 from .card_sources import Scoring, read_cards
 from .codes_read import CODE_SOURCES, CODES, with_readings
-from .frames import FREE, RUN_SCHEMA, conform
+from .frames import FREE, OUTCOME, RUN_SCHEMA, conform
 from .outcomes import PARTS_SCHEMA
 from .run_ids import told_apart
 
 log = logging.getLogger(__name__)
 
 BATCH = 4096
+MOST_OUTCOMES = 200
+"""Columns of outcomes, those that most runs have first."""
 _TEXT, _REAL, _WHOLE = pl.String, pl.Float64, pl.Int64
 CRITERIA_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": pl.Enum(STAGES), "criterion": pl.Categorical,
@@ -158,6 +161,23 @@ def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
     return out.with_columns(missing).with_columns(zeroed).select(*runs.columns, *FREE)
 
 
+def _outcome_columns(told: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
+    """`outcome.NAME` of every run: numbers where all that is known is a number, yes or no, else texts."""
+    counted = Counter(name for outcomes in told for name in outcomes)
+    if len(counted) > MOST_OUTCOMES:
+        log.warning("%d outcomes are left out: they have %d names", len(counted) - MOST_OUTCOMES, len(counted))
+    columns = []
+    for name, _ in counted.most_common(MOST_OUTCOMES):
+        values = [outcomes[name].value if name in outcomes else None for outcomes in told]
+        if any(isinstance(value, str) for value in values):
+            texts = [value if isinstance(value, str | None) else f"{value:g}" for value in values]
+            columns.append(pl.Series(OUTCOME + name, texts, dtype=pl.String))
+        else:
+            numbers = [None if value is None else float(value) for value in values]
+            columns.append(pl.Series(OUTCOME + name, numbers, dtype=pl.Float64))
+    return columns
+
+
 def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
     """Reads scorecards into frames. `scoring` says how runs without a scorecard are scored (see `card_sources`).
 
@@ -173,7 +193,9 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         for schema, more in ((CRITERIA_SCHEMA, {"counted": _REAL}), (CODES_SCHEMA, {}), (PARTS_SCHEMA, {}))
     ]
     problems: list[str] = []
+    told: list[Mapping[str, Outcome]] = []
     for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
+        told.append(card.outcomes)
         run, judge = card.run.id, card.judge.name
         rows.add(_run_row(card))
         for stage, result in card.stages.items():
@@ -186,9 +208,9 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         for part in card.grades.parts:
             parts[2].add((run, judge, part.by, part.name, part.cases, part.value, number))
     tables = [part.frame() for part in parts]
-    runs = _free_means(with_readings(rows.frame()), tables[0])
+    runs = _free_means(with_readings(rows.frame()), tables[0]).with_columns(_outcome_columns(told))
     if frames:
-        runs = pl.concat([runs, *frames], how="vertical") if runs.height else pl.concat(frames)
+        runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
     for problem in problems[:20]:
         log.warning("%s", problem)
     if problems and runs.is_empty():

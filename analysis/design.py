@@ -12,7 +12,7 @@ import polars as pl
 from ..errors import ConfigError
 from .codes_read import CODES, sampled
 from .estimate import Bools, Floats, Ints
-from .frames import WEIGHTS
+from .frames import OUTCOME, WEIGHTS
 from .jackknife import codes_of
 
 UNKNOWN = "(unknown)"
@@ -203,9 +203,17 @@ class _Base:
     notes: tuple[str, ...]
 
 
+def check_outcome(table: pl.DataFrame, outcome: str) -> None:
+    """ConfigError when this is no column of numbers, naming those that the runs brought along."""
+    if outcome in table.columns and table.schema[outcome].is_numeric():
+        return
+    told = [n.removeprefix(OUTCOME) for n in table.columns if n.startswith(OUTCOME) and table.schema[n].is_numeric()]
+    hint = "overall, agentic, task_score or S1..S5" + (f"; of the runs: {', '.join(told[:20])}" if told else "")
+    raise ConfigError(f"no numeric outcome {outcome.removeprefix(OUTCOME)!r}", hint)
+
+
 def _base(table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, prepare: bool) -> _Base:
-    if outcome not in table.columns or not table.schema[outcome].is_numeric():
-        raise ConfigError(f"no numeric column {outcome!r} to explain", "overall, agentic, task_score or S1..S5")
+    check_outcome(table, outcome)
     notes: list[str] = []
     if prepare:
         table, notes = prepared(table, keep_breach=keep_breach)

@@ -10,6 +10,7 @@ import polars as pl
 from .codes_read import CODES
 from .design import MIN_READ
 from .display import interval, number
+from .frames import OUTCOME
 
 Row = dict[str, Any]
 
@@ -43,11 +44,18 @@ def _with(row: Row, unit: str = "") -> str:
     return f"{number(row['value'])}{unit}{found}"
 
 
+def _score(row: Row) -> str:
+    """What a row's estimate is of, as people call it."""
+    name = str(row["estimand"]).removeprefix("mean ")
+    name = row.get("outcome") or name.rpartition(" with ")[2]
+    return "Overall" if name == "overall" else str(name).removeprefix(OUTCOME)
+
+
 def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = _rows(tables, "leaderboard", scope="overall")
     if len(rows) < 2:
         return [
-            Finding(f"{row['agent']} has a mean Overall of {_with(row)} over {row['runs']} runs.", named("agent", row["agent"]))
+            Finding(f"{row['agent']} has a mean {_score(row)} of {_with(row)} over {row['runs']} runs.", named("agent", row["agent"]))
             for row in rows
         ]  # fmt: skip
     first = rows[0]
@@ -56,14 +64,14 @@ def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
         return [Finding(text)]
     runs = named("agent", first["agent"])
     if first["rank_hi"] is None:
-        text = f"{first['agent']} leads with a mean Overall of {_with(first)}; these tasks do not suffice to say which ranks are possible."
+        text = f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}; these tasks do not suffice to say which ranks are possible."
         return [Finding(text, runs)]
     if first["rank_hi"] == 1:
-        text = f"{first['agent']} leads with a mean Overall of {_with(first)}, and does so for new tasks of the kind as well."
+        text = f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}, and does so for new tasks of the kind as well."
         return [Finding(text, runs)]
     rivals = sum(1 for row in rows[1:] if row["rank_lo"] == 1)
     text = (
-        f"{first['agent']} leads with a mean Overall of {_with(first)}, but for new tasks {rivals} other agent{'s' if rivals != 1 else ''} could be first: "
+        f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}, but for new tasks {rivals} other agent{'s' if rivals != 1 else ''} could be first: "
         f"its rank is 1 to {first['rank_hi']}."
     )
     return [Finding(text, runs)]
@@ -150,7 +158,7 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     unread = [row["code"] for row in all_rows if row["read"] < min(MIN_READ, row["runs"])]
     but = f" Too few runs were read for {' and '.join(unread)} to say." if unread else ""
     text = (
-        f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of Overall against repeats of the same "
+        f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of {_score(worst)} against repeats of the same "
         f"cell without it{tail}. This is an association, not a cause.{but}"
     )
     return [Finding(text, f"code:{worst['code']}")]
@@ -172,7 +180,7 @@ def _cost(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     cell = _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell")
     if not runs or not cell:
         return []
-    text = f"Cost and Overall correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
+    text = f"Cost and {_score(runs[0])} correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
     return [Finding(text)]
 
 

@@ -39,6 +39,8 @@ RUN_SCHEMA: dict[str, Any] = {
     "judge_calls": _WHOLE, "judge_input_tokens": _WHOLE, "judge_cached_tokens": _WHOLE, "judge_cache_write_tokens": _WHOLE,
     "judge_output_tokens": _WHOLE, "judge_cost_usd": _REAL,
 }  # fmt: skip
+OUTCOME = "outcome."
+"""Before the names of columns that hold outcomes of another harness: numbers (yes 1, no 0) or texts."""
 FREE = ("S1_free", "S2_free", "S3_free")
 """Stage means over the criteria that no tier credits, comparable between tiers; criteria weigh the same."""
 FRAME_SCHEMA: dict[str, Any] = {**RUN_SCHEMA, **dict.fromkeys(FREE, _REAL)}
@@ -64,6 +66,11 @@ def conform(table: pl.DataFrame) -> pl.DataFrame:
         raise InputError(
             f"a column holds values of another kind: {str(error).splitlines()[0]}", "export it again"
         ) from error
+
+
+def run_columns(table: pl.DataFrame) -> pl.DataFrame:
+    """A run frame without the columns that only this table has: those of FRAME_SCHEMA and the outcomes of the runs."""
+    return table.select(*FRAME_SCHEMA, *(name for name in table.columns if name.startswith(OUTCOME)))
 
 
 def read_frame(path: Path) -> pl.DataFrame:

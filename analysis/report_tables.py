@@ -16,7 +16,7 @@ from ..errors import AmbjudgeError, ConfigError
 from .codes_read import reading_counts
 from .cohorts import Cohort, cohort
 from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
-from .design import prepared
+from .design import check_outcome, prepared
 from .diagnostics import circularity, leave_one_out, placebo
 from .dose import cliff, recovery
 from .effects import code_effects, decompose_effects
@@ -137,6 +137,7 @@ def all_tables(
     if unknown:
         raise ConfigError(f"unknown table {unknown[0]!r}", f"choose from {', '.join(TABLES)}")
     whole = source if isinstance(source, Cohort) else _cohort(source)
+    check_outcome(whole.runs, outcome)
     asked = Question(whole, labels, texts, outcome, code_source, budget)
     out: dict[str, pl.DataFrame] = {}
     for name, table in TABLES.items():

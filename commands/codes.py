@@ -56,6 +56,8 @@ class RunDiagnosis:
     unread: str
     """Why codes are not read, where some are."""
     facts: tuple[Fact, ...] = ()
+    bare: tuple[Fact, ...] = ()
+    """What says something of a run without a track, whoever read it."""
 
     @property
     def codes(self) -> tuple[FiredCode, ...]:
@@ -120,12 +122,14 @@ def run(
 
 def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
     """What detectors found and, where it was asked, what the judge read."""
+    from ..error_codes.trace_facts import bare_facts
     from ..judge import tagging
 
     ready, reply = read.ready, read.replies.get("diagnosis")
     found = tagging.diagnose(ready.run, ready.segmentation, ready.found, reply, judge, read.right)
     unread = "no judge read the run" if reply is None else "the judge's reading failed"
-    return RunDiagnosis(ready.run, found, taxonomy, unread, ready.facts if reply is not None else ())
+    bare = bare_facts(ready.found.context)
+    return RunDiagnosis(ready.run, found, taxonomy, unread, ready.facts if reply is not None else (), bare)
 
 
 def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
@@ -138,12 +142,18 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
         console.say()
     primary = f" · primary failure {found.primary_failure}" if found.primary_failure else ""
     console.say(
-        console.wrap(f"{run.id}  {run.task or 'unknown task'} · {render.ENDINGS[run.status.ended]}{primary}", "  ", "")
+        console.wrap(
+            f"{run.id}  {run.task or 'unknown task'} · {render.ending(run.status.ended, run.track, run.imported)}{primary}",
+            "  ",
+            "",
+        )
     )
     if not diagnosis.codes:
         console.say("  no error code fired")
     for code in diagnosis.codes:
         _code(code, facts)
+    for fact in diagnosis.bare:
+        console.say(console.wrap(f"fact: {fact.text}", "    ", "  "))
     if diagnosis.taxonomy == "paper":
         if rest := render.states(found.codes_read, diagnosis.unread):
             console.say(console.wrap(rest, "    ", "  "))

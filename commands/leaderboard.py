@@ -52,9 +52,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     import polars as pl
 
     if table["value"].null_count() == table.height:
-        console.say(
-            f"No run has a known {flags['outcome']}; a run without its Task score has no Overall (try --outcome agentic)."
-        )
+        hint = "; a run without its Task score has no Overall (try --outcome agentic)" * (flags["outcome"] == "overall")
+        console.say(f"No run has a known {flags['outcome']}{hint}.")
     for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():
         console.say(f"All tracks, {flags['outcome']}" if scope == "overall" else f"{scope.capitalize()} {name}")
         part = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))

@@ -53,12 +53,19 @@ STAGES_FROM = click.option(
     help="Who labels the turns; mixed: the judge where rules are unsure.",
 )
 OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5")
+
+
+def _outcome(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    """A score of ours, or the column of an outcome that the runs brought along."""
+    return name if name in OUTCOMES else f"outcome.{name.removeprefix('outcome.')}"
+
+
 OUTCOME = click.option(
     "--outcome",
-    type=click.Choice(OUTCOMES),
+    callback=_outcome,
     default="overall",
-    metavar="SCORE",
-    help=f"{', '.join(OUTCOMES[:4])} … S5.  [overall]",
+    metavar="NAME",
+    help=f"{', '.join(OUTCOMES[:4])} … S5, or an outcome that came with the runs.  [overall]",
 )
 JUDGE = click.option("--judge", metavar="NAME", help="Only its scorecards.  [the judge with most]")
 JSON = json_option("JSON on stdout (several runs: JSON Lines).")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..judge.base import Usage
     from ..judge.scorecard import CriterionResult, Evidence, FiredCode, JudgeInfo, PlanItem, ScoreCard, StageResult
 
-ENDINGS = {
+_ENDINGS = {
     "submitted": "submitted",
     "stopped": "stopped without submitting",
     "breach": "ended by a breach",
@@ -121,7 +121,12 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         who,
         f"{run.turns} turns",
     ]
-    _line(run.id, " · ".join([*facts, ENDINGS[status.ended] + (", DISQUALIFIED" if status.disqualified else "")]))
+    _line(
+        run.id,
+        " · ".join(
+            [*facts, ending(status.ended, run.track, card.imported) + (", DISQUALIFIED" if status.disqualified else "")]
+        ),
+    )
     policy = [
         f"rubric {card.rubric.id} {card.rubric.version}",
         f"judge {card.judge.name}",
@@ -158,11 +163,24 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     low, high = card.overall_bounds
     span = f"  [{low:.1f}–{high:.1f}]" if low != high else ""
     say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span}", "  ", ""))
+    if card.outcomes:
+        told = ", ".join(f"{name} {_told(outcome.value)}" for name, outcome in card.outcomes.items())
+        say(wrap(f"Outcomes of {card.imported or 'the run'}: {told}", "  ", ""))
     if card.presumed:
         say(presumptions(card.presumed))
     _lost(card, verbose)
     _codes(card)
     _problems(card)
+
+
+def _told(value: bool | float | str) -> str:
+    return value if isinstance(value, str) else ("yes" if value else "no") if isinstance(value, bool) else f"{value:g}"
+
+
+def ending(ended: str, track: str | None, imported: str | None) -> str:
+    """How a run ended, in words. Runs without a track, and of other harnesses, have nothing to submit with."""
+    foreign = ended == "stopped" and (track is None or imported is not None)
+    return "stopped by itself" if foreign else _ENDINGS[ended]
 
 
 def presumptions(count: int) -> str:

@@ -1,6 +1,7 @@
 """Facts of the trace: what failed, was blocked or stayed unanswered, and what detectors prove without reading.
 
 trace_facts     executions, exit codes, failed steps, blocks, what came after the last write
+bare_facts      those that say something of a run without a track by themselves
 finding_facts   findings of detectors that are marked as resting on facts
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..trajectories.record.facts import Fact
+from .claimed_numbers import claimed_numbers
 from .context import CodeContext
 from .fired import Fired
 from .registry import detectors
@@ -33,8 +35,19 @@ def finding_facts(found: Sequence[Fired]) -> tuple[Fact, ...]:
 
 
 def trace_facts(ctx: CodeContext) -> tuple[Fact, ...]:
-    """Executions and their exit codes first, then blocked and unanswered calls, the last write, and every failed step."""
-    return (*_executions(ctx), *_stopped(ctx), *_last_write(ctx), *_failed_steps(ctx))
+    """Executions and their exit codes first, then blocked and unanswered calls, the last write, and every failed step.
+
+    Of a run without a track also the numbers that its last message alone has: no file and no report speaks there.
+    """
+    claims = claimed_numbers(ctx.run) if ctx.run.track is None else ()
+    return (*_executions(ctx), *claims, *_stopped(ctx), *_last_write(ctx), *_failed_steps(ctx))
+
+
+def bare_facts(ctx: CodeContext) -> tuple[Fact, ...]:
+    """Of a run without a track: that nothing was executed, and numbers that nothing recorded contains."""
+    if ctx.run.track is not None:
+        return ()
+    return tuple(fact for fact in trace_facts(ctx) if fact.kind in ("nothing_executed", "claimed_numbers"))
 
 
 def _executions(ctx: CodeContext) -> Iterator[Fact]:

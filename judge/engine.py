@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from .. import __version__
 from ..error_codes.registry import packages
+from ..error_codes.trace_facts import bare_facts
 from ..plugins import stamps
 from ..rubrics.load import load_rubric, rubric_for
 from ..rubrics.model import Rubric
@@ -298,6 +299,8 @@ def assemble(
         grades=grades(run, check),
         overall=total.overall,
         overall_bounds=total.overall_bounds,
+        outcomes=run.outcomes,
+        imported=run.imported,
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,
@@ -356,6 +359,7 @@ def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[s
     if ready.wished != ready.policy.like:
         lines.append(f"track {ready.run.track}: no branch of the public harness, scored by the paper's rules")
     if ready.run.track is None:
+        lines += [fact.text for fact in bare_facts(ready.found.context)]
         lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")
     if ready.run.tier is None:
         lines.append("tier unknown: no item is credited and every item is judged (--tier names it)")

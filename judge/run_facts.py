@@ -232,7 +232,9 @@ _ENDED = {
 def _harness(run: Run) -> Iterator[Fact]:
     """The harness's own words: its report's flags and counts, its answer to the submission, violations. No scores."""
     status, report = run.status, run.report
-    yield _fact("ended", f"The run ended {_ENDED[status.ended]} (turn {len(run.turns)}).", "trace", len(run.turns))
+    foreign = status.ended == "stopped" and (run.track is None or run.imported is not None)  # nothing to submit with
+    ended = "by a closing message" if foreign else _ENDED[status.ended]
+    yield _fact("ended", f"The run ended {ended} (turn {len(run.turns)}).", "trace", len(run.turns))
     if report is None:
         yield _fact("report", "No report of the harness came with the run.", "harness")
     else:

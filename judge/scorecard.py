@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
 from ..trajectories.json_bytes import MAX_COUNT
-from ..trajectories.models import Segment, Stage, Tier, TrackName
+from ..trajectories.models import Outcome, Segment, Stage, Tier, TrackName
 from ..trajectories.record.quotes import Evidence as Evidence
 from .like import Like
 
@@ -38,7 +38,7 @@ CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "u
 """presumed: nobody read it; the commonest value of labelled runs stands in the point score, and bounds go over the scale."""
 UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"]
 """no_evidence: a reader cannot tell; not_read: no fact decides it and nobody read the run; the others are failures."""
-TaskFrom = Literal["report", "gate", "policy", "outputs"]
+TaskFrom = Literal["report", "outcome", "gate", "policy", "outputs"]
 
 Medal = Literal["good", "okay", "fail"]
 Rating = Literal["A", "B", "C", "F"]
@@ -314,11 +314,15 @@ class ScoreCard(Part):
     agentic_bounds: tuple[Unit, Unit]
     task: Unit | None
     task_from: TaskFrom | None = None
-    """report: the harness's number; gate: 0 by the completeness gate; policy: 0 by disqualification; outputs: 0 as no output
+    """report: the harness's number; outcome: one of `outcomes`, which the user named; gate: 0 by the completeness gate; policy: 0 by disqualification; outputs: 0 as no output
     counts and no report says otherwise."""
     grades: Grades = Grades()
     overall: Percent | None
     overall_bounds: tuple[Percent, Percent]
+    outcomes: dict[str, Outcome] = Field(default_factory=dict)
+    """By name, what another harness found out about the run."""
+    imported: str | None = None
+    """The format that the run was imported from."""
     codes: tuple[FiredCode, ...] = ()
     codes_read: dict[str, CodeReading] = Field(default_factory=dict)
     """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read. Empty on cards of older versions."""

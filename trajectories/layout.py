@@ -66,7 +66,10 @@ def find_conversations(path: Path) -> Iterator[Path]:
         below = (name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
         pending += [os.path.join(folder, name) for name in sorted(below, reverse=True)]
     if not found:
-        raise InputError("holds no conversation.json at any depth", "a run is <run>/process/conversation.json", path)
+        from .importers.recognise import how_to_import
+
+        hint = how_to_import(path) or "a run is <run>/process/conversation.json"
+        raise InputError("holds no conversation.json at any depth", hint, path)
 
 
 class _Listing(NamedTuple):

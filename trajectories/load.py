@@ -15,6 +15,7 @@ from .json_bytes import amount, count, decode, number, parse_json, read_bytes, t
 from .layout import TRACE_NAMES, find_conversations, find_outputs, run_folder, run_id
 from .messages import TurnBuilder
 from .models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
+from .outcomes import read_outcomes
 from .planfile import read_plan
 from .side_files import SideFiles, feed
 
@@ -52,6 +53,16 @@ def load_conversation(conversation: Path) -> Run:
 
 
 def _load(path: Path) -> Run:
+    try:
+        return _read(path)
+    except InputError as error:
+        from .importers.recognise import how_to_import
+
+        error.hint = how_to_import(path) or error.hint
+        raise
+
+
+def _read(path: Path) -> Run:
     warnings: list[str] = []
     data = read_bytes(path)
     digest = hashlib.sha256(data)
@@ -89,14 +100,26 @@ def _load(path: Path) -> Run:
         feed(digest, f"{output.case}/{output.name}", str(output.size).encode() + _ends(output.path))
     answer = builder.submit_result or side.submit_result
     status = _status(turns, side, answer, identity["track"])
+    outcomes = read_outcomes(head.get("outcomes"), warnings)
+    named = outcomes.get(str(head.get("task_outcome")))
+    if head.get("task_outcome") is not None and (named is None or named.unit is None):
+        warnings.append(
+            f"task_outcome: no outcome {str(head['task_outcome'])[:80]!r} in [0, 1]; the Task score stays unknown"
+        )
     return Run(
         id=run_id(path), path=path, folder=folder,
         sha256=hashlib.sha256(data).hexdigest(), content_sha256=digest.hexdigest(), format=shape,
         brief=brief, turns=tuple(turns), plan=plan, outputs=outputs, report=side.report,
         resources=_resources(turns, side, head), status=status, listed_cases=listed,
-        submit_result=answer, summary=side.summary, warnings=tuple(warnings),
+        submit_result=answer, summary=side.summary, warnings=tuple(warnings), outcomes=outcomes,
+        task_outcome=head["task_outcome"] if named is not None and named.unit is not None else None,
+        imported=_format(head.get("imported")),
         **identity,
     )  # fmt: skip
+
+
+def _format(imported: Any) -> str | None:
+    return text_or_none(imported.get("format")) if isinstance(imported, dict) else None
 
 
 def _shape(value: Any, path: Path) -> tuple[Literal["object", "list"], dict[str, Any], list[Any]]:

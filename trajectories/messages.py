@@ -32,7 +32,7 @@ _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(("webfetch", "websearch", "web_search", "browse", "fetch", "browser"), "web"),
     **dict.fromkeys(("submit_results", "submit", "finish", "complete", "attempt_completion"), "submit"),
 }  # fmt: skip
-_CODE_KEYS = ("code", "command", "cmd", "script", "source")
+_CODE_KEYS = ("code", "command", "cmd", "script", "source", "keystrokes")
 _WRITTEN_KEYS = (
     "content",
     "file_text",
@@ -164,7 +164,7 @@ def make_action(name: str, raw: Any, call_id: str | None) -> Action:
     elif kind in ("execute", "other"):
         code = _first_text(arguments, _CODE_KEYS) or ""
         language = language or (
-            _LANGUAGES.get(name.lower()) or ("bash" if "command" in arguments or "cmd" in arguments else None)
+            _LANGUAGES.get(name.lower()) or ("bash" if {"command", "cmd", "keystrokes"} & arguments.keys() else None)
         )
         if kind == "other" and code:
             kind = "execute"

@@ -190,6 +190,19 @@ class Report(Frozen):
     """The metrics of a control, in which outputs were held against the references of other cases."""
 
 
+class Outcome(Frozen):
+    """What another harness found out about the run. Numbers are as they stood, in the source's own units."""
+
+    value: bool | float | str
+    source: str = ""
+    """The format and the field that it stood in."""
+
+    @property
+    def unit(self) -> float | None:
+        """As a Task score: a number in [0, 1], 1 and 0 for yes and no; None for what is neither."""
+        return float(self.value) if not isinstance(self.value, str) and 0 <= self.value <= 1 else None
+
+
 class Resources(Frozen):
     """What the run used. `source` names, per field, where the number came from (report, summary, trace, counted)."""
 
@@ -252,6 +265,12 @@ class Run(Frozen):
     plan: Plan = Plan()
     outputs: Outputs = Outputs()
     report: Report | None = None
+    outcomes: dict[str, Outcome] = {}
+    """By name, what another harness found out: its scores, flags and words."""
+    task_outcome: str | None = None
+    """The outcome that the user named as the Task score; its `unit` is a number."""
+    imported: str | None = None
+    """The format that the run was imported from."""
     resources: Resources
     status: Status
     listed_cases: tuple[str, ...] | None = None

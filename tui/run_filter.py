@@ -6,6 +6,7 @@
     unread:E1  unread:any      nobody knows of that code: not read, or the reader could not tell
     text:monai  text:"no space left"    the agent wrote, ran or saw these words (looked up in the runs' files)
     S3<0.5  overall>=60        numbers: S1-S5, stage (the lowest), agentic, taskscore, overall, turns, failed, codes, cost
+    outcome.resolved:yes  outcome.reward>0.5    what another harness found out, where the run was imported with it
     unscored  contradictions   also: scored, waiting, error, marked, disqualified, unverified, presumed
     -tier:lite  -marked        a minus turns any of them round
     "unscored words"           quotes keep blanks, and make a word of what would be a facet
@@ -26,9 +27,9 @@ Predicate = Callable[[RunRow], bool]
 Holding = Callable[[str], Container[int]]
 """From words to the numbers of the runs that hold them."""
 
-_TERM = re.compile(r'-?(?:[A-Za-z]\w*(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)')
-_COMPARISON = re.compile(r"^([A-Za-z]\w*)(<=|>=|<|>|=)(.*)$")
-_FACET = re.compile(r"^([A-Za-z]\w*):(.*)$", re.DOTALL)
+_TERM = re.compile(r'-?(?:(?:outcome\.[\w.-]+|[A-Za-z]\w*)(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)')
+_COMPARISON = re.compile(r"^(outcome\.[\w.-]+|[A-Za-z]\w*)(<=|>=|<|>|=)(.*)$")
+_FACET = re.compile(r"^(outcome\.[\w.-]+|[A-Za-z]\w*):(.*)$", re.DOTALL)
 
 TEXTS: dict[str, Callable[[RunRow], str | None]] = {
     "id": lambda r: r.id, "run": lambda r: r.id, "agent": lambda r: r.agent, "model": lambda r: r.model,
@@ -48,6 +49,19 @@ FLAGS: dict[str, Predicate] = {
     "contradictions": lambda r: r.contradictions > 0, "disqualified": lambda r: r.disqualified,
     "unverified": lambda r: r.unverified > 0, "presumed": lambda r: r.presumed > 0,
 }  # fmt: skip
+
+
+OUTCOME = "outcome."
+
+
+def _outcome_text(value: bool | float | str | None) -> str | None:
+    if isinstance(value, bool):
+        return "yes true" if value else "no false"
+    return f"{value:g}" if isinstance(value, float | int) else value
+
+
+def _outcome_number(value: bool | float | str | None) -> float | None:
+    return None if value is None or isinstance(value, str) else float(value)
 
 
 class QueryError(AmbjudgeError):
@@ -94,6 +108,8 @@ def _term(term: str, marked: Container[int], holding: Holding) -> tuple[str, Pre
             return name, _unread(value)
         if name == "text":
             return name, _numbered(holding(value))
+        if name.startswith(OUTCOME):
+            return name, _holds(lambda row: _outcome_text(row.outcomes.get(name.removeprefix(OUTCOME))), value)
         if name not in TEXTS:
             raise QueryError(f"no facet {name}:", _suggest(name, [*TEXTS, "code", "unread", "text"]))
         return name, _holds(TEXTS[name], value)
@@ -144,6 +160,9 @@ def _unread(wanted: str) -> Predicate:
 
 def _comparison(name: str, sign: str, text: str) -> Predicate:
     field = NUMBERS.get(name.lower())
+    if name.startswith(OUTCOME):
+        key = name.removeprefix(OUTCOME).lower()
+        field = lambda row: _outcome_number(row.outcomes.get(key))  # noqa: E731
     if field is None:
         raise QueryError(f"no number {name!r}", _suggest(name.lower(), NUMBERS))
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..trajectories.stages import STAGES
@@ -61,6 +62,8 @@ class RunRow(NamedTuple):
     """A judge read the run for codes."""
     presumed: int = 0
     """Criteria that nobody read, whose presumed values stand in the scores."""
+    outcomes: Mapping[str, bool | float | str] = MappingProxyType({})
+    """By name in lower case, what another harness found out."""
 
 
 def waiting(number: int, path: Path, id: str) -> RunRow:
@@ -92,6 +95,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
         _number(card["resources"]["cost_usd"]), unknown=unknown, read=read,
         presumed=sum(c["status"] == "presumed" for c in criteria),
+        outcomes={str(name).lower(): told["value"] for name, told in (card.get("outcomes") or {}).items()},
     )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 "use strict";
 // The filter language of `ambjudge browse` (tui/run_filter.py says what it means), over rows with the same fields.
 const runFilter = (function () {
-  const TERM = /-?(?:[A-Za-z][\p{L}\p{N}_]*(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)/gu;
-  const COMPARISON = /^([A-Za-z][\p{L}\p{N}_]*)(<=|>=|<|>|=)(.*)$/u;
-  const FACET = /^([A-Za-z][\p{L}\p{N}_]*):([^]*)$/u;
+  const TERM = /-?(?:(?:outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)/gu;
+  const COMPARISON = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(<=|>=|<|>|=)(.*)$/u;
+  const FACET = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*):([^]*)$/u;
   const NUMBER = /^\s*[+-]?(?:(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:e[+-]?\d+(?:_\d+)*)?|inf|infinity|nan)\s*$/i;
   const WORDS = ["id", "agent", "model", "task", "track", "tier"];
   const TEXTS = Object.assign(Object.create(null), {
@@ -38,9 +38,25 @@ const runFilter = (function () {
       return WORDS.some(function (name) { return row[name] !== null && fold(row[name]).includes(wanted); });
     };
   };
-  const holds = function (name, wanted) {
-    if (wanted === "none") { return function (row) { return row[name] === null; }; }
-    return function (row) { return row[name] !== null && fold(row[name]).includes(wanted); };
+  const holds = function (text, wanted) {
+    if (wanted === "none") { return function (row) { return text(row) === null; }; }
+    return function (row) { const found = text(row); return found !== null && fold(found).includes(wanted); };
+  };
+  const OUTCOME = "outcome.";
+  const outcome = function (name) {
+    const key = name.slice(OUTCOME.length).toLowerCase();
+    return function (row) { return Object.hasOwn(row.outcomes, key) ? row.outcomes[key] : null; };
+  };
+  const outcomeText = function (name) {
+    const found = outcome(name);
+    return function (row) {
+      const value = found(row);
+      return typeof value === "boolean" ? (value ? "yes true" : "no false") : value === null ? null : String(value);
+    };
+  };
+  const outcomeNumber = function (name) {
+    const found = outcome(name);
+    return function (row) { const value = found(row); return value === null || typeof value === "string" ? null : Number(value); };
   };
   const among = function (codes, wanted) { return codes.some(function (code) { return fold(code) === wanted; }); };
   const code = function (wanted) {
@@ -60,7 +76,7 @@ const runFilter = (function () {
     return function (r) { return among(r.unknown, wanted); };
   };
   const comparison = function (name, sign, text) {
-    const field = NUMBERS[name.toLowerCase()];
+    const field = name.startsWith(OUTCOME) ? outcomeNumber(name) : NUMBERS[name.toLowerCase()];
     if (!field) { wrong("no number '" + name + "'; known: S1 to S5, " + Object.keys(NUMBERS).filter(function (n) { return !/^s\d/.test(n); }).join(", ")); }
     if (!NUMBER.test(text)) { wrong(name + sign + text + ": " + (text || "nothing") + " is not a number"); }
     const plain = text.trim().replace(/_/g, "");
@@ -86,8 +102,9 @@ const runFilter = (function () {
       if (name === "code") { return [name, code(value)]; }
       if (name === "unread") { return [name, unread(value)]; }
       if (name === "text") { wrong("text: is not here, a site has no index of what runs say; a run's page finds words with /"); }
+      if (name.startsWith(OUTCOME)) { return [name, holds(outcomeText(name), value)]; }
       if (!TEXTS[name]) { wrong("no facet " + name + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
-      return [name, holds(TEXTS[name], value)];
+      return [name, holds(function (row) { return row[TEXTS[name]]; }, value)];
     }
     if (text.toLowerCase() === "marked") { return ["", function (row) { return marked.has(row.number); }]; }
     return ["", FLAGS[text.toLowerCase()] || word(text)];

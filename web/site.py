@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ MOST_BYTES = 300_000
 FIELDS = (
     "page", "id", "state", "agent", "model", "task", "track", "tier", "repeat", "turns", "stages", "agentic", "task_score",
     "overall", "codes", "primary", "ended", "disqualified", "failed_calls", "contradictions", "unscored", "unverified",
-    "judge", "rubric", "cost", "unknown", "presumed", "read",
+    "judge", "rubric", "cost", "unknown", "presumed", "read", "outcomes",
 )  # fmt: skip
 """Of a row of the table, as `RunRow` names them."""
 
@@ -268,6 +269,8 @@ def _new(path: Path) -> Path:
 def _clean(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_clean(item) for item in value[:MOST_IN_CELL]]
+    if isinstance(value, Mapping):
+        return {_clean(name): _clean(item) for name, item in islice(value.items(), MOST_IN_CELL)}
     return sanitize(value[:MOST_IN_CELL]) if isinstance(value, str) else value
 
 

@@ -98,14 +98,14 @@ def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None
     shapes. InputError when it is given and no folder. Broken deliverables never raise: they are facts.
     """
     policy = policy or Policy()
+    task, task_from = _task(run, None, None)
     if run.track is None:
-        return OutputCheck(track=None, warnings=("track unknown: S4 and S5 stay unscored",))
+        return OutputCheck(track=None, task=task, task_from=task_from)
     track = TRACKS.find(run.track)
     if track is None:
         known = ", ".join(TRACKS.names)
-        return OutputCheck(
-            track=run.track, warnings=(f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}",)
-        )
+        said = f"unknown track {run.track}: S4 and S5 stay unscored; known: {known}"
+        return OutputCheck(track=run.track, task=task, task_from=task_from, warnings=(said,))
     inputs = None if public is None else find_public(public, run.task)
     rules = LIKE[policy.like if track.branch is not None else "paper"]
     run = _as_found(run, rules)
@@ -314,14 +314,17 @@ def _conclude(
 
 
 def _task(
-    run: Run, closed: bool | None, completion: float | None, ignored: bool
+    run: Run, closed: bool | None, completion: float | None, ignored: bool = False
 ) -> tuple[float | None, TaskFrom | None]:
-    """A disqualified run scores 0, a closed gate 0, else the report's number stands; without one, no output is worth 0."""
+    """A disqualified run scores 0, a closed gate 0, else the report's number stands or the outcome that the
+    user named; without either, no output is worth 0."""
     if run.status.disqualified and not ignored:
         return 0.0, "policy"
     if closed:
         return 0.0, "gate"
     score = run.report.task_score if run.report is not None else None
+    if score is None and run.task_outcome is not None:
+        return run.outcomes[run.task_outcome].unit, "outcome"
     if score is None and completion == 0:
         return 0.0, "outputs"
     return score, None if score is None else "report"

@@ -6,7 +6,7 @@ from ambjudge.tui.run_rows import RunRow
 
 ROWS = [
     RunRow(0, "kidney-lite-01", "p", "scored", "agent-a", "gpt", "kidney-seg-task", "segmentation", "lite", 1, 20, (1.0, 0.8, 0.4, 1.0, 1.0), 0.8, 0.7, 75.0, ("E3", "E5"), "S3:E3", "submitted", cost=1.5),
-    RunRow(1, "vqa-std-02", "p", "scored", "agent-b", "gpt", "slake-task", "vqa", "standard", 2, 40, (1.0, 1.0, 1.0, None, 1.0), 0.9, None, None, (), None, "stopped", contradictions=2, unscored=1),
+    RunRow(1, "vqa-std-02", "p", "scored", "agent-b", "gpt", "slake-task", "vqa", "standard", 2, 40, (1.0, 1.0, 1.0, None, 1.0), 0.9, None, None, (), None, "stopped", contradictions=2, unscored=1, outcomes={"resolved": True, "tests.a": "passed", "reward": 0.5}),
     RunRow(2, "bccd-pro-03", "p", "waiting"),
     RunRow(3, "odd run", "p", "error", error="broken"),
     RunRow(4, "ldct-lite-04", "p", "scored", "agent-a", None, "ldct-denoising-task", "enhancement", "lite", 3, 30, (0.0,) * 5, 0.0, 0.0, 0.0, ("E1",), None, "breach", True, 4, unverified=1, unknown=("E3",)),
@@ -55,6 +55,14 @@ FINDS = [
     ("ended:breach", [4]),
     ("primary:E3", [0]),
     ("marked", [1]),
+    ("outcome.resolved:yes", [1]),
+    ("outcome.resolved:no", []),
+    ("-outcome.resolved:none", [1]),
+    ("outcome.Tests.a:passed", [1]),
+    ("outcome.reward>=0.5", [1]),
+    ("outcome.reward>0.5", []),
+    ("outcome.resolved>=1", [1]),
+    ("outcome.tests.a>0", []),
     ("-marked scored", [0, 4]),
     ("-", [0, 1, 2, 4]),
     ("AGENT:Agent-A overall<=7.5e1", [0, 4]),

@@ -18,6 +18,7 @@ from ..messages import exit_code as whole_code
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of, total_of
 from .files import documents
+from .recognise import holding
 
 _EXPECTED = "expected objects with `messages` of `role` and `content`, and `system` beside them"
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -139,4 +140,8 @@ def _plain(blocks: list[Any]) -> Any:
     return blocks
 
 
-IMPORTER = Importer(read, (".json", ".jsonl"))
+IMPORTER = Importer(
+    read,
+    (".json", ".jsonl"),
+    holding("messages.content.type=tool_use", "messages.content.type=tool_result", "system messages.role"),
+)

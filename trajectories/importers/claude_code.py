@@ -19,7 +19,8 @@ from ..messages import content_text
 from . import Importer
 from .anthropic_messages import add_assistant, add_result, add_user
 from .draft import Clock, Draft, id_of, object_of, objects_of, text_of
-from .files import Document, documents
+from .files import entries_of
+from .recognise import holding
 
 _EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SYNTHETIC = "<synthetic>"
@@ -27,14 +28,8 @@ _SYNTHETIC = "<synthetic>"
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """The session of the file; broken lines come first, as errors."""
-    entries: list[dict[str, Any]] = []
-    for item in documents(path):
-        if isinstance(item, InputError):
-            yield item
-        elif isinstance(item, Document) and isinstance(item.value, dict):
-            entries.append(item.value)
-        else:
-            yield InputError(f"line {item.line or 1} is no object", "expected one JSON object a line", path)
+    entries, broken = entries_of(path)
+    yield from broken
     talk = [e for e in entries if e.get("type") in ("user", "assistant") and isinstance(e.get("message"), dict)]
     if not talk:
         raise InputError(
@@ -142,4 +137,4 @@ def _squash(text: str) -> str:
     return "".join(text.split())
 
 
-IMPORTER = Importer(read, (".jsonl",))
+IMPORTER = Importer(read, (".jsonl",), holding("message.role sessionId", "message.role uuid"))

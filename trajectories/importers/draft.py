@@ -15,12 +15,14 @@ from typing import Any
 
 from ..json_bytes import count, loads, number
 from ..messages import content_text, make_action
+from ..models import Outcome
+from ..outcomes import MAX_OUTCOMES, outcomes
 
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 
 # Words of other APIs for why a reply ended, in those of the harness's trace (OpenAI's).
 _FINISH = {
-    "tool_use": "tool_calls", "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_length": "length",
+    "tool_use": "tool_calls", "tool_call": "tool_calls", "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_length": "length",
 }  # fmt: skip
 
 
@@ -60,11 +62,17 @@ class Draft:
     task: str | None = None
     tier: str | None = None
     repeat: int | None = None
+    track: str | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    task_outcome: str | None = None
+    """The outcome that is the Task score."""
     system_prompt: str | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
     origin: dict[str, Any] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
     """Of the whole run, where the source counts no single calls: prompt_tokens, completion_tokens, cost_usd, elapsed_s."""
+    submitted: bool | None = None
+    """Whether the agent handed over its results, where the source says so without a call that does."""
     wall_time_s: float | None = None
     lost: Counter[str] = field(default_factory=Counter)
     _turns: list[_Turn] = field(default_factory=list)
@@ -74,6 +82,19 @@ class Draft:
     def turns(self) -> int:
         """Assistant messages so far."""
         return len(self._turns)
+
+    def tell(self, value: Any, source: str, name: str = "") -> None:
+        """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and keys before them.
+
+        What is no outcome (lists, long texts) and what is beyond the limit counts as lost, by name.
+        """
+        for key, outcome in outcomes(value, f"{self.format} {source}".strip(), name):
+            if outcome is None:
+                self.lost[f"field {key}"] += 1
+            elif len(self.outcomes) >= MAX_OUTCOMES and key not in self.outcomes:
+                self.lost[f"outcomes beyond the first {MAX_OUTCOMES}"] += 1
+            else:
+                self.outcomes[key] = outcome
 
     def system(self, content: Any) -> None:
         """A system message: the system prompt when it is a text and comes first, else a message in its place."""

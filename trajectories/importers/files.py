@@ -70,6 +70,20 @@ def documents(path: Path) -> Iterator[Document | InputError]:
             yield error
 
 
+def entries_of(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
+    """The objects of a log that has one a line, and an error for every line that is none."""
+    entries: list[dict[str, Any]] = []
+    broken: list[InputError] = []
+    for item in documents(path):
+        if isinstance(item, InputError):
+            broken.append(item)
+        elif isinstance(item.value, dict):
+            entries.append(item.value)
+        else:
+            broken.append(InputError(f"line {item.line or 1} is no object", "expected one JSON object a line", path))
+    return entries, broken
+
+
 def _is_json(line: str) -> bool:
     try:
         return isinstance(loads(line), dict | list)

@@ -20,6 +20,7 @@ from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
+from .recognise import holding
 
 _EXPECTED = "expected an Inspect log: `eval` and `samples`, or a .eval file"
 _ZSTANDARD = 93
@@ -29,6 +30,8 @@ _FREE = 32 * 1024 * 1024
 """Up to this size a member may be packed as tightly as it likes."""
 _MAX_RATIO = 200
 """Logs shrink 5 to 50 times; zip bombs a thousand times."""
+_LETTERS = {"C": 1, "P": 0.5, "I": 0, "N": 0}
+"""Correct, partial, incorrect, no answer."""
 _NO_AGENTS = ("generate", "use_tools", "system_message", "prompt_template", "chain_of_thought")
 
 
@@ -156,9 +159,17 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
     outside = len(events.tokens) - sum(m.get("role") == "assistant" for m in map(object_of, messages))
     if outside > 0:
         draft.lost["model calls that are not among the messages"] += outside
-    if sample.get("scores"):
-        draft.lost["set of scores"] += 1
+    for scorer, score in object_of(sample.get("scores")).items():
+        _score(draft, str(scorer), object_of(score))
+    draft.tell(sample.get("metadata"), "metadata", "metadata")
     return draft
+
+
+def _score(draft: Draft, scorer: str, score: dict[str, Any]) -> None:
+    """A score by its scorer's name; Inspect's letters by the numbers that it counts them as (`value_to_float`)."""
+    value = score.get("value")
+    said = _LETTERS.get(value, value) if isinstance(value, str) else value
+    draft.tell(said, f"scores.{scorer}.value" + (f" ({value})" if said is not value else ""), scorer)
 
 
 def _agent(log: dict[str, Any]) -> str | None:
@@ -285,4 +296,8 @@ def _resolve(value: Any, attached: dict[str, Any], draft: Draft) -> Any:
     return value
 
 
-IMPORTER = Importer(read, (".json", ".eval"))
+def _recognises(head: bytes, name: str) -> bool:
+    return name.lower().endswith(".eval") or holding("eval.task", "eval.run_id", "eval.model")(head, name)
+
+
+IMPORTER = Importer(read, (".json", ".eval"), _recognises)

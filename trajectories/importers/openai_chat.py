@@ -1,6 +1,7 @@
 """OpenAI chat messages: one conversation a file, a list of them, or one a line (`messages`, or the bare list).
 
-Batch requests (`body.messages`, `custom_id`) and logs of one message a line are read too. Messages stay as they are;
+Sets for training keep the same under other names: `conversations` of `from` and `value` (ShareGPT), `trajectory` of `role`
+and `text`; all are read. What else a conversation brings along (`resolved`, `score`) becomes outcomes. Batch requests (`body.messages`, `custom_id`) and logs of one message a line are read too. Messages stay as they are;
 only what tools answered is put into the harness's JSON. Source: OpenAI API reference, chat completions.
 """
 
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..json_bytes import loads
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents
+from .recognise import holding
 
 _EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
 
@@ -25,7 +28,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     values = [item for item in found if isinstance(item, Document)]
     if values and values[0].line is not None and all(_is_message(item.value) for item in values):
         yield from (item for item in found if isinstance(item, InputError))
-        yield _draft({"messages": [item.value for item in values]}, path.stem, path, "")
+        yield conversation_of({"messages": [item.value for item in values]}, path.stem, path, "")
         return
     for item in found:
         if isinstance(item, InputError):
@@ -37,29 +40,68 @@ def read(path: Path) -> Iterator[Draft | InputError]:
             place = item.line if item.line is not None else position
             where = "" if alone else f"line {item.line}: " if item.line is not None else f"[{position - 1}]: "
             try:
-                yield _draft(value, path.stem if alone else f"{path.stem}-{place}", path, where)
+                yield conversation_of(value, path.stem if alone else f"{path.stem}-{place}", path, where)
             except InputError as error:
                 yield error
 
 
+TURNS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
+"""What sets call the list of messages."""
+_ROLES = {
+    "human": "user", "gpt": "assistant", "ai": "assistant", "bot": "assistant", "observation": "tool", "function_response": "tool",
+    "function_call": "assistant",
+}  # fmt: skip
+_KNOWN = {*TURNS, "id", "instance_id", "model", "model_name", "agent", "task", "tier", "tools", "functions", "system"}
+
+
 def _is_message(value: Any) -> bool:
-    return isinstance(value, dict) and "messages" not in value and isinstance(value.get("role"), str)
+    return isinstance(value, dict) and "messages" not in value and isinstance(value.get("role", value.get("from")), str)
+
+
+def _message(value: Any) -> Any:
+    """A message of ShareGPT's or another set's shape as one of chat."""
+    if not isinstance(value, dict) or ("from" not in value and "content" in value):
+        return value
+    role = str(value.get("role", value.get("from")))
+    said = next((value[key] for key in ("content", "value", "text", "system_prompt") if value.get(key)), None)
+    rest = {k: v for k, v in value.items() if k not in ("role", "from", "content", "value", "text", "system_prompt")}
+    return {"role": _ROLES.get(role, role), "content": said, **rest}
+
+
+def listed(head: dict[str, Any]) -> Any:
+    """The messages of a conversation, also where they are kept as JSON text; None without any."""
+    found = next((head[name] for name in TURNS if isinstance(head.get(name), list | str)), None)
+    if isinstance(found, str):
+        try:
+            found = loads(found)
+        except ValueError:
+            return None
+    return [_message(item) for item in found] if isinstance(found, list) else None
 
 
 def _is_list_of_conversations(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and not any(_is_message(item) for item in value)
 
 
-def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
+def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:
+    """One conversation, `where` being its place in the file. InputError for what is none."""
     head = object_of(value)
-    if "messages" not in head and isinstance(head.get("body"), dict):
+    request = "messages" not in head and isinstance(head.get("body"), dict)
+    if request:
         head = {**head["body"], "id": head.get("custom_id")}
-    messages = value if isinstance(value, list) else head.get("messages")
+    messages = [_message(item) for item in value] if isinstance(value, list) else listed(head)
     if not isinstance(messages, list) or not any(_is_message(m) for m in messages):
         raise InputError(f"{where}is no chat conversation", _EXPECTED, path)
-    draft = Draft(id_of(head.get("id")) or name, "openai", model=text_of(head.get("model")))
+    instance = id_of(head.get("instance_id"))
+    draft = Draft(id_of(head.get("id")) or instance or name, "openai")
+    draft.model = text_of(head.get("model")) or text_of(head.get("model_name"))
     for key in ("agent", "task", "tier"):
         setattr(draft, key, text_of(head.get(key)))
+    draft.task = draft.task or instance
+    if not request:
+        draft.tell({key: item for key, item in head.items() if key not in _KNOWN}, "")
+    if text_of(head.get("system")):
+        draft.system(head["system"])
     for message in messages:
         if _is_message(message):
             _add(draft, message, path, where)
@@ -77,7 +119,7 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
     if role == "system" and set(message) == {"role", "content"}:
         draft.system(content)
     elif role == "assistant":
-        draft.chat_assistant(message, list(_calls(message)))
+        draft.chat_assistant(message, list(chat_calls(message)))
     elif role in ("tool", "function"):
         extra = {key: value for key, value in message.items() if key not in ("content", "tool_call_id", "role")}
         draft.result(id_of(message.get("tool_call_id")), content, extra=extra)
@@ -88,7 +130,8 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
         draft.messages.append(message)
 
 
-def _calls(message: dict[str, Any]) -> Iterator[Call]:
+def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
+    """The tool calls of an assistant message."""
     for call in objects_of(message.get("tool_calls")):
         function = object_of(call.get("function"))
         yield Call(content_text(function.get("name")), function.get("arguments"), id_of(call.get("id")))
@@ -97,4 +140,6 @@ def _calls(message: dict[str, Any]) -> Iterator[Call]:
         yield Call(content_text(legacy.get("name")), legacy.get("arguments"))
 
 
-IMPORTER = Importer(read, (".json", ".jsonl"))
+IMPORTER = Importer(
+    read, (".json", ".jsonl"), holding("messages.role", "body.messages.role", "role content", "conversations.from")
+)

@@ -19,6 +19,7 @@ from ..messages import exit_code as whole_code
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
 from .files import Document, documents
+from .recognise import holding
 
 _EXPECTED = "expected a list of events with `action` or `observation`, or an object with `trajectory` or `history`"
 _BOOKKEEPING = {
@@ -67,8 +68,9 @@ def _draft(events: Any, head: dict[str, Any], name: str, path: Path, where: str)
     metrics = object_of(head.get("metrics"))
     if "cost_usd" not in draft.totals and number(metrics.get("accumulated_cost")):
         draft.totals["cost_usd"] = float(metrics["accumulated_cost"])
-    if head.get("test_result"):
-        draft.lost["test result"] += 1
+    draft.tell(head.get("test_result"), "test_result")
+    for key in ("resolved", "error"):
+        draft.tell(head.get(key), key, key)
     return draft
 
 
@@ -277,4 +279,14 @@ def _reasoning(event: dict[str, Any]) -> dict[str, Any] | None:
     return {"reasoning_content": said} if said else None
 
 
-IMPORTER = Importer(read, (".json", ".jsonl"))
+IMPORTER = Importer(
+    read,
+    (".json", ".jsonl"),
+    holding(
+        *(
+            f"{where}{key} {where}source"
+            for where in ("", "history.", "trajectory.")
+            for key in ("action", "observation", "llm_message", "tool_call_id")
+        )
+    ),
+)

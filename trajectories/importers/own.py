@@ -21,6 +21,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     draft = Draft(
         run.id, "conversation", agent=run.agent, model=run.model, task=run.task, tier=run.tier, repeat=run.repeat
     )
+    draft.track, draft.outcomes, draft.task_outcome = run.track, dict(run.outcomes), run.task_outcome
     draft.system(head.get("system_prompt"))
     for message in objects_of(value if isinstance(value, list) else head.get("messages")):
         kinds = {block.get("type") for block in objects_of(message.get("content"))}

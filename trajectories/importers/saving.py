@@ -50,10 +50,13 @@ def conversation(draft: Draft, source: Path) -> dict[str, Any]:
     Raises InputError when it holds no assistant message, as there is nothing to judge.
     """
     if not draft.turns:
-        raise InputError("holds no assistant message", "nothing to judge in it", source)
+        raise InputError(f"{draft.name[:80]}: holds no assistant message", "nothing to judge in it", source)
     return {
         "agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier,
         **({"repeat_idx": draft.repeat} if draft.repeat is not None else {}),
+        **({"track": draft.track} if draft.track is not None else {}),
+        **({"outcomes": {name: told.model_dump() for name, told in draft.outcomes.items()}} if draft.outcomes else {}),
+        **({"task_outcome": draft.task_outcome} if draft.task_outcome is not None else {}),
         "system_prompt": draft.system_prompt, "messages": draft.messages,
         "imported": {"format": draft.format, "file": source.name, "ambjudge": __version__, **draft.origin},
     }  # fmt: skip
@@ -74,7 +77,9 @@ def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
         lines = draft.events()
         _write(process / "trace.jsonl", "".join(_dump(line) + "\n" for line in lines) if lines else None)
         summary = {"agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier, **draft.totals}
-        _write(process / "agent_summary.json", _dump(summary) + "\n" if draft.totals else None)
+        summary |= {} if draft.submitted is None else {"submitted": draft.submitted}
+        told = bool(draft.totals) or draft.submitted is not None
+        _write(process / "agent_summary.json", _dump(summary) + "\n" if told else None)
         target = process / "conversation.json"
         _write(target, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
     except OSError as error:

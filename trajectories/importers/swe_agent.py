@@ -16,6 +16,7 @@ from ..json_bytes import loads, number, read_json
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .recognise import holding
 
 _EXPECTED = "expected an object with `trajectory` (steps of action and observation) or `history`"
 
@@ -69,9 +70,10 @@ def _config(value: Any) -> dict[str, Any]:
 
 
 def _info(draft: Draft, info: dict[str, Any]) -> None:
-    for key in ("exit_status", "submission"):
-        if text_of(info.get(key)):
-            draft.origin[key] = info[key]
+    if text_of(info.get("submission")):
+        draft.origin["submission"] = info["submission"]
+    told = ("submission", "model_stats", "swe_agent_hash", "swe_agent_version", "swe_rex_version", "swe_rex_hash")
+    draft.tell({key: item for key, item in info.items() if key not in told}, "info")
     stats = object_of(info.get("model_stats"))
     if not number(stats.get("api_calls")):
         return  # Replayed demonstrations count nothing: their zeros say "not counted".
@@ -152,4 +154,4 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
                 draft.user(item.get("content"))
 
 
-IMPORTER = Importer(read, (".traj",))
+IMPORTER = Importer(read, (".traj",), holding("trajectory.action", "attempts.trajectory.action", "history.role"))

@@ -1,0 +1,202 @@
+"""Logs of other harnesses as they lie on a disk: which format they are, the run that they become, and its outcomes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from ambjudge.errors import InputError
+from ambjudge.trajectories.importers import IMPORTERS
+from ambjudge.trajectories.importers.draft import Draft
+from ambjudge.trajectories.importers.recognise import HEAD, recognise, shape
+from ambjudge.trajectories.importers.saving import save_run
+from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.outcomes import MAX_OUTCOMES
+
+IMPORTS = Path(__file__).parents[1] / "data" / "imports"
+CODE, OUT, BRIEF = "python run.py --all", "dice 0.81\n12 cases\n", "Segment the kidneys."
+TRIAL = "terminal-bench/kidney/kidney.1-of-1.run-a"
+
+
+def imported(path: Path, out: Path) -> Run:
+    format = recognise(path)
+    assert format is not None
+    (draft,) = IMPORTERS.get(format).read(path)
+    assert isinstance(draft, Draft)
+    return load_run(save_run(draft, out, path, force=True))
+
+
+# file: format, run id, agent, exit code of the first call, outcomes
+RUNS: list[Any] = [
+    ("harbor/kidney__a1b2c3/agent/trajectory.json", "atif", "kidney__a1b2c3", "terminus-2", None, {"reward": 1.0, "dice": 0.81}),
+    ("codex/rollout-2026-01-05T10-00-00-0199.jsonl", "codex", "0199-aa", "codex", 1, {}),
+    ("responses.json", "responses", "resp_1", None, None, {"passed": "yes"}),
+    ("mini-swe-agent/kidney.traj.json", "mini-swe-agent", "kidney", "mini-swe-agent", 1, {"exit_status": "Submitted"}),
+    ("otel/traces.json", "otel", "5b8efff798038103d269b633813fc60c", "kidney-agent", None, {"correct": 0.75}),
+    ("otel/langfuse.json", "otel", "trace-1", None, None, {"correct": 0.75}),
+    ("otel/phoenix.jsonl", "otel", "t-1", None, None, {}),
+    (f"{TRIAL}/results.json", "terminal-bench", "kidney.1-of-1.run-a", None, None,
+     {"is_resolved": True, "failure_mode": "unset", "tests.test_dice": "passed", "tests.test_files": "failed"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "format", "name", "agent", "code", "outcomes"), RUNS, ids=[run[0] for run in RUNS])
+def test_a_log_is_recognised_and_becomes_its_run(
+    place: str, format: str, name: str, agent: Any, code: Any, outcomes: dict[str, Any], tmp_path: Path
+) -> None:
+    path = IMPORTS / place
+    assert recognise(path) == format
+    (draft,) = IMPORTERS.get(format).read(path)
+    assert isinstance(draft, Draft)
+    assert draft.name == name
+    run = imported(path, tmp_path / name)
+    first = run.turns[0]
+    assert (run.id, run.agent, run.imported) == (name, agent, format)
+    assert BRIEF in run.brief
+    assert "Be careful." in run.brief
+    assert first.actions[0].kind == "execute"
+    assert first.actions[0].language == "bash"
+    assert first.code.strip() == CODE
+    assert first.actions[0].exec_time_s == {"codex": 2.5}.get(format, 4.0 if place == "otel/traces.json" else None)
+    assert first.actions[0].observation is not None
+    assert first.actions[0].observation.exit_code == code
+    assert OUT.strip() in first.output
+    assert "Done." in run.turns[-1].text
+    assert {name: told.value for name, told in run.outcomes.items()} == outcomes
+    assert all(told.source.startswith(format) for told in run.outcomes.values())
+    assert run.warnings == ()
+    assert run.status.submitted == (format == "mini-swe-agent")
+
+
+def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere() -> None:
+    whole = (IMPORTS / "harbor/kidney__a1b2c3/agent/trajectory.json").read_bytes()
+    for end in range(0, len(whole), 7):
+        assert shape(whole[:end]) <= shape(whole)
+    assert {"schema_version=ATIF-v1.5", "steps.tool_calls.function_name", "agent.name=terminus-2"} <= shape(whole)
+    for odd in (b"", b"\xff\xfe" * 100, b"[" * HEAD, b'"' * 99, b'{"a' + b"\\" * 99, b"plain words, no JSON"):
+        assert len(shape(odd)) <= 1
+
+
+def test_the_page_has_a_command_for_every_format() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text("utf-8")
+    told = re.findall(r"^ambjudge import ([\w-]+) \S+ --", page, re.MULTILINE)
+    assert sorted(told) == sorted(IMPORTERS.names)
+    assert all(f"\n| `{name}` | " in page for name in IMPORTERS.names if name != "conversation")
+
+
+def row(number: int, **more: Any) -> dict[str, Any]:
+    call = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": json.dumps({"command": CODE})}}
+    messages = [
+        {"role": "user", "content": BRIEF, "tool_calls": None, "tool_call_id": None},
+        {"role": "assistant", "content": None, "tool_calls": [call], "tool_call_id": None},
+        {"role": "tool", "content": OUT, "tool_calls": None, "tool_call_id": "c"},
+    ]
+    return {
+        "instance_id": f"task-{number}",
+        "model": "gpt-x",
+        "resolved": number % 2 == 0,
+        "messages": messages,
+        **more,
+    }
+
+
+def test_rows_of_a_parquet_set_are_runs(tmp_path: Path) -> None:
+    path = tmp_path / "train.parquet"
+    rows = [row(1), row(2, messages=None), row(3)]
+    pl.DataFrame(rows).write_parquet(path)
+    assert recognise(path) == "parquet"
+    first, broken, third = IMPORTERS.get("parquet").read(path)
+    assert isinstance(first, Draft)
+    assert isinstance(third, Draft)
+    assert isinstance(broken, InputError)
+    assert "train.parquet: row 2: is no chat conversation" in str(broken)
+    run = load_run(save_run(first, tmp_path / "run", path, force=True))
+    assert (run.turns[0].code, run.turns[0].output, run.task, run.model) == (CODE, OUT, "task-1", "gpt-x")
+    assert run.outcomes["resolved"].value is False
+
+
+SETS = [
+    pytest.param({"conversations": [{"from": "human", "value": BRIEF}, {"from": "gpt", "value": "Done."}]}, id="ShareGPT"),
+    pytest.param({"messages": json.dumps([{"role": "user", "content": BRIEF}, {"role": "assistant", "content": "Done."}])}, id="JSON text"),
+    pytest.param({"trajectory": [{"role": "system", "text": None, "system_prompt": BRIEF}, {"role": "ai", "text": "Done.", "system_prompt": None}]}, id="role and text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", SETS)
+def test_messages_under_other_names(value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "set.parquet"
+    pl.DataFrame([value]).write_parquet(path)
+    (draft,) = IMPORTERS.get("parquet").read(path)
+    assert isinstance(draft, Draft)
+    run = load_run(save_run(draft, tmp_path / "run", path, force=True))
+    assert (run.brief, run.turns[0].text) == (BRIEF, "Done.")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        pytest.param(b"PAR1" + b"\x15" * 500, "is a broken Parquet file", id="no footer"),
+        pytest.param(b"PAR1PAR1", "is a broken Parquet file", id="nothing inside"),
+        pytest.param(b"text", "is no Parquet file", id="text"),
+    ],
+)
+def test_broken_parquet_files_are_errors(content: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        list(IMPORTERS.get("parquet").read(path))
+
+
+def test_parquet_files_with_bytes_changed_never_crash_the_reader(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame([row(n) for n in range(3)]).write_parquet(path)
+    whole = path.read_bytes()
+    for at in range(4, len(whole), len(whole) // 60):
+        path.write_bytes(whole[:at] + b"\xff\x00\x7f" + whole[at + 3 :])
+        try:
+            found = list(IMPORTERS.get("parquet").read(path))
+        except InputError:
+            continue
+        assert all(isinstance(item, Draft | InputError) for item in found)
+
+
+def test_a_table_without_messages_names_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"a": [1], "b": [2]}).write_parquet(path)
+    with pytest.raises(InputError, match=r"no column of messages \(columns: a, b\)"):
+        list(IMPORTERS.get("parquet").read(path))
+
+
+def test_outcomes_are_bounded_and_what_is_none_is_named(tmp_path: Path) -> None:
+    draft = Draft("a", "openai")
+    draft.tell(
+        {"score": {"f1": 0.5, "per_case": [1, 2]}, "log": "x" * 5000, "none": None, "deep": {"a": {"b": {"c": 1}}}}, ""
+    )
+    assert {name: told.value for name, told in draft.outcomes.items()} == {"score.f1": 0.5}
+    assert set(draft.lost) == {"field score.per_case", "field log", "field deep.a.b"}
+    draft.tell({str(n): n for n in range(500)}, "tests")
+    assert len(draft.outcomes) == MAX_OUTCOMES
+    assert sum(draft.lost.values()) == 3 + 500 - (MAX_OUTCOMES - 1)
+
+
+def test_spans_without_contents_say_so(tmp_path: Path) -> None:
+    data = json.loads((IMPORTS / "otel/traces.json").read_text("utf-8"))
+    for span in data["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        span["attributes"] = [pair for pair in span["attributes"] if "messages" not in pair["key"]]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    (error,) = IMPORTERS.get("otel").read(path)
+    assert "capture of contents" in str(error)
+
+
+def test_the_episodes_of_a_trial_that_logs_none_are_missed(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_bytes((IMPORTS / TRIAL / "results.json").read_bytes())
+    with pytest.raises(InputError, match="holds no episodes"):
+        list(IMPORTERS.get("terminal-bench").read(path))
+    assert list(IMPORTERS.get("terminal-bench").read(IMPORTS / "terminal-bench/results.json")) == []

@@ -1,0 +1,101 @@
+"""ATIF trajectories (Agent Trajectory Interchange Format), as Harbor writes them for every agent, with the trial's rewards.
+
+A step of the agent is a turn; its observation answers its calls by `source_call_id`, else in order. Beside a trial's
+`agent/trajectory.json` stand `result.json` (task, rewards, exception) or `verifier/reward.txt`, which become outcomes.
+Source: Harbor docs/rfcs/0001-trajectory-format.md (ATIF v1.0 to v1.7), `harbor/models/trial/result.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..json_bytes import is_file, number, read_json
+from ..messages import content_text
+from . import Importer
+from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
+from .recognise import holding
+
+_EXPECTED = "expected an object with `schema_version` and `steps` of `source` and `message`"
+_TOTALS = (
+    ("total_prompt_tokens", "prompt_tokens"), ("total_completion_tokens", "completion_tokens"), ("total_cost_usd", "cost_usd"),
+)  # fmt: skip
+_MAX_REWARD = 1_000
+"""Bytes of a reward.txt: one number."""
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """The run of the file."""
+    data = object_of(read_json(path))
+    steps = objects_of(data.get("steps"))
+    if not any(step.get("source") in ("agent", "user", "system") for step in steps):
+        raise InputError("is no ATIF trajectory", _EXPECTED, path)
+    agent, metrics = object_of(data.get("agent")), object_of(data.get("final_metrics"))
+    draft = Draft(id_of(data.get("session_id")) or path.stem, "atif", agent=text_of(agent.get("name")))
+    draft.model = text_of(agent.get("model_name"))
+    draft.origin["schema_version"] = data.get("schema_version")
+    _trial(draft, path)
+    clock = Clock()
+    for step in steps:
+        _step(draft, step, clock)
+    draft.wall_time_s = clock.last or None
+    if not any("input_tokens" in event for event in draft.events()):
+        draft.totals |= {name: float(total) for key, name in _TOTALS if (total := number(metrics.get(key)))}
+    elif (cost := number(metrics.get("total_cost_usd"))) is not None:
+        draft.totals["cost_usd"] = cost
+    draft.tell(metrics.get("extra"), "final_metrics.extra")
+    for key, what in (("subagent_trajectories", "trajectories of sub-agents"), ("continued_trajectory_ref", "continuations")):  # fmt: skip
+        if value := data.get(key):
+            draft.lost[what] += len(value) if isinstance(value, list) else 1
+    yield draft
+
+
+def _step(draft: Draft, step: dict[str, Any], clock: Clock) -> None:
+    since, message = clock.seconds(step.get("timestamp")), step.get("message")
+    if step.get("source") == "agent":
+        calls = [
+            Call(content_text(call.get("function_name")) or "unknown", call.get("arguments"), id_of(call.get("tool_call_id")))
+            for call in objects_of(step.get("tool_calls"))
+        ]  # fmt: skip
+        used, thought = object_of(step.get("metrics")), text_of(step.get("reasoning_content"))
+        draft.model = draft.model or text_of(step.get("model_name"))
+        draft.assistant(
+            message, calls, extra={"reasoning_content": thought} if thought else None, ts=since,
+            input_tokens=used.get("prompt_tokens"), output_tokens=used.get("completion_tokens"),
+        )  # fmt: skip
+    else:
+        calls = []
+        (draft.system if step.get("source") == "system" else draft.user)(message)
+    for result in objects_of(object_of(step.get("observation")).get("results")):
+        call_id = id_of(result.get("source_call_id"))
+        if result.get("subagent_trajectory_ref"):
+            draft.lost["trajectories of sub-agents"] += 1
+        if calls:
+            draft.result(call_id, result.get("content"))
+        else:
+            draft.user(result.get("content"))
+
+
+def _trial(draft: Draft, path: Path) -> None:
+    """What stands beside the trajectory: `<trial>/agent/trajectory.json`, or the trial's folder itself."""
+    for folder in (path.parent.parent, path.parent):
+        if is_file(folder / "result.json"):
+            try:
+                result = object_of(read_json(folder / "result.json"))
+            except InputError as error:
+                draft.lost[f"unreadable result.json ({error.message})"] += 1
+                continue
+            draft.name = text_of(result.get("trial_name")) or draft.name
+            draft.task = text_of(result.get("task_name"))
+            draft.tell(object_of(result.get("verifier_result")).get("rewards"), "result.json verifier_result.rewards")
+            draft.tell(object_of(result.get("exception_info")).get("exception_type"), "result.json", "exception_type")
+            return
+        reward = folder / "verifier" / "reward.txt"
+        if is_file(reward) and reward.stat().st_size <= _MAX_REWARD:
+            draft.tell(number(reward.read_text("utf-8", "replace").strip()), "verifier/reward.txt", "reward")
+            return
+
+
+IMPORTER = Importer(read, (".json",), holding("schema_version steps.source", "steps.step_id steps.source"))

@@ -1,0 +1,98 @@
+"""Rollouts of the Codex CLI: JSON Lines of `session_meta`, `turn_context`, `response_item` and `event_msg`.
+
+Response items are those of the Responses API; older files hold them bare, one a line. Exit codes come from the events of
+finished commands, from the metadata of an answer, or from the head that Codex itself puts before a command's output.
+Source: openai/codex `codex-rs/protocol/src/protocol.rs` (RolloutItem), `core/src/tools/mod.rs`, `core/src/unified_exec`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..json_bytes import count, number
+from . import Importer
+from .draft import Clock, Draft, id_of, object_of, text_of
+from .files import entries_of
+from .openai_responses import Items
+from .recognise import holding
+
+_ENDED = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.MULTILINE)
+_SPENT = re.compile(r"^Wall time: (\d{1,6}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
+_HEAD = 400
+"""Characters before `Output:` in which Codex says how a command ended."""
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """The session of the file; broken lines come first, as errors."""
+    entries, broken = entries_of(path)
+    yield from broken
+    if not any(map(_item, entries)):
+        raise InputError("is no Codex rollout", "expected lines with `type` response_item and a `payload`", path)
+    draft = Draft(path.stem, "codex", agent="codex")
+    turns, clock = Items(draft), Clock()
+    for entry in entries:
+        _entry(draft, turns, entry, clock.seconds(entry.get("timestamp")))
+    turns.end()
+    draft.wall_time_s = clock.last or None
+    yield draft
+
+
+def _item(entry: dict[str, Any]) -> dict[str, Any]:
+    """The response item of a line; nothing for other lines."""
+    if "payload" in entry:
+        return object_of(entry["payload"]) if entry.get("type") == "response_item" else {}
+    kind = str(entry.get("type"))
+    bare = kind in ("message", "reasoning") or kind.endswith(("_call", "_call_output"))
+    return entry if bare else {}
+
+
+def _entry(draft: Draft, turns: Items, entry: dict[str, Any], since: float | None) -> None:
+    kind, payload = entry.get("type"), object_of(entry.get("payload"))
+    if item := _item(entry):
+        if str(item.get("type")).endswith("_output"):
+            _ended(turns, item)
+        turns.add(item, since)
+    elif kind == "session_meta" or ("payload" not in entry and "instructions" in entry):
+        meta = payload or entry
+        draft.name = id_of(meta.get("id")) or draft.name
+        draft.system(meta.get("instructions") or object_of(meta.get("base_instructions")).get("text"))
+        draft.origin.update({key: meta[key] for key in ("cli_version", "originator") if text_of(meta.get(key))})
+        draft.model = draft.model or text_of(meta.get("model"))
+    elif kind == "turn_context":
+        draft.model = text_of(payload.get("model")) or draft.model
+    elif kind == "compacted":
+        draft.lost["boundary of compaction"] += 1
+    elif kind == "event_msg" and payload.get("type") == "exec_command_end" and id_of(payload.get("call_id")):
+        spent = object_of(payload.get("duration"))
+        seconds = number(spent.get("secs"))
+        seconds = None if seconds is None else seconds + (number(spent.get("nanos")) or 0) / 1e9
+        turns.ran[str(payload["call_id"])] = (_code(payload.get("exit_code")), seconds)
+    elif kind == "event_msg" and payload.get("type") == "token_count":
+        used = object_of(object_of(payload.get("info")).get("total_token_usage"))
+        for key, total in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")):
+            if (known := count(used.get(key))) is not None:
+                draft.totals[total] = float(known)
+
+
+def _ended(turns: Items, item: dict[str, Any]) -> None:
+    """Notes the exit code and the seconds that stand before the output itself."""
+    output, call_id = item.get("output"), id_of(item.get("call_id"))
+    if isinstance(output, str) and call_id and call_id not in turns.ran:
+        head, output_follows, _ = output[:_HEAD].partition("\nOutput:")
+        if output_follows and (found := _ENDED.search(head)):
+            spent = _SPENT.search(head)
+            turns.ran[call_id] = (int(found[1]), float(spent[1]) if spent else None)
+
+
+def _code(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+IMPORTER = Importer(
+    read, (".jsonl",),
+    holding("type=session_meta payload", "type=response_item payload.type", "type=turn_context payload", "instructions timestamp git"),
+)  # fmt: skip

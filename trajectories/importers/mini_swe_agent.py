@@ -1,0 +1,110 @@
+"""Trajectories of mini-swe-agent (`.traj.json`): chat messages whose actions are fenced commands, or tool calls since 2.0.
+
+A command in the text becomes a call of `bash`, and the user message after it its answer, as that agent runs exactly one
+command a reply: what `extra.actions` lists, else the one fenced block of the text. `extra.returncode` or the `<returncode>`
+before the output is its exit code. Source: SWE-agent/mini-swe-agent docs/usage/output_files.md,
+`src/minisweagent/models/utils/actions_text.py` (MIT).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..json_bytes import number, read_json
+from ..messages import content_text
+from . import Importer
+from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
+from .openai_chat import chat_calls
+from .recognise import holding
+
+_EXPECTED = "expected an object with `info` and `messages`, or the list of messages"
+_FENCES = ("```bash", "```sh", "```mswea_bash_command")
+_CODE = re.compile(r"\s*<returncode>(-?\d{1,10})</returncode>")
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """The run of the file."""
+    value = read_json(path)
+    data = object_of(value)
+    info, messages = object_of(data.get("info")), objects_of(value if isinstance(value, list) else data.get("messages"))
+    if not any(message.get("role") == "assistant" for message in messages):
+        raise InputError("is no trajectory of mini-swe-agent", _EXPECTED, path)
+    name = path.name.removesuffix(".json").removesuffix(".traj")
+    task = id_of(data.get("instance_id"))
+    draft = Draft(task or name, "mini-swe-agent", agent="mini-swe-agent", task=task)
+    config = object_of(object_of(info.get("config")).get("model"))
+    draft.model = text_of(config.get("model_name"))
+    draft.origin.update({key: info[key] for key in ("mini_version", "submission") if text_of(info.get(key))})
+    draft.tell(info.get("exit_status"), "info", "exit_status")
+    draft.submitted = info.get("exit_status") == "Submitted" or None
+    known = ("config", "model_stats", "mini_version", "exit_status", "submission")
+    draft.tell({key: item for key, item in info.items() if key not in known}, "info")
+    if cost := number(object_of(info.get("model_stats")).get("instance_cost")):
+        draft.totals["cost_usd"] = cost
+    clock = Clock()
+    waiting: list[str] = []
+    for number_of, message in enumerate(messages):
+        waiting = _add(draft, message, number_of, waiting, clock)
+    draft.wall_time_s = clock.last or None
+    yield draft
+
+
+def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[str], clock: Clock) -> list[str]:
+    """Takes a message; the calls that still wait for an answer. Texts are answers in the order of the calls."""
+    role, content, extra = message.get("role"), message.get("content"), object_of(message.get("extra"))
+    since = clock.seconds(extra.get("timestamp"))
+    if role == "system":
+        draft.system(content)
+    elif role == "assistant":
+        calls = list(chat_calls(message)) or _commands(content_text(content), extra, number_of)
+        usage = object_of(object_of(extra.get("response")).get("usage"))
+        thought = text_of(message.get("reasoning_content"))
+        draft.assistant(
+            content, calls, ts=since, extra={"reasoning_content": thought} if thought else None,
+            input_tokens=total_of(usage.get("prompt_tokens")), output_tokens=total_of(usage.get("completion_tokens")),
+        )  # fmt: skip
+        return [call.id or "" for call in calls]
+    elif role == "tool" or (role in ("user", "exit") and waiting):
+        text = content_text(content)
+        head, code = _CODE.match(text), number(extra.get("returncode"))
+        code = float(head[1]) if code is None and head else code
+        call_id = id_of(message.get("tool_call_id")) or (waiting[0] if waiting else None)
+        draft.result(call_id, "" if role == "exit" else text, exit_code=None if code is None else int(code), ts=since)
+        return [one for one in waiting if one != call_id]
+    elif role == "user":
+        draft.user(content)
+    elif role != "exit":
+        draft.lost["messages without a known role"] += 1
+    return waiting
+
+
+def _commands(text: str, extra: dict[str, Any], number_of: int) -> list[Call]:
+    listed = [command for action in objects_of(extra.get("actions")) if (command := text_of(action.get("command")))]
+    fenced = [] if listed else _fenced(text)
+    commands = listed or (fenced if len(fenced) == 1 else [])  # any other number is refused, not run
+    return [Call("bash", {"command": command}, f"action-{number_of}-{at}") for at, command in enumerate(commands)]
+
+
+def _fenced(text: str) -> list[str]:
+    """What stands in blocks of bash, each closed."""
+    found: list[str] = []
+    block: list[str] | None = None
+    for line in text.split("\n"):
+        if block is None:
+            block = [] if line.strip() in _FENCES else None
+        elif line.startswith("```"):
+            found.append("\n".join(block))
+            block = None
+        else:
+            block.append(line)
+    return found
+
+
+IMPORTER = Importer(
+    read, (".json",),
+    holding("info.mini_version messages.role", "info.exit_status info.submission messages.role", "messages.extra.actions"),
+)  # fmt: skip

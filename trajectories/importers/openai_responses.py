@@ -1,0 +1,178 @@
+"""Items of OpenAI's Responses API: stored responses, requests with their `input`, lists of items (Agents SDK sessions).
+
+Reasoning, message and calls up to the next answer or user message are one turn. A call's answer is the item with its
+`call_id`; tools that the server ran carry theirs in themselves. Source: OpenAI API reference, Responses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..json_bytes import loads, number
+from ..messages import content_text
+from . import Importer
+from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .files import Document, documents
+from .recognise import holding
+
+_EXPECTED = "expected responses (`output`), requests (`input`), or lists of items with `type`"
+_SERVED = ("output", "outputs", "result", "results", "error")
+"""Where an item of a tool that the server ran keeps what came back."""
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """Every run of the file: one a value, or one of all lines where each line is an item."""
+    found = list(documents(path))
+    yield from (item for item in found if isinstance(item, InputError))
+    values = [item for item in found if isinstance(item, Document)]
+    if len(values) > 1 and all(_is_item(item.value) for item in values):
+        yield _draft([item.value for item in values], path.stem, path, "")
+        return
+    for item in values:
+        where = "" if item.line is None else f"line {item.line}: "
+        try:
+            yield _draft(item.value, path.stem if item.line is None else f"{path.stem}-{item.line}", path, where)
+        except InputError as error:
+            yield error
+
+
+def _is_item(value: Any) -> bool:
+    return bool(text_of(object_of(value).get("type")) or text_of(object_of(value).get("role")))
+
+
+def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
+    head = object_of(value)
+    whole = object_of(object_of(head.get("response")).get("body")) or object_of(head.get("response")) or head
+    given = head.get("input", whole.get("input"))
+    before = [{"role": "user", "content": given}] if isinstance(given, str) else objects_of(given)
+    items = objects_of(value) or [*before, *objects_of(whole.get("output"))]
+    if not any(map(_is_item, items)):
+        raise InputError(f"{where}holds no items of the Responses API", _EXPECTED, path)
+    draft = Draft(id_of(head.get("custom_id")) or id_of(whole.get("id")) or name, "responses")
+    draft.model = text_of(whole.get("model"))
+    draft.system(whole.get("instructions"))
+    turns = Items(draft)
+    for item in items:
+        turns.add(item)
+    turns.end(object_of(whole.get("usage")))
+    draft.tell(object_of(whole.get("metadata")), "metadata")
+    if whole.get("tools"):
+        draft.lost["list of tool definitions"] += 1
+    return draft
+
+
+class Items:
+    """Items put together to turns."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.ran: dict[str, tuple[int | None, float | None]] = {}
+        """Call id -> exit code and seconds, where a log says them beside the items."""
+        self._texts: list[str] = []
+        self._thoughts: list[dict[str, Any]] = []
+        self._calls: list[Call] = []
+        self._answers: list[tuple[str | None, Any, bool]] = []
+        self._ts: float | None = None
+
+    def add(self, item: dict[str, Any], ts: float | None = None) -> None:
+        """The next item; `ts` is seconds since the start."""
+        kind = text_of(item.get("type")) or "message"
+        if kind.endswith("_output"):
+            self.end()
+            self._answer(item, ts)
+        elif kind == "reasoning":
+            if self._calls or self._texts:
+                self.end()
+            self._ts = ts
+            self._thoughts += [{"type": "reasoning.text", "text": text} for text in _thoughts(item)]
+        elif kind == "message" and item.get("role") == "assistant":
+            self._ts = ts
+            self._texts.append(content_text(_plain(item.get("content"))))
+        elif kind == "message":
+            self.end()
+            system = item.get("role") in ("system", "developer")
+            (self.draft.system if system else self.draft.user)(_plain(item.get("content")))
+        elif kind.endswith("_call"):
+            self._ts = ts
+            self._call(kind, item)
+        else:
+            self.draft.lost[f"item of type {kind[:40]}"] += 1
+
+    def end(self, usage: dict[str, Any] | None = None) -> None:
+        """The turn is whole."""
+        if self._texts or self._calls or self._thoughts:
+            used = usage or {}
+            self.draft.assistant(
+                "\n\n".join(filter(None, self._texts)) or None, self._calls, ts=self._ts,
+                extra={"reasoning_details": self._thoughts} if self._thoughts else None,
+                input_tokens=used.get("input_tokens"), output_tokens=used.get("output_tokens"),
+            )  # fmt: skip
+            for call_id, text, failed in self._answers:
+                self.draft.result(call_id, text, failed=failed)
+        self._texts, self._thoughts, self._calls, self._answers, self._ts = [], [], [], [], None
+
+    def _call(self, kind: str, item: dict[str, Any]) -> None:
+        call_id = id_of(item.get("call_id")) or id_of(item.get("id"))
+        name = content_text(item.get("name")) or kind.removesuffix("_call")
+        arguments: Any = item.get("arguments")
+        if kind == "custom_tool_call":
+            arguments = {"input": item.get("input")}
+        elif arguments is None:
+            action = object_of(item.get("action"))
+            arguments = action or {k: v for k, v in item.items() if k in ("code", "query", "queries", "input")}
+        self._calls.append(Call(name, arguments, call_id))
+        for key in _SERVED:
+            if item.get(key):
+                self._answers.append((call_id, _text(item[key]), key == "error"))
+                break
+
+    def _answer(self, item: dict[str, Any], ts: float | None) -> None:
+        call_id = id_of(item.get("call_id")) or id_of(item.get("id"))
+        output = item.get("output")
+        code, seconds = self.ran.get(call_id or "", (None, None))
+        body = _object(output)
+        if isinstance(body.get("output"), str):  # what a shell answered, and beside it how it ended
+            output, meta = body["output"], object_of(body.get("metadata"))
+            found = number(meta.get("exit_code"))
+            code, seconds = int(found) if found is not None else code, number(meta.get("duration_seconds")) or seconds
+        self.draft.result(call_id, _text(output), exit_code=code, exec_time_s=seconds, ts=ts)
+
+
+def _plain(content: Any) -> Any:
+    """Blocks of text as one text where there is nothing but text."""
+    blocks = objects_of(content)
+    if blocks and all(str(b.get("type")).endswith(("text", "refusal")) for b in blocks):
+        return "\n".join(content_text(b.get("text") or b.get("refusal")) for b in blocks)
+    return content
+
+
+def _thoughts(item: dict[str, Any]) -> Iterator[str]:
+    for part in (*objects_of(item.get("summary")), *objects_of(item.get("content"))):
+        if text := text_of(part.get("text")):
+            yield text
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            return object_of(loads(value))
+        except ValueError:
+            return {}
+    return object_of(value)
+
+
+def _text(value: Any) -> Any:
+    blocks = objects_of(value)
+    if blocks and any(isinstance(block.get("text"), str) for block in blocks):
+        return _plain(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+IMPORTER = Importer(
+    read, (".json", ".jsonl"),
+    holding("output.type", "response.output.type", "response.body.output.type", "input.call_id", "type=function_call call_id", "type=function_call_output call_id"),
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""Parquet files of trajectories, as sets on the Hugging Face hub keep them: one conversation a row.
+
+A row is read as OpenAI chat is: its messages stand in `messages`, `conversations`, `trajectory` ... (a list, or JSON text),
+its other columns (`resolved`, `reward`, `exit_status`) become outcomes. Keys that a file fills up with null, as all rows
+share one type, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from . import Importer
+from .draft import Draft
+from .openai_chat import TURNS, conversation_of
+
+_MAX_BYTES = 512 * 1024 * 1024
+_MAX_ROWS = 1_000_000
+_BATCH = 64
+"""Rows that are in memory as Python values at a time."""
+
+
+def read(path: Path) -> Iterator[Draft | InputError]:
+    """Every row with messages; rows without come as errors."""
+    import polars as pl
+
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"has more than the {_MAX_BYTES:,} bytes that are read", "split it", path)
+        with path.open("rb") as file:
+            if file.read(4) != b"PAR1":
+                raise InputError("is no Parquet file", "copy it again, or name another format", path)
+        frame = pl.scan_parquet(path, glob=False)
+        names = frame.collect_schema().names()
+        if not set(TURNS) & set(names):
+            shown = ", ".join(names[:12])[:200]
+            raise InputError(
+                f"has no column of messages (columns: {shown})", f"expected one of {', '.join(TURNS)}", path
+            )
+        rows = int(frame.select(pl.len()).collect().item())
+        if rows > _MAX_ROWS:
+            raise InputError(f"has {rows:,} rows, more than the {_MAX_ROWS:,} that are read", "split it", path)
+        at = 0
+        for batch in frame.collect_batches(chunk_size=_BATCH, maintain_order=True):
+            if batch.estimated_size() > _MAX_BYTES:
+                raise InputError(f"rows {at} to {at + batch.height}: unpack to too many bytes", "split it", path)
+            for row in batch.iter_rows(named=True):
+                try:
+                    yield _row(row, at, path)
+                except InputError as error:
+                    yield error
+                at += 1
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise InputError(
+            f"is a broken Parquet file: {str(error).splitlines()[0][:200]}", "copy it again", path
+        ) from None
+
+
+def _row(row: dict[str, Any], at: int, path: Path) -> Draft:
+    draft = conversation_of(_plain(row), f"{path.stem}-{at + 1}", path, f"row {at + 1}: ")
+    draft.format = "parquet"
+    return draft
+
+
+def _plain(value: Any) -> Any:
+    """As JSON would have it: no nulls in objects, no times, no bytes."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    return value if isinstance(value, str | bool | int | float) else None
+
+
+def _recognises(head: bytes, name: str) -> bool:
+    return head.startswith(b"PAR1")
+
+
+IMPORTER = Importer(read, (".parquet",), _recognises)

@@ -1,0 +1,181 @@
+"""Spans of traced agents, of whatever export: OTLP JSON, Langfuse observations, Phoenix spans, as one shape.
+
+A span is a call of a model, of a tool, or neither; its attributes come as nested objects, however an export keeps them
+(`llm.input_messages.0.message.role` as a flat key, or nested). Source: OpenTelemetry protocol (OTLP/JSON encoding), Langfuse
+API reference (observations, scores), Phoenix `phoenix/trace/schemas.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..json_bytes import loads, number
+from .draft import Clock, id_of, object_of, objects_of, text_of
+
+_MAX_PARTS = 12
+_MAX_INDEX = 10_000
+_LLM = {"CHAT", "TEXT_COMPLETION", "GENERATE_CONTENT", "LLM", "GENERATION"}
+_TOOL = {"EXECUTE_TOOL", "TOOL"}
+
+
+class Span(NamedTuple):
+    """One span. Times are seconds since 1970; `kind` is llm, tool or "" for what only holds others together."""
+
+    trace: str
+    kind: str
+    name: str
+    start: float | None
+    end: float | None
+    attributes: dict[str, Any]
+    failed: bool = False
+
+    def get(self, *paths: str) -> Any:
+        """The attribute under the first of these dotted names that is there; JSON text as its value."""
+        for path in paths:
+            found: Any = self.attributes
+            for key in path.split("."):
+                found = found.get(key) if isinstance(found, dict) else None
+            if found is not None:
+                return value_of(found)
+        return None
+
+
+def value_of(value: Any) -> Any:
+    """JSON text as what it says, anything else as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def spans_of(value: Any) -> Iterator[Span]:
+    """The spans of one JSON value of an export; nothing for what is none."""
+    head = object_of(value)
+    for resource in objects_of(head.get("resourceSpans") or head.get("resource_spans")):
+        about = _otlp(object_of(resource.get("resource")).get("attributes"))
+        for scope in objects_of(resource.get("scopeSpans") or resource.get("scope_spans")):
+            for span in objects_of(scope.get("spans")):
+                yield _of_otlp(span, about)
+    if "resourceSpans" in head or "resource_spans" in head:
+        return
+    for item in (
+        objects_of(value) or objects_of(head.get("observations") or head.get("data") or head.get("spans")) or [head]
+    ):
+        trace = id_of(item.get("traceId") or item.get("trace_id")) or id_of(head.get("id"))
+        if isinstance(item.get("type"), str) and trace and ("input" in item or "output" in item or "startTime" in item):
+            yield _of_langfuse(item, trace)
+        elif "span_kind" in item or "context" in item or "context.trace_id" in item:
+            yield _of_phoenix(item)
+
+
+def scores_of(value: Any) -> Iterator[tuple[str | None, str, Any]]:
+    """(trace, name, value) of Langfuse's scores beside the observations."""
+    head = object_of(value)
+    for score in objects_of(head.get("scores")):
+        told = score.get("value") if score.get("value") is not None else score.get("stringValue")
+        if name := text_of(score.get("name")):
+            yield id_of(score.get("traceId")) or id_of(head.get("id")), name, told
+
+
+def _of_otlp(span: dict[str, Any], resource: dict[str, Any]) -> Span:
+    attributes = {**_otlp(span.get("attributes"))}
+    for event in objects_of(span.get("events")):
+        if event.get("name") == "gen_ai.evaluation.result":
+            attributes.setdefault("_evaluations", []).append(_nested(_otlp(event.get("attributes"))))
+        elif str(event.get("name")).startswith("gen_ai."):  # contents that are kept as an event
+            attributes = {**_otlp(event.get("attributes")), **attributes}
+    named = ("gen_ai.operation.name", "openinference.span.kind", "langfuse.observation.type")
+    operation = next((told for name in named if (told := attributes.get(name))), None)
+    nested = _nested(attributes)
+    nested["_service"] = resource.get("service.name")
+    status = object_of(span.get("status")).get("code")
+    kind = _kind(operation) or ("llm" if any(key.startswith("gen_ai.prompt.") for key in attributes) else "")
+    return Span(
+        id_of(span.get("traceId") or span.get("trace_id")) or "", kind, str(span.get("name") or ""),
+        _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano")), nested,
+        status in (2, "STATUS_CODE_ERROR"),
+    )  # fmt: skip
+
+
+def _of_langfuse(item: dict[str, Any], trace: str) -> Span:
+    attributes = {
+        "input": {"value": item.get("input")}, "output": {"value": item.get("output")},
+        "model": item.get("model") or item.get("providedModelName"), "metadata": value_of(item.get("metadata")),
+        "usage": value_of(item.get("usageDetails") or item.get("usage_details") or item.get("usage")),
+    }  # fmt: skip
+    since, until = (
+        _time(item.get(a) or item.get(b)) for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
+    )
+    return Span(
+        trace, _kind(item["type"]), str(item.get("name") or ""), since, until, attributes, item.get("level") == "ERROR"
+    )
+
+
+def _of_phoenix(item: dict[str, Any]) -> Span:
+    flat = {k.removeprefix("attributes."): v for k, v in item.items() if k.startswith("attributes.")}
+    context = object_of(item.get("context"))
+    attributes = _nested({**object_of(value_of(item.get("attributes"))), **flat})
+    trace = id_of(context.get("trace_id")) or id_of(item.get("context.trace_id")) or ""
+    return Span(
+        trace, _kind(item.get("span_kind")), str(item.get("name") or ""), _time(item.get("start_time")),
+        _time(item.get("end_time")), attributes, item.get("status_code") == "ERROR",
+    )  # fmt: skip
+
+
+def _kind(operation: Any) -> str:
+    said = str(operation).upper()
+    return "llm" if said in _LLM else "tool" if said in _TOOL else ""
+
+
+def _otlp(attributes: Any) -> dict[str, Any]:
+    """OTLP's list of keys and typed values as an object."""
+    return {str(pair.get("key")): _typed(pair.get("value")) for pair in objects_of(attributes)}
+
+
+def _typed(value: Any) -> Any:
+    box = object_of(value)
+    if "arrayValue" in box:
+        return [_typed(item) for item in objects_of(object_of(box["arrayValue"]).get("values"))]
+    if "kvlistValue" in box:
+        return _otlp(object_of(box["kvlistValue"]).get("values"))
+    if "intValue" in box:
+        return number(box["intValue"])
+    return next((box[key] for key in ("stringValue", "boolValue", "doubleValue") if key in box), None)
+
+
+def _nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """Dotted keys taken apart; what is no object gives way to keys below it."""
+    whole: dict[str, Any] = {}
+    for key, value in flat.items():
+        at = whole
+        *above, last = key.split(".")[:_MAX_PARTS]
+        for part in above:
+            below = at.get(part)
+            if not isinstance(below, dict):
+                at[part] = below = {}
+            at = below
+        if not (isinstance(at.get(last), dict) and not isinstance(value, dict)):
+            at[last] = value
+    return whole
+
+
+def indexed(value: Any) -> list[dict[str, Any]]:
+    """Objects of a list, or of an object with the keys 0, 1, ..."""
+    if isinstance(value, dict):
+        keys = sorted((key for key in value if key.isdigit() and len(key) < 6), key=int)[:_MAX_INDEX]
+        return [value[key] for key in keys if isinstance(value[key], dict)]
+    return objects_of(value)
+
+
+def _nanoseconds(value: Any) -> float | None:
+    found = number(value)
+    return None if found is None else found / 1e9
+
+
+def _time(value: Any) -> float | None:
+    clock = Clock()
+    clock.seconds(value)
+    return clock.start
