@@ -83,6 +83,7 @@ run_options = _together(
     known_options,
 )
 """What to hold a run against."""
+POLICIES = ("missing", "breach", "malformed", "strict_evidence")
 policy_options = _together(
     click.option(
         "--missing", type=click.Choice(["renormalize", "zero"]), help="Unscored stages: left out (default) or 0."
@@ -91,6 +92,9 @@ policy_options = _together(
         "--breach", type=click.Choice(["zero-all", "from-stage"]), help="Zero all stages (default) or later ones."
     ),
     click.option("--malformed", type=click.Choice(["formula", "zero"]), help="S5 then: by formula (default) or 0."),
+    click.option(
+        "--strict-evidence", is_flag=True, default=None, help="Met without a found quote, or against a fact: unscored."
+    ),
 )
 """Choices that the numbers depend on."""
 judge_options = _together(
@@ -179,7 +183,7 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     from ..judge.session import ScoreOptions
     from ..tracks import TRACKS
 
-    chosen = {key: settings.get(key, flags.get(key)) for key in ("missing", "breach", "malformed")}
+    chosen = {key: settings.get(key, flags.get(key)) for key in POLICIES}
     track = settings.get("track", flags.get("track"))
     if track is not None:
         TRACKS.get(track)

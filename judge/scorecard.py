@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 from ..trajectories.json_bytes import MAX_COUNT
 from ..trajectories.models import Segment, Stage, Tier, TrackName
 from ..trajectories.record.quotes import Evidence as Evidence
+from .read_share import READ_STAGES, Standing, standing
 
 if TYPE_CHECKING:
     from ..rubrics.model import Criterion
@@ -195,6 +196,8 @@ class Policy(Part):
     completeness_gate: bool = True
     malformed: Literal["formula", "zero"] = "formula"
     """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""
+    strict_evidence: bool = False
+    """What a reader says is met counts only with words that were found in the run and no fact against it; else unscored."""
 
 
 class CardResources(Part):
@@ -264,6 +267,10 @@ class ScoreCard(Part):
     judge: JudgeInfo
     policy: Policy
     stages: dict[Stage, StageResult]
+    read_share: Unit | None = None
+    """Of the weight of S1-S3, what was read (scored, credited, or zeroed by a breach); None on cards of older versions."""
+    presumed_share: Unit | None = None
+    """Of that weight, what is presumed; the rest has no value."""
     agentic: Unit | None
     agentic_bounds: tuple[Unit, Unit]
     task: Unit | None
@@ -303,6 +310,13 @@ class ScoreCard(Part):
     def presumed(self) -> int:
         """How many of the criteria that the scores rest on are presumed."""
         return sum(stage.presumed for stage in self.stages.values())
+
+    @property
+    def standing(self) -> Standing:
+        """Whether Agentic and Overall are points, points on presumed criteria, or only ranges."""
+        methods = [self.stages[name].method for name in READ_STAGES if name in self.stages]
+        presumed = self.presumed_share if self.read_share is not None else float(self.presumed)
+        return standing(methods, self.read_share, presumed)
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""
