@@ -55,3 +55,17 @@ def standing(methods: Iterable[str], read: float | None, presumed: float | None)
     if presumed and (read is None or read < ENOUGH):
         return "presumed"
     return "read"
+
+
+def total_words(
+    value: float | None, bounds: tuple[float, float], standing: Standing, mark: bool, digits: int, unknown: str = "–"
+) -> str:
+    """Agentic or Overall as people are shown it: a point, `~point [range]` where it rests on presumed criteria, or the
+    range alone where too little was read. `mark`: some criteria are presumed. Without a value `unknown`, as there is no Task."""
+    if value is None:
+        return unknown
+    low, high = (f"{bound:.{digits}f}" for bound in bounds)
+    if standing == "open":
+        return f"{low}–{high}" if low != high else low
+    point = f"{'~' if mark else ''}{value:.{digits}f}"
+    return f"{point} [{low}–{high}]" if standing == "presumed" and low != high else point

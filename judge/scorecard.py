@@ -34,6 +34,8 @@ Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
 Amount = Annotated[float, Field(ge=-1e30, le=1e30)]
 """Seconds and dollars: finite, and far enough from the ends of what a float holds for their squares and sums."""
 
+RULES = "rules"
+"""The name of the judge without a model; on the command line its earlier one, `heuristic`, means it too."""
 CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "unscored"]
 """presumed: nobody read it; the commonest value of labelled runs stands in the point score, and bounds go over the scale."""
 UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"]
@@ -317,6 +319,21 @@ class ScoreCard(Part):
         methods = [self.stages[name].method for name in READ_STAGES if name in self.stages]
         presumed = self.presumed_share if self.read_share is not None else float(self.presumed)
         return standing(methods, self.read_share, presumed)
+
+    @property
+    def quotes(self) -> tuple[int, int]:
+        """Quotes that criteria and codes rest on, and how many of them stand in the run.
+
+        What a reader says is met and quotes nothing for counts as one quote that does not; rules need no words.
+        """
+        results = [result for stage in self.stages.values() for result in stage.criteria]
+        cited = [evidence for result in results for evidence in result.evidence]
+        cited += [code.quote for code in (*self.codes, *self.unproven) if code.quote is not None]
+        bare = sum(r.status == "scored" and bool(r.value) and not r.evidence and not self._by_rules(r) for r in results)
+        return len(cited) + bare, sum(evidence.check != "not_found" for evidence in cited)
+
+    def _by_rules(self, result: CriterionResult) -> bool:
+        return self.judge.name == RULES or any(vote.judge == RULES and vote.value for vote in result.votes)
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""

@@ -10,8 +10,7 @@ from ...trajectories.features import features
 from ...trajectories.models import Run, Segmentation, Stage
 from ...trajectories.turn_features import TurnFeatures
 from ..checks.check import OutputCheck
-from ..rules import RULES
-from ..scorecard import Contradiction, CriterionResult
+from ..scorecard import RULES, Contradiction, CriterionResult
 
 
 def find_contradictions(
