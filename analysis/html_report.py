@@ -17,6 +17,7 @@ import polars as pl
 
 from .. import __version__
 from ..sanitize import sanitize
+from .basis import basis, sentences
 from .display import NONE, Display, display, methods
 from .findings import findings
 from .report_outline import SECTIONS, Item, Section
@@ -126,9 +127,10 @@ def _head(analysis: Analysis) -> str:
     judges = ", ".join(str(judge) for judge in runs["judge"].drop_nulls().unique().sort().to_list()[:4])
     meta = f"{' · '.join(counts)}{f' · judged by {judges}' if judges else ''} · ambjudge {__version__}"
     lines = findings(analysis.tables)
+    rests = " ".join(text for row in basis(runs).iter_rows(named=True) for text in sentences(row))
     body = "".join(f"<li>{esc(line)}</li>" for line in lines)
     said = f'<ul class="findings">{body}</ul>' if body else '<p class="empty">No finding: the tables say why.</p>'
-    return f'<p class="meta">{esc(meta)}</p>\n{said}'
+    return f'<p class="meta">{esc(meta)}</p>\n<p class="meta">{esc(rests)}</p>\n{said}'
 
 
 def _outline(tables: Mapping[str, pl.DataFrame]) -> Iterator[Section]:
