@@ -8,11 +8,11 @@ import click
 
 from .. import console
 from .cohort_input import LEFT_OUT, read_cards, say_json, say_table
-from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_options
+from .options import JUDGE, OUTCOME, PATHS, STORE, json_option, policy_options, run_options
 
 
 @click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
-@SOURCES
+@PATHS
 @click.option(
     "--by",
     "scopes",
@@ -23,6 +23,7 @@ from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_o
 @OUTCOME
 @JUDGE
 @json_option("One JSON object on stdout, both populations of each interval.")
+@STORE
 @run_options
 @policy_options
 @click.pass_obj

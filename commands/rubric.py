@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
-from .options import json_option, tier_option
+from ..config import load
+from .options import json_option, store_place, tier_option
 
 if TYPE_CHECKING:
     from ..judge.rejudge.update import Updated
@@ -112,21 +113,21 @@ def validate(files: tuple[str, ...]) -> int:
     return 2 if unreadable else 1 if bad else 0
 
 
-@command.command(
-    "diff", epilog="\b\nExample:\n  ambjudge rubric diff vqa my-vqa.yaml --store runs/.ambjudge/ambjudge.db"
-)
+@command.command("diff", epilog="\b\nExample:\n  ambjudge rubric diff vqa my-vqa.yaml runs/")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
 @click.option(
     "--store",
     metavar="FILE|URL",
-    help="Also say which stored verdicts go stale, and what changed where runs have scorecards by both.",
+    help="The store of the runs.  [default: the one of PATH]",
 )
 @json_option()
-def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
+@click.pass_obj
+def diff(obj: dict[str, Any], a: str, b: str, paths: tuple[str, ...], store: str | None, as_json: bool) -> int:
     """What changed between two rubrics, and which criteria would have to be judged again.
 
-    With --store: how many stored verdicts that concerns, and, where a rejudge was done, each score change split into
+    With PATH, a folder of runs with verdicts in a store: how many stored verdicts that concerns, and, where a rejudge was done, each score change split into
     text, weights, judge and data.
     """
     from ..rubrics.diff import diff_rubrics, render_diff
@@ -134,17 +135,18 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
 
     old, new = load_rubric(a), load_rubric(b)
     result = diff_rubrics(old, new)
-    stale, runs = _stored(store, old, new) if store else ({}, ())
+    place = store_place(load(obj["config"]), paths, store) if paths or store else None
+    stale, runs = _stored(place, old, new) if place else ({}, ())
     if as_json:
         from dataclasses import asdict
 
         data = result.model_dump(mode="json")
-        if store:
+        if place:
             data |= {"stale_verdicts": stale, "changes": [asdict(r.change) for r in runs if r.change is not None]}
         console.raw(json.dumps(data, ensure_ascii=False))
         return 0
     console.say(render_diff(result))
-    if store:
+    if place:
         from .rejudge import show_changes
 
         console.say()
@@ -156,7 +158,7 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
     return 0
 
 
-def _stored(store: str, old: Rubric, new: Rubric) -> tuple[dict[str, int], tuple[Updated, ...]]:
+def _stored(store: str | Path, old: Rubric, new: Rubric) -> tuple[dict[str, int], tuple[Updated, ...]]:
     """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both rubrics."""
     from collections import Counter
 

@@ -17,7 +17,7 @@ from .options import (
     JSON,
     PATHS,
     check_wanted,
-    first_there,
+    existing,
     judge_of,
     judge_options,
     open_session_store,
@@ -76,9 +76,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     check_wanted(judge, options.wanted)
     with ExitStack() as stack:
         # Nothing is made where nothing is to be read; what is wrong with the paths is told when they are read.
-        there = first_there(paths)
         store = None
-        if there is not None:
+        if there := existing(paths):
             store = open_session_store(there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"])
         if flags["batch"] and store is not None:
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
