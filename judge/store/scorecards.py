@@ -60,14 +60,12 @@ class Archive(StorePart):
 
     def judges(self, below: Iterable[str | Path]) -> list[str]:
         """Names of the judges that have scorecards of runs at or below these paths."""
-        names = schema.cards.c.path
-        within = [
-            sa.func.substr(names, 1, len(start)) == start
-            for start in map(self.relative, map(Path, below))
-            if start != "."
-        ]
+        starts = {self.relative(path) if path.is_file() else self.prefix(path) for path in map(Path, below)}
         query = sa.select(schema.cards.c.judge).distinct().order_by(schema.cards.c.judge)
-        return [row.judge for row in self._read(query.where(sa.or_(*within)) if within else query)]
+        if "" not in starts:
+            names = schema.cards.c.path
+            query = query.where(sa.or_(*(sa.func.substr(names, 1, len(start)) == start for start in starts)))
+        return [row.judge for row in self._read(query)]
 
     def judge_parameters(self, judge: str) -> dict[str, Any]:
         """Those of this judge's newest verdict; empty without one."""
