@@ -128,6 +128,8 @@ def _head(analysis: Analysis) -> str:
     meta = f"{' · '.join(counts)}{f' · judged by {judges}' if judges else ''} · ambjudge {__version__}"
     lines = findings(analysis.tables)
     rests = " ".join(text for row in basis(runs).iter_rows(named=True) for text in sentences(row))
+    if lines and lines[0] in rests:
+        lines = lines[1:]
     body = "".join(f"<li>{esc(line)}</li>" for line in lines)
     said = f'<ul class="findings">{body}</ul>' if body else '<p class="empty">No finding: the tables say why.</p>'
     return f'<p class="meta">{esc(meta)}</p>\n<p class="meta">{esc(rests)}</p>\n{said}'
