@@ -90,7 +90,7 @@ def show(rubric: str, tier: str | None, as_json: bool) -> int:
 def validate(files: tuple[str, ...]) -> int:
     """Check rubric files; every problem with its line. Exit 1 when there is one, 2 when a file cannot be read."""
     from ..errors import InputError
-    from ..rubrics.load import validate_file
+    from ..rubrics.load import load_rubric, validate_file
     from ..trajectories.json_bytes import read_bytes
 
     bad = unreadable = 0
@@ -109,7 +109,11 @@ def validate(files: tuple[str, ...]) -> int:
                 + (f" ({problem.hint})" if problem.hint else "")
             )
         if not problems:
-            console.say(f"{name}: valid")
+            total = sum(load_rubric(name).weights.values())
+            apart = (
+                "" if abs(total - 1) < 1e-6 else f"; its stage weights sum to {total:g}, not 1, and count in proportion"
+            )
+            console.say(f"{name}: valid{apart}")
     return 2 if unreadable else 1 if bad else 0
 
 
