@@ -135,13 +135,12 @@ def _as_stored(store: Store, paths: Sequence[str], settings: Settings, flags: di
     if not reading:
         return flags
     said = store.judge_parameters(reading[0])
-    places = [key.rpartition(".")[0].partition(".") for key in said if key[0].isdigit() and "." in key]
-    members = {place: name for place, _, name in places}
+    members = tuple(said.get("members") or ())
     if members:
         said = {key.rpartition(".")[2]: value for key, value in said.items()} | {"samples": 1}
     kept = {"api_base": "api_base", "temperature": "temperature", "samples": "samples", "pictures": "outputs"}
     before = {name: said.get(key) for name, key in kept.items() if settings.get(name, flags.get(name)) is None}
-    return {**flags, "judges": tuple(members.values()) or tuple(reading), **before}
+    return {**flags, "judges": members or tuple(reading), **before}
 
 
 def _through_batch(
