@@ -21,6 +21,7 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "missing": (str, ("renormalize", "zero")),
     "breach": (str, ("zero-all", "from-stage")),
     "malformed": (str, ("formula", "zero")),
+    "strict_evidence": (bool, None),
     "track": (str, None),
     "tier": (str, ("lite", "standard", "pro")),
     "api_base": (str, None),

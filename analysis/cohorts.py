@@ -111,7 +111,7 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         *per_stage("score"), *per_stage("method"), *per_stage("failure"),
         card.agentic, *card.agentic_bounds, card.task, card.task_from, grades.medal, grades.rating, grades.resolved,
         grades.progress, grades.failure, grades.pass_rate, grades.shuffled, card.overall, *card.overall_bounds,
-        *_presumed(card),
+        card.read_share, *_presumed(card),
         *(c in fired for c in CODES), *((c, s) in by_source for c in CODES for s in CODE_SOURCES),
         *(card.codes_read.get(c) for c in CODES), None, None, len({(code.stage, code.code) for code in paper}),
         card.primary_failure,
@@ -120,7 +120,7 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
         status.submitted, status.completed, status.disqualified, status.violations, status.ended,
         *turns, *(u.calls if u else None for u in counted), *(u.failed_calls if u else None for u in counted),
         *(u.exec_time_s if u else None for u in counted),
-        len(card.contradictions), len(card.warnings), *_judge_use(card.judge),
+        *card.quotes, len(card.contradictions), len(card.warnings), *_judge_use(card.judge),
     )  # fmt: skip
 
 
@@ -136,7 +136,8 @@ def _presumed(card: ScoreCard) -> list[float | None]:
     judged = [card.stages.get(stage) for stage in JUDGED]
     counts = [(0, 0) if s is None else (s.presumed, sum(r.value is not None for r in s.criteria)) for s in judged]
     every = sum(part for part, _ in counts), sum(whole for _, whole in counts)
-    return [part / whole if whole else None for part, whole in (every, *counts)]
+    shares = [part / whole if whole else None for part, whole in (every, *counts)]
+    return shares if card.presumed_share is None else [card.presumed_share, *shares[1:]]
 
 
 def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:

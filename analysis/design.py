@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 
 from ..errors import ConfigError
+from ..judge.read_share import ENOUGH, READ_STAGES
+from ..judge.scorecard import RULES
 from .codes_read import CODES, sampled
 from .estimate import Bools, Floats, Ints
-from .frames import OUTCOME, WEIGHTS
+from .frames import FREE, OUTCOME, WEIGHTS
 from .jackknife import codes_of
 
 UNKNOWN = "(unknown)"
@@ -22,14 +24,14 @@ DIMENSIONS = ("agent", "task", "track", "tier")
 def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataFrame, list[str]]:
     """One row a run: one judge, no duplicates, names filled; with notes on everything that was left out.
 
-    With several judges the one with most runs stays (ties: the first by name). Duplicates are rows with the same run id
+    With several judges the one with most runs stays (ties: one that reads before the rules, then the first by name).
+    Agentic, Overall and S1-S3 are null where they are no points (`pointless`). Duplicates are rows with the same run id
     and judge, or with the same agent, task, tier, repeat and content hash; the last stays.
     """
     notes: list[str] = []
     out = table
     if out["judge"].n_unique() > 1:
-        counts = out.group_by("judge").len().sort(["len", "judge"], descending=[True, False], nulls_last=True)
-        chosen = counts["judge"][0]
+        chosen = judges_by_use(out)[0]
         out = out.filter(pl.col("judge").eq_missing(pl.lit(chosen)))
         notes.append(
             f"only the scorecards of judge {chosen} are used; {table.height - out.height} of others are left out"
@@ -49,11 +51,48 @@ def prepared(table: pl.DataFrame, *, keep_breach: bool = True) -> tuple[pl.DataF
         if breached:
             out = out.filter(~pl.col("disqualified").fill_null(False))
             notes.append(f"{breached} disqualified runs are left out")
+    if n := int(out.select(unread().sum()).item()):
+        gone = out.select(pointless()).to_series()
+        beside = (
+            f"; {more} more of the same agents and tracks are left out with them"
+            if (more := int(gone.sum()) - n)
+            else ""
+        )
+        notes.append(f"{n} of {out.height} runs have a range and no point ({LACKING}){beside}")
+        out = out.with_columns(
+            pl.when(~gone).then(pl.col(name)).alias(name) for name in READ_SCORES if name in out.columns
+        )
     for name in DIMENSIONS:
         unknown = out[name].null_count()
         if unknown:
             notes.append(f"{unknown} runs name no {name}: they are grouped as {UNKNOWN}")
     return out.with_columns(pl.col(name).fill_null(UNKNOWN) for name in DIMENSIONS), notes
+
+
+LACKING = f"a judged stage is unscored, or less than {ENOUGH:.0%} of the weight of S1-S3 has a value"
+READ_SCORES = ("agentic", "overall", "S1", "S2", "S3", *FREE)
+"""Scores that take reading."""
+
+
+def judges_by_use(table: pl.DataFrame) -> list[str | None]:
+    """The judges of a run frame, the one whose scorecards are analysed first."""
+    counts = table.group_by("judge").len().with_columns(rules=pl.col("judge") == RULES)
+    order = counts.sort(["len", "rules", "judge"], descending=[True, False, False], nulls_last=True)
+    return order["judge"].to_list()
+
+
+def unread() -> pl.Expr:
+    """Whether too little of a run was read for a point (`read_share.standing` says "open")."""
+    unscored = pl.any_horizontal(pl.col(f"{stage}_method").eq("unscored").fill_null(False) for stage in READ_STAGES)
+    known = pl.col("read_share") + pl.col("presumed").fill_null(0.0)
+    return unscored | (known < ENOUGH - 1e-9).fill_null(False)
+
+
+def pointless() -> pl.Expr:
+    """Whether a run's scores take no part in an analysis: too little of it was read, or of too many runs of its agent and
+    track, or of the cohort; the rest would be what happened to be read."""
+    most = 1 - ENOUGH + 1e-9
+    return unread() | (unread().mean().over("agent", "track") > most) | (unread().mean() > most)
 
 
 def numbers(values: pl.Series) -> tuple[Ints, list[str]]:

@@ -27,21 +27,21 @@ HEADINGS = {
     "rank_set": "ranks", "mean_baseline": "baseline mean", "example_runs": "example runs", "s2_repeat": "variance: repeats",
     "s2_agent_task": "variance: agent × task", "s2_task": "variance: tasks", "prevalence_human": "human mean",
     "prevalence_judge": "judge mean", "notes": "notes", "read_of": "runs read", "cannot_tell": "cannot tell",
-    "fired_unread": "fired unread", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
+    "fired_unread": "fired unread", "read_share": "S1-S3 read", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
     "cache_write_tokens": "written to cache",
 }  # fmt: skip
 HIDDEN = frozenset({
     "estimand", "population", "se", "lo", "hi", "same_se", "same_lo", "same_hi", "df", "method", "reason", "warnings",
-    "rank_lo", "rank_hi", "halo_note",
+    "rank_lo", "rank_hi", "halo_note", "range_lo", "range_hi", "unread",
 })  # fmt: skip
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""
 _CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what", "codes")
 """Columns that say nothing while they hold one value."""
 ORDER = {
     "leaderboard": (
-        "rank", "name", "agent", *ESTIMATE, "rank_set", "p_first", "runs", "tasks", "agentic", "task_score", "S1", "S2", "S3",
+        "rank", "name", "agent", *ESTIMATE, "range", "read_share", "rank_set", "p_first", "runs", "tasks", "agentic", "task_score", "S1", "S2", "S3",
         "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens", "cost_usd", "failed", "value_missing_zero",
-        "presumed", "notes",
+        "notes",
     ),
     "code_effects": ("code", *ESTIMATE, "p", "p_holm", "status", "fired", "read_of"),
     "clusters": ("kind", "label", "runs", "share", "where", "example", "example_runs", "agents", "mentions", "patterns"),
@@ -57,7 +57,7 @@ RUNS = frozenset({"example_runs", "examples"})
 """Columns that hold ids of runs."""
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
-_SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
+_SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "read_share", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def display(
         body.append(tuple(cells))
     numeric = tuple(
         any(isinstance(row.get(c), int | float) and not isinstance(row.get(c), bool) for row in rows)
-        or c in ("interval", "same_interval", "rank_set")
+        or c in ("interval", "same_interval", "range", "rank_set")
         for c in columns
     )
     headings = tuple(HEADINGS.get(c, c.replace("_", " ")) for c in columns)
@@ -183,6 +183,9 @@ def _derive(row: dict[str, Any]) -> None:
         row["read_of"] = (
             None if row["read"] is None else f"{number(row['read'], whole=True)} of {number(row['runs'], whole=True)}"
         )
+    if "range_lo" in row:
+        lo, hi = row["range_lo"], row["range_hi"]
+        row["range"] = (lo, hi) if lo is not None and hi is not None and hi - lo > 0.005 else None
     if "rank_lo" in row:
         lo, hi = row["rank_lo"], row["rank_hi"]
         row["rank_set"] = None if lo is None else str(lo) if lo == hi else f"{lo}–{hi}"

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from ..judge.read_share import ENOUGH
+from .basis import sentences
 from .codes_read import CODES
 from .design import MIN_READ
 from .display import interval, number
@@ -25,9 +27,19 @@ class Finding(NamedTuple):
 def findings(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     """Sentences from the tables that exist; a table without numbers says nothing here."""
     out: list[Finding] = []
-    for write in (_lead, _stages, _codes, _cliff, _effects, _tiers, _cost, _trouble, _alarms, _checks):
+    for write in (_basis, _lead, _stages, _codes, _cliff, _effects, _tiers, _cost, _trouble, _alarms, _checks):
         out += write(tables)
     return out
+
+
+def _basis(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
+    """What has to be known before the rest: nothing where all runs were read and all quotes found."""
+    table = tables.get("basis")
+    if table is None or "judge" not in table.columns or table.is_empty():
+        return []
+    row = table.row(0, named=True)
+    flawed = row["presumed_runs"] or row["unread_runs"] or row["quotes_found"] < row["quotes"] or row["contradictions"]
+    return [Finding(" ".join(sentences(row)))] if flawed else []
 
 
 def _rows(tables: Mapping[str, pl.DataFrame], name: str, **where: Any) -> list[Row]:
@@ -79,7 +91,9 @@ def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
 
 def _stages(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = [row for row in _rows(tables, "stages", agent="(all)") if row["stage"] in ("S1", "S2", "S3", "S4", "S5")]
-    if len(rows) < 2:
+    runs = [row["n"] for row in rows]
+    # Stages that were scored on other runs than the rest cannot be held against them.
+    if len(rows) < 5 or min(runs) < ENOUGH * max(runs):
         return []
     low, high = min(rows, key=lambda r: r["value"]), max(rows, key=lambda r: r["value"])
     text = f"{low['stage']} is the weakest stage with a mean of {_with(low)}, {high['stage']} the strongest with {_with(high)}."

@@ -16,7 +16,8 @@ WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
 
 PRESUMED = ("presumed", "S1_presumed", "S2_presumed", "S3_presumed")
-"""Shares of the criteria with a value, in all and by stage, that nobody read: their value is presumed. Null without any."""
+"""What is presumed, as nobody read it: of the weight of S1-S3 (on cards of older versions: of the criteria with a value),
+and by stage of its criteria with a value. Null without any."""
 
 _TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
 RUN_SCHEMA: dict[str, Any] = {
@@ -27,7 +28,8 @@ RUN_SCHEMA: dict[str, Any] = {
     "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
     "medal": _TEXT, "rating": _TEXT, "resolved": _FLAG, "progress": _REAL, "failure_kind": _TEXT, "pass_rate": _REAL,
     "shuffled": _REAL,
-    "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL, **dict.fromkeys(PRESUMED, _REAL),
+    "overall": _REAL, "overall_lo": _REAL, "overall_hi": _REAL, "read_share": _REAL,
+    **dict.fromkeys(PRESUMED, _REAL),
     **READ_SCHEMA, "primary_failure": _TEXT,
     "completion": _REAL, "format_valid": _FLAG, "has_valid_results": _FLAG,
     "turns": _WHOLE, "calls": _WHOLE, "failed_calls": _WHOLE, "wall_time_s": _REAL, "input_tokens": _WHOLE,
@@ -35,7 +37,7 @@ RUN_SCHEMA: dict[str, Any] = {
     "submitted": _FLAG, "completed": _FLAG, "disqualified": _FLAG, "violations": _WHOLE, "ended": _TEXT,
     **{f"{s}_turns": _WHOLE for s in STAGES}, **{f"{s}_calls": _WHOLE for s in STAGES},
     **{f"{s}_failed_calls": _WHOLE for s in STAGES}, **{f"{s}_seconds": _REAL for s in STAGES},
-    "contradictions": _WHOLE, "n_warnings": _WHOLE,
+    "quotes": _WHOLE, "quotes_found": _WHOLE, "contradictions": _WHOLE, "n_warnings": _WHOLE,
     "judge_calls": _WHOLE, "judge_input_tokens": _WHOLE, "judge_cached_tokens": _WHOLE, "judge_cache_write_tokens": _WHOLE,
     "judge_output_tokens": _WHOLE, "judge_cost_usd": _REAL,
 }  # fmt: skip

@@ -17,6 +17,7 @@ import polars as pl
 
 from .. import __version__
 from ..sanitize import sanitize
+from .basis import basis, sentences
 from .display import NONE, Cell, Display, display, methods
 from .findings import findings
 from .report_outline import SECTIONS, Item, Section
@@ -144,10 +145,13 @@ def _head(analysis: Analysis, links: RunLinks | None) -> str:
     judges = ", ".join(str(judge) for judge in runs["judge"].drop_nulls().unique().sort().to_list()[:4])
     meta = f"{' · '.join(counts)}{f' · judged by {judges}' if judges else ''} · ambjudge {__version__}"
     lines = findings(analysis.tables)
+    rests = " ".join(text for row in basis(runs).iter_rows(named=True) for text in sentences(row))
+    if lines and lines[0].text in rests:
+        lines = lines[1:]
     to_runs = [f' <a href="{esc(links.search(line.runs))}">runs</a>' if links and line.runs else "" for line in lines]
     body = "".join(f"<li>{esc(line.text)}{to}</li>" for line, to in zip(lines, to_runs, strict=True))
     said = f'<ul class="findings">{body}</ul>' if body else '<p class="empty">No finding: the tables say why.</p>'
-    return f'<p class="meta">{esc(meta)}</p>\n{said}'
+    return f'<p class="meta">{esc(meta)}</p>\n<p class="meta">{esc(rests)}</p>\n{said}'
 
 
 def _outline(tables: Mapping[str, pl.DataFrame]) -> Iterator[Section]:

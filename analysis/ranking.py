@@ -16,7 +16,7 @@ import polars as pl
 
 from ..judge.scoring import VALID_SHARE
 from ..tracks import TRACKS
-from .design import Design, design, prepared, task_key
+from .design import READ_SCORES, Design, design, pointless, prepared, task_key, unread
 from .estimate import Bools, Estimate, Floats, Ints, Rows, adjusted, detectable, estimate, t_quantile, tidy
 from .jackknife import group_sums
 from .outcomes import SHARES
@@ -24,10 +24,11 @@ from .outcomes import SHARES
 LEADERBOARD_KEYS: dict[str, Any] = {
     "scope": pl.String, "name": pl.String, "rank": pl.Int64, "agent": pl.String, "runs": pl.Int64, "tasks": pl.Int64,
     "value_missing_zero": pl.Float64, "rank_lo": pl.Int64, "rank_hi": pl.Int64, "p_first": pl.Float64,
+    "unread": pl.Int64, "range_lo": pl.Float64, "range_hi": pl.Float64,
 }  # fmt: skip
 SIDE_COLUMNS = (
     "agentic", "task_score", "S1", "S2", "S3", "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens",
-    "cost_usd", "failed", "presumed", *SHARES,
+    "cost_usd", "failed", "presumed", "read_share", *SHARES,
 )  # fmt: skip
 SEED = 20260601
 
@@ -170,7 +171,9 @@ def leaderboard(
 
     Beside the value stand the means of stages and resources (averaged the same way), `value_missing_zero` (runs without
     a score counted as 0), and overall the rank set (`rank_lo`..`rank_hi`, joint 95 %) and the share of task resamplings
-    in which the agent comes first. Disqualified runs count with their 0.
+    in which the agent comes first. Disqualified runs count with their 0. `range_lo`..`range_hi`: means of the bounds over
+    all runs of the agent. An agent without points (`design.pointless`), of which `unread` runs were not read enough, has a
+    row with its range and without rank.
     """
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     full = prepared(table)[0] if prepare else table
@@ -179,7 +182,7 @@ def leaderboard(
     zeros = grid(design(zero_frame, outcome, keep_breach=True, prepare=False, need_codes=False))
     keys = {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)}
     rows: Rows = []
-    sides = _sides(full)
+    sides, without = _sides(full, outcome), _without_points(full, outcome)
     plans: list[tuple[str, str, Bools]] = []
     everything = np.ones(len(g.tasks), dtype=bool)
     if "overall" in scopes:
@@ -188,6 +191,13 @@ def leaderboard(
         plans += [("track", name, g.track == k) for k, name in enumerate(d.tracks)]
     if "task" in scopes:
         plans += [("task", name, np.arange(len(g.tasks)) == k) for k, name in enumerate(g.tasks)]
+    names = {(scope, name) for scope, name, _ in plans}
+    nothing = np.zeros(len(g.tasks), dtype=bool)
+    plans += [
+        (*board, nothing)
+        for board in dict.fromkeys(k[:2] for k in without)
+        if board not in names and board[0] in scopes
+    ]
     for scope, name, tasks in plans:
         ranked = _rows(g, tasks, f"mean {outcome}", d.notes)
         extra = _rank_columns(g) if scope == "overall" else {}
@@ -204,7 +214,37 @@ def leaderboard(
                 "value_missing_zero": zero.value if zero else None, **extra.get(agent, {}), **sides.get((scope, name, agent), {}),
             }  # fmt: skip
             rows += [(key, new), (key, same)]
+        for agent in (key[2] for key in without if key[:2] == (scope, name)):
+            runs, lacking = without[scope, name, agent]
+            key = {
+                "scope": scope,
+                "name": name,
+                "agent": agent,
+                "runs": runs,
+                "unread": lacking,
+                **sides[scope, name, agent],
+            }
+            reason = (
+                f"{lacking} of {runs} runs have a range and no point"
+                if lacking
+                else "too little of other runs was read"
+            )
+            rows += [(key, Estimate(f"mean {outcome}", kind, None, n=0, reason=reason)) for kind in ("new", "same")]
     return tidy(rows, keys)
+
+
+def _without_points(table: pl.DataFrame, outcome: str) -> dict[tuple[str, str, str], tuple[int, int]]:
+    """(scope, name, agent) -> (runs, runs of which too little was read) of agents that have no point on this board for that."""
+    if outcome not in READ_SCORES:
+        return {}
+    found = {}
+    data = table.with_columns(unread().alias("_unread"), task_key().alias("_task"), pointless().alias("_none"))
+    for scope, by in (("overall", pl.lit("overall")), ("track", pl.col("track")), ("task", pl.col("_task"))):
+        groups = data.group_by(by.alias("name"), "agent", maintain_order=True)
+        for row in groups.agg(pl.len(), pl.col("_unread").sum(), pl.col("_none").all()).iter_rows():
+            if row[4]:
+                found[scope, row[0], row[1]] = row[2], row[3]
+    return found
 
 
 def failed() -> pl.Expr:
@@ -224,20 +264,29 @@ def failed() -> pl.Expr:
     return base
 
 
-def _sides(table: pl.DataFrame) -> dict[tuple[str, str, str], dict[str, float | None]]:
-    """Means of SIDE_COLUMNS by scope and agent."""
+def _sides(table: pl.DataFrame, outcome: str) -> dict[tuple[str, str, str], dict[str, float | None]]:
+    """Means of SIDE_COLUMNS and of the outcome's bounds by scope and agent."""
     data = table.with_columns(failed().cast(pl.Float64).alias("failed"), task_key().alias("_task"), **SHARES)
-    means = [pl.col(name).cast(pl.Float64).mean() for name in SIDE_COLUMNS]
+    bounded = pl.col("task_score").is_not_null() if outcome == "overall" else pl.lit(outcome == "agentic")
+    data = data.with_columns(
+        pl.when(bounded)
+        .then(pl.col(f"{outcome}_{end}") if f"{outcome}_{end}" in data.columns else None)
+        .cast(pl.Float64)
+        .alias(f"range_{end}")
+        for end in ("lo", "hi")
+    )
+    columns = (*SIDE_COLUMNS, "range_lo", "range_hi")
+    means = [pl.col(name).cast(pl.Float64).mean() for name in columns]
     by_track = data.group_by("agent", "track", maintain_order=True).agg(means)
     parts = {
         "track": by_track.rename({"track": "name"}),
         "overall": by_track.group_by("agent")
-        .agg(pl.col(name).mean() for name in SIDE_COLUMNS)
+        .agg(pl.col(name).mean() for name in columns)
         .with_columns(name=pl.lit("overall")),
         "task": data.group_by("agent", pl.col("_task").alias("name")).agg(means),
     }
     return {
-        (scope, row["name"], row["agent"]): {name: row[name] for name in SIDE_COLUMNS}
+        (scope, row["name"], row["agent"]): {name: row[name] for name in columns}
         for scope, part in parts.items()
         for row in part.iter_rows(named=True)
     }

@@ -6,6 +6,7 @@ coefficient that is undefined (an empty margin, no disagreement possible) is Non
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -208,9 +209,10 @@ def rater_agreement(first: Labels, second: Labels, *, draws: int = DRAWS) -> pl.
 def judge_pairs(cards: Cohort) -> pl.DataFrame:
     """Agreement of every pair of judges that scored the same runs (PAIR_SCHEMA, one row a coefficient).
 
-    Runs are matched by id, criteria by rubric and name; only criteria that both judges scored count, and runs that both
+    Runs are matched by their bytes, else by id, criteria by rubric and name; only criteria that both judges scored count, and runs that both
     read for a code. `sensitivity` and `specificity` read the first judge as the truth.
     """
+    cards = _by_content(cards)
     runs = _judged_runs(cards)
     item = ["run_id", "rubric", "criterion"]
     scored = _scored(cards).unique(["judge", *item], keep="last", maintain_order=True)
@@ -225,6 +227,18 @@ def judge_pairs(cards: Cohort) -> pl.DataFrame:
         codes = a.join(b.drop(TASK), on="run_id", suffix="_second")
         rows += [{"first": first, "second": second, **row} for row in _by_item(criteria, codes, TASK)]
     return pl.DataFrame(rows, schema=PAIR_SCHEMA)
+
+
+def _by_content(cards: Cohort) -> Cohort:
+    """The cohort with one id for all scorecards of the same bytes, wherever the run lay and whatever its folder was called."""
+    known = cards.runs.filter(pl.col("sha256").fill_null("") != "").select("run_id", "sha256")
+    same = known.with_columns(one=pl.col("run_id").first().over("sha256")).unique("run_id").select("run_id", "one")
+
+    def renamed(table: pl.DataFrame) -> pl.DataFrame:
+        named = table.join(same, on="run_id", how="left", maintain_order="left")
+        return named.with_columns(run_id=pl.coalesce("one", "run_id")).drop("one")
+
+    return replace(cards, runs=renamed(cards.runs), criteria=renamed(cards.criteria))
 
 
 def _judged_runs(cards: Cohort) -> pl.DataFrame:

@@ -132,6 +132,6 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Section(
         "cohort", "Cohort and checks", "What was read, what was left out, and whether the scores add up.",
-        (_table("cohort"), _table("checks")),
+        (_table("cohort"), _table("basis"), _table("checks")),
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from .codes_read import CODES, reading_counts, sampled
-from .design import PARTS, overall_parts
+from .design import LACKING, PARTS, overall_parts, unread
 from .effects import REFUSE_FIRED
 from .frames import WEIGHTS
 
@@ -68,6 +68,18 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     add(
         "presumed criteria", guessed, "S1-S3, agentic and overall rest in part on criteria that nobody read (~)", "note"
     )
+    lacking = table.select(unread()).to_series()
+    add("runs read enough", lacking, f"a range and no point: {LACKING}", "problem")
+    missed = (table["quotes_found"] < table["quotes"]).fill_null(False)
+    rate = f"{table['quotes_found'].sum()} of {table['quotes'].sum()} quotes were found in the runs"
+    add("quotes found", missed, f"{rate}: verdicts on the others are not proven (score --strict-evidence)", "note")
+    against = (table["contradictions"] > 0).fill_null(False)
+    add(
+        "verdicts contradicted",
+        against,
+        f"facts of the runs contradict {table['contradictions'].sum()} verdicts",
+        "note",
+    )
     add("unscored stages", partial, "some stages are unscored: their weight goes by the missing policy", "note")
     rest = np.nan_to_num(overall_parts(table)[:, PARTS.index("other")])
     add("parts of overall", np.abs(rest) > TOLERANCE, "stages and Task do not explain Overall exactly", "note")
@@ -98,9 +110,11 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
         add(f"{code} independent of the score", score & ~judge & ~detector, circular, "note")
     counts = {row["code"]: row for row in reading_counts(table).to_dicts()}
     few = [f"{code} {row['read']}" for code, row in counts.items() if row["read"] < table.height]
-    unread = table.select(pl.any_horizontal(sampled(code).is_null() for code in CODES)).to_series() if few else nothing
+    not_read = (
+        table.select(pl.any_horizontal(sampled(code).is_null() for code in CODES)).to_series() if few else nothing
+    )
     where = f"read in fewer than all {table.height} runs: {', '.join(few)}; the rest is unknown, not clean"
-    add("codes read", unread, where, "note")
+    add("codes read", not_read, where, "note")
     fired = {code: row["present"] for code, row in counts.items() if row["read"]}
     rare = [f"{code} {n}" for code, n in fired.items() if n < REFUSE_FIRED]
     rows.append({"check": "firings", "status": "note" if rare else "ok", "count": sum(fired.values()),

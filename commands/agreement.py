@@ -9,7 +9,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import labels_of, read_cards, say_json
-from .options import SOURCES, json_option, policy_options, run_options
+from .options import SOURCES, STORE, json_option, policy_options, run_options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--judge", metavar="NAME", help="Which judge's scorecards.  [all]")
 @click.option("--against", metavar="NAME", help="A second annotator: compares the two annotators instead of the judge.")
 @json_option("One JSON object on stdout.")
+@STORE
 @run_options
 @policy_options
 @click.pass_obj
@@ -41,6 +42,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..analysis.raters import agreement, judge_pairs, rater_agreement
     from ..analysis.results import read, rows
 
+    if not paths and not flags["against"]:
+        raise InputError("no PATH given", "name scorecards, a store or a folder of runs")
     problems: tuple[str, ...] = ()
     raters = "human", "judge"
     if flags["labels"] or flags["against"]:

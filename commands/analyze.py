@@ -11,7 +11,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
-from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_options
+from .options import JUDGE, OUTCOME, PATHS, STORE, json_option, policy_options, run_options
 
 if TYPE_CHECKING:
     from ..analysis.results import Analysis
@@ -24,7 +24,7 @@ SUMMARY = ("leaderboard", "code_effects")
 @click.command(
     "analyze", epilog="\b\nExamples:\n  ambjudge analyze cards.jsonl --out analysis/\n  ambjudge analyze runs/ --json"
 )
-@SOURCES
+@PATHS
 @click.option(
     "--out", metavar="DIR", type=click.Path(), help="Write tables (CSV, Parquet, JSON), figures and report.html."
 )
@@ -44,15 +44,16 @@ SUMMARY = ("leaderboard", "code_effects")
     "--ask", "asked", multiple=True, metavar="NAME=FILE", help="Answers of `ambjudge ask` as a column of the runs."
 )
 @click.option("--title", default="Analysis of runs", help="Title of the report.")
+@STORE
 @run_options
 @policy_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Stages, codes, cliff, recovery, tiers, cost, effects of codes: every number with its interval.
 
-    PATH: scorecards (.jsonl, .json), frames (.parquet, .csv), folders of these, or a folder of runs, which the
-    rules judge scores first (--rubric and what follows it are for that). Default: the current folder. Without --out:
-    a summary.
+    PATH: scorecards (.jsonl, .json), frames (.parquet, .csv), folders of these, a store, or a folder of runs: their
+    scorecards in the store, or without a store by the rules judge (--rubric and what follows it are for that). Without
+    --out: a summary.
     """
     return run(obj, paths, flags)
 

@@ -17,6 +17,7 @@ from .. import console
 from ..config import load
 from ..errors import ConfigError
 from .options import (
+    existing,
     json_option,
     judge_of,
     judge_options,
@@ -89,7 +90,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
         if not runs:
             return 2
         target = None if out is None else target_of(out, paths)
-        store = open_session_store(paths[0], settings, flags, judge, stack, quiet, required=True)
+        store = open_session_store(existing(paths), settings, flags, judge, stack, quiet, required=True)
         assert store is not None
         done = _carry_out(store, runs, judge, scope, options, flags, quiet)
         if isinstance(done, int):

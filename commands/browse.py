@@ -13,7 +13,7 @@ import click
 
 from ..config import Settings, load
 from ..errors import AmbjudgeError, InputError
-from .options import run_options
+from .options import POLICIES, run_options, store_place
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command(
     "browse", epilog="\b\nExamples:\n  ambjudge browse runs/\n  ambjudge browse cards.jsonl --filter 'code:E3 S3<0.5'"
 )
-@click.argument("path", required=False, default=".", type=click.Path(), metavar="[PATH]")
+@click.argument("path", required=False, type=click.Path(), metavar="[PATH]")
 @click.option("--cards", metavar="FILE", type=click.Path(), help="Scorecards (JSON Lines) of the runs below PATH.")
 @click.option("--store", metavar="FILE|URL|none", help="Verdict store; default: the one found upward from PATH.")
 @click.option("--filter", "query", metavar="TEXT", default="", help="Begin with this filter (? shows the language).")
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
 @click.option("--theme", metavar="NAME", help="Colours, e.g. textual-light, nord, gruvbox.")
 @run_options
 @click.pass_obj
-def command(obj: dict[str, Any], /, path: str, **flags: Any) -> int:
+def command(obj: dict[str, Any], /, path: str | None, **flags: Any) -> int:
     """Read, search, compare and label runs in the terminal.
 
     PATH is a folder of runs, a file of scorecards (.jsonl), or a store. Scorecards come from the store or from a file;
-    runs without one are scored by the rules judge while you read.
+    runs without one are scored by the rules judge while you read. Without PATH the current folder is shown as it is, and
+    nothing is scored.
     """
+    if path is None:
+        path, flags["no_score"] = ".", True
     return run(obj, path, flags)
 
 
@@ -118,7 +121,7 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
     def options() -> ScoreOptions:
         from .options import score_options
 
-        unused = {"like": None, "missing": None, "breach": None, "malformed": None, "concurrency": None}
+        unused = dict.fromkeys((*POLICIES, "concurrency"))
         return score_options(settings, {**flags, **unused})
 
     if any(settings.get(name, flags.get(name)) for name in ("track", "public", "rubric")):
@@ -136,31 +139,21 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
         named = str(path)
     elif cards is None and path.is_dir():
         cards = next((path / name for name in _CARD_FILES if (path / name).is_file()), None)
-    new = None if named == "none" else lambda: _new_store(path, named, settings)
-    return Collection(path, options=options, store=lambda: _store(path, named), new_store=new, cards=cards)
+    place = store_place(settings, [path], named)
+    new = None if place is None else lambda: _new_store(place)
+    return Collection(path, options=options, store=lambda: _store(place), new_store=new, cards=cards)
 
 
-def _store(path: Path, named: str | None) -> Store | None:
-    """The store to use: the one named, else one found at or above the path; None when there is none."""
-    if named == "none":
-        return None
-    where: str | Path | None = named
-    if where is None:
-        start = path.absolute() if path.is_dir() else path.absolute().parent
-        places = (folder / ".ambjudge" / "ambjudge.db" for folder in (start, *start.parents))
-        where = next((place for place in places if place.is_file()), None)
-    elif "://" not in str(where) and not Path(where).exists():
-        return None  # Made when there is something to keep.
-    if where is None:
+def _store(place: str | Path | None) -> Store | None:
+    """The store there; None when there is none: it is made when there is something to keep."""
+    if place is None or not ("://" in str(place) or Path(place).exists()):
         return None
     from ..judge.store import open_store
 
-    return open_store(where, create=False)
+    return open_store(place, create=False)
 
 
-def _new_store(path: Path, named: str | None, settings: Settings) -> Store:
-    """A store made now, because something is to be kept: where `score` would make it."""
-    from ..judge.session import default_store
+def _new_store(place: str | Path) -> Store:
     from ..judge.store import open_store
 
-    return open_store(named or default_store(path, settings.file.parent if settings.file else None))
+    return open_store(place)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import console
 from ..errors import InputError
+from .options import POLICIES, store_place
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from ..analysis.display import Display
     from ..analysis.label_tables import Labels
     from ..analysis.results import Analysis
+    from ..judge.scorecard import ScoreCard
+    from ..judge.store import Store
 
 R = TypeVar("R", "Cohort", "Analysis")
 
@@ -33,7 +38,7 @@ LEFT_OUT = {
 """Columns left out on a terminal; --json has them."""
 
 
-_OPTIONS = ("rubric", "track", "tier", "public", "like", "missing", "breach", "malformed")
+_OPTIONS = ("rubric", "track", "tier", "public", *POLICIES)
 """What `run_options` and `policy_options` offer."""
 
 
@@ -46,20 +51,79 @@ def scoring_of(obj: dict[str, Any], flags: dict[str, Any]) -> Scoring:
     return Scoring(score_options(load(obj["config"]), flags))
 
 
-def tell(scoring: Scoring, paths: tuple[str, ...], flags: dict[str, Any], quiet: bool) -> None:
-    """One line on stderr where the numbers may not be those that the user thinks of: runs were scored on the way although
-    a store is near, or options speak of scoring and nothing was scored."""
-    from ..judge.session import default_store
-
-    given = [f"--{name}" for name in _OPTIONS if flags.get(name) is not None]
-    if not scoring.done:
-        if given:
-            console.note(f"{', '.join(given)}: no effect, scorecards keep what they were scored with", quiet)
+def tell(scoring: Scoring, flags: dict[str, Any], quiet: bool) -> None:
+    """One line on stderr where the numbers may not be those that the user thinks of: runs were scored on the way, or options
+    speak of scoring and nothing was scored."""
+    if scoring.done:
+        console.note(f"{scoring.done} run{'' if scoring.done == 1 else 's'} scored by the rules judge", quiet)
         return
-    runs = "1 run" if scoring.done == 1 else f"{scoring.done} runs"
-    near = default_store(paths[0] if paths else ".")
-    hint = f"; for stored scorecards give {near}" if near.is_file() else ""
-    console.note(f"{runs} scored by the rules judge{hint}", quiet)
+    given = [f"--{name.replace('_', '-')}" for name in _OPTIONS if flags.get(name) is not None]
+    if given:
+        console.note(f"{', '.join(given)}: no effect, scorecards keep what they were scored with", quiet)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The store of a path (None: it has none), and the folder whose runs are meant (None: all)."""
+
+    store: str | Path | None = None
+    below: Path | None = None
+
+
+def place_of(obj: dict[str, Any], path: str, store: str | None = None) -> Place:
+    """What a path means: a store; a folder's runs in the store in force there (`store_place`); else the path itself."""
+    from ..analysis.card_sources import is_store
+    from ..config import load
+
+    if is_store(path):
+        return Place(path)
+    if not Path(path).is_dir():
+        return Place()
+    where = store_place(load(obj["config"]), [path], store)
+    there = where is not None and ("://" in str(where) or Path(where).is_file())
+    return Place(where, Path(path)) if there else Place()
+
+
+@contextmanager
+def opened(place: Place, quiet: bool) -> Iterator[Store]:
+    """The store of a place; said on stderr where the user did not name it."""
+    from ..judge.store import open_store
+
+    with open_store(place.store or "", create=False) as store:
+        if place.below is not None:
+            console.note(f"reading the store {store.where}", quiet)
+        yield store
+
+
+def stored_cards(obj: dict[str, Any], paths: Sequence[str], store: str | None = None) -> Iterator[ScoreCard | str]:
+    """The scorecards in the stores of the paths; a path without any as it is, to be read or scored.
+
+    Runs of a folder that its store has no scorecard of are counted on stderr.
+    """
+    for path in paths:
+        place, found = place_of(obj, path, store), set()
+        if place.store is not None:
+            with opened(place, obj["quiet"]) as store_of_path:
+                for card in store_of_path.iter_cards(below=place.below):
+                    found.add(card.run.path)
+                    yield card
+        if place.store is None or (place.below is not None and not found):
+            yield path
+        elif place.below is not None:
+            _count_others(place.below, len(found), obj["quiet"])
+
+
+def _count_others(folder: Path, scored: int, quiet: bool) -> None:
+    from ..trajectories.layout import find_conversations
+
+    try:
+        others = sum(1 for _ in find_conversations(folder)) - scored
+    except InputError:
+        return
+    if others > 0:
+        console.note(
+            f"{others} runs below {folder} have no scorecard there and are left out: ambjudge score {folder}", quiet
+        )
 
 
 def labels_of(flags: dict[str, Any]) -> Labels:
@@ -80,11 +144,16 @@ def read_cards(
     """What `read` (`results.read`, `results.analyse`) makes of the paths; cards are counted, problems named on stderr."""
     scoring, progress, numbers = scoring_of(obj, flags), console.Progress("read", None, obj["quiet"]), count(1)
     try:
-        found = read(list(paths) or ["."], seen=lambda: progress.update(next(numbers)), scoring=scoring, **options)
+        found = read(
+            stored_cards(obj, paths, flags.get("store")),
+            seen=lambda: progress.update(next(numbers)),
+            scoring=scoring,
+            **options,
+        )
     finally:
         progress.clear()
     complain(found.problems)
-    tell(scoring, paths, flags, obj["quiet"])
+    tell(scoring, flags, obj["quiet"])
     return found
 
 

@@ -16,7 +16,7 @@ from .. import __version__, console
 from ..config import Settings
 from ..errors import ConfigError
 from ..plugins import SWITCH, Door, installed
-from .options import json_option
+from .options import json_option, store_place
 
 
 @click.command("doctor", epilog="\b\nExample:\n  ambjudge doctor --api-base http://localhost:8000/v1")
@@ -154,14 +154,12 @@ def _server(api_base: str) -> Finding:
 
 
 def _store(settings: Settings) -> Finding:
-    where = settings.get("store")
-    if where == "none":
+    where = store_place(settings, [Path.cwd()])
+    if where is None:
         return Finding("store", None, "switched off")
-    if where and "://" in where:
-        return Finding("store", None, where.rsplit("@", 1)[-1] + " (not opened)")
-    path = (
-        Path(where) if where else (settings.file.parent if settings.file else Path.cwd()) / ".ambjudge" / "ambjudge.db"
-    )
+    if "://" in str(where):
+        return Finding("store", None, str(where).rsplit("@", 1)[-1] + " (not opened)")
+    path = Path(where)
     if path.is_file():
         return Finding("store", os.access(path, os.W_OK), f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
     return Finding("store", None, f"{path} (made at the first use)")

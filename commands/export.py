@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import console
-from ..config import load
 from ..errors import InputError
-from .cohort_input import complain, scoring_of, tell
-from .options import SOURCES, policy_options, run_options
+from .cohort_input import Place, complain, opened, place_of, scoring_of, stored_cards, tell
+from .options import PATHS, STORE, policy_options, run_options
 from .table_files import format_of, target_of, texts_of, write_parquet, write_text
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..analysis.card_sources import Scoring
     from ..judge.scorecard import ScoreCard
-    from ..judge.store import Store
 
 
 KINDS = ("scorecards", "runs", "criteria", "codes", "verdicts", "labels")
@@ -36,7 +33,7 @@ FORMATS = ("jsonl", "csv", "parquet")
     "  ambjudge export runs/.ambjudge/ambjudge.db --what verdicts --out verdicts.csv\n"
     "  ambjudge export runs/ --what criteria | jq 'select(.value == 0)'",
 )
-@SOURCES
+@PATHS
 @click.option(
     "--what",
     type=click.Choice(KINDS),
@@ -52,6 +49,7 @@ FORMATS = ("jsonl", "csv", "parquet")
     help="jsonl, csv or parquet.  [by the suffix of --out; else jsonl]",
 )
 @click.option("--out", metavar="FILE", type=click.Path(), help="Write a file, whole or not at all.  [stdout]")
+@STORE
 @run_options
 @policy_options
 @click.pass_obj
@@ -60,7 +58,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
     PATH: a store, a folder with a store, or whatever `analyze` reads. A folder's own scorecards and verdicts are those of
     the nearest store; without one its runs are scored by the rules judge first. Labels: a store, or label files.
-    Default: the current folder. What is unknown is null or empty, never 0. In CSV an apostrophe stands before texts that
+    What is unknown is null or empty, never 0. In CSV an apostrophe stands before texts that
     a spreadsheet would take for a formula.
     """
     return run(obj, paths, flags)
@@ -77,7 +75,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         raise InputError("parquet cannot go to stdout", "name a file with --out")
     if out is not None:
         out = target_of(out, paths)
-    reading = _Reading(obj, paths, scoring_of(obj, flags))
+    reading = _Reading(obj, paths, scoring_of(obj, flags), flags["store"])
     try:
         if what == "scorecards":
             write_text(out, (card.to_json() + "\n" for card in reading.cards()))
@@ -88,19 +86,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     finally:
         reading.progress.clear()
     complain(reading.problems)
-    tell(reading.scoring, paths, flags, obj["quiet"])
+    tell(reading.scoring, flags, obj["quiet"])
     if out is not None:
         rows = reading.done if what == "scorecards" else reading.rows
         console.note(f"wrote {rows} {'scorecards' if what == 'scorecards' else 'rows'} to {out}", obj["quiet"])
     return 1 if reading.problems else 0
-
-
-@dataclass(frozen=True)
-class _Place:
-    """The store of a path (None: it has none), and the folder whose runs are meant (None: all)."""
-
-    store: str | Path | None = None
-    below: Path | None = None
 
 
 @dataclass
@@ -110,6 +100,7 @@ class _Reading:
     obj: dict[str, Any]
     paths: tuple[str, ...]
     scoring: Scoring
+    store: str | None = None
     problems: list[str] = field(default_factory=list)
     done: int = 0
     rows: int = 0
@@ -165,15 +156,8 @@ class _Reading:
         """Scorecards, and frames where a path is one. InputError when all that was found is broken."""
         from ..analysis.card_sources import each_card
 
-        for path in self.paths or (".",):
-            place, before = self._place(path), self.done
-            if place.store is not None:
-                with self._open(place) as store:
-                    yield from map(self._seen, store.iter_cards(below=place.below))
-                if self.done > before or place.below is None:
-                    continue
-            # No store, or one that knows nothing of this folder.
-            yield from map(self._seen, each_card(path, self.problems, self.scoring))
+        cards = stored_cards(self.obj, self.paths, self.store)
+        yield from map(self._seen, each_card(cards, self.problems, self.scoring))
         if self.problems and not self.done:
             raise InputError(f"no scorecard could be read; first: {self.problems[0]}", "check what the files hold")
 
@@ -185,11 +169,11 @@ class _Reading:
     def _verdicts(self) -> Iterator[tuple[Any, ...]]:
         from ..analysis.flat_tables import BATCH, verdict_rows
 
-        for path in self.paths or (".",):
-            place = self._place(path)
+        for path in self.paths:
+            place = place_of(self.obj, path, self.store)
             if place.store is None:
                 raise InputError("holds no verdicts: not a store, and no store is near", "name the store", path)
-            with self._open(place) as store:
+            with opened(place, self.obj["quiet"]) as store:
                 prefix = "" if place.below is None else store.prefix(place.below)
                 verdicts = store.iter_verdicts()
                 while chunk := list(islice(verdicts, BATCH)):
@@ -200,13 +184,15 @@ class _Reading:
 
     def _labels(self) -> Iterator[tuple[Any, ...]]:
         """Rows of the labels in stores and label files. What is none among other files is named and left out."""
+        from ..analysis.card_sources import is_store
         from ..analysis.flat_tables import label_rows
+        from ..judge.store import DEFAULT_STORE
         from ..judge.trust.label_sources import each_label
 
-        for path in self.paths or (".",):
-            place = self._place(path, own=bool(self.paths))
-            if place.store is None and not self.paths:
-                raise InputError("no store found here", "name a store, or a folder of labels")
+        for path in self.paths:
+            # A folder of labels is near a store as often as not: only one that lies in the folder itself is the folder's.
+            inside = Path(path) / DEFAULT_STORE
+            place = Place(inside) if inside.is_file() else Place(path if is_store(path) else None)
             here = 0
             for where, labels in each_label(place.store or path, strict=True):
                 here += 1
@@ -221,36 +207,3 @@ class _Reading:
                 raise InputError("no store and no label files found here", "name a store, or a folder of labels", path)
         if self.problems and not self.done:
             raise InputError(f"no labels could be read; first: {self.problems[0]}", "name a folder of label files")
-
-    def _place(self, path: str, own: bool = False) -> _Place:
-        """What a path means: a store; a folder's runs in the store in force there; else the path itself.
-
-        `own`: only a store that lies in the folder itself counts as the folder's.
-        """
-        from ..analysis.card_sources import is_store
-        from ..judge.session import default_store
-        from ..judge.store import DEFAULT_STORE
-
-        folder = Path(path)
-        if is_store(path):
-            return _Place(path)
-        if not folder.is_dir():
-            return _Place()
-        if own:
-            found = folder / DEFAULT_STORE
-            return _Place(found if found.is_file() else None)
-        settings = load(self.obj["config"])
-        named = settings.get("store")
-        where = named or default_store(folder, settings.file.parent if settings.file else None)
-        if named == "none" or not ("://" in str(where) or Path(where).is_file()):
-            return _Place()
-        return _Place(where, folder)
-
-    @contextmanager
-    def _open(self, place: _Place) -> Iterator[Store]:
-        from ..judge.store import open_store
-
-        with open_store(place.store or "", create=False) as store:
-            if place.below is not None:
-                console.note(f"reading the store {store.where}", self.obj["quiet"])
-            yield store

@@ -57,7 +57,7 @@ def read_runs(
     from ..judge.limits import GuardedJudge, Pacer
     from ..judge.session import over_runs, scope_of
     from ..trajectories.load import load_conversation
-    from .options import first_there, open_session_store
+    from .options import existing, open_session_store
     from .render import bill, spent
 
     quiet, scope = obj["quiet"], scope_of(options)
@@ -84,8 +84,8 @@ def read_runs(
     with ExitStack() as stack:
         stack.callback(progress.clear)
         reader: Judge = GuardedJudge.under(judge, Pacer(options.concurrency), options.max_cost)
-        there = first_there(paths)
-        store = None if there is None else open_session_store(there, settings, flags, judge, stack, quiet)
+        there = existing(paths)
+        store = None if not there else open_session_store(there, settings, flags, judge, stack, quiet)
         if store is not None:
             from ..judge.store.reuse import StoredJudge
             from ..judge.trust.rightness import shares_right

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .. import console
-from .options import json_option
+from .options import json_option, store_place
 
 
 @click.group("label", epilog="\b\nExample:\n  ambjudge label import labels/gold --store runs/.ambjudge/ambjudge.db")
@@ -127,10 +127,11 @@ def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
 @click.pass_obj
 def next_(obj: dict[str, Any], cards: str, budget: int, seed: int, as_json: bool) -> int:
     """Which runs to label next: a sample stratified by fired codes, with the chance that each had to be drawn."""
-    from ..analysis.cohorts import frame
+    from ..analysis.cohorts import cohort
     from ..analysis.sample_sizes import label_plan
+    from .cohort_input import stored_cards
 
-    plan = label_plan(frame(cards), budget, seed=seed)
+    plan = label_plan(cohort(stored_cards(obj, [cards])).runs, budget, seed=seed)
     rows = plan.to_dicts()
     if as_json:
         console.raw(json.dumps(rows, ensure_ascii=False, default=str))
@@ -151,9 +152,12 @@ def _open(obj: dict[str, Any], store: str | None, create: bool = True) -> Any:
     from pathlib import Path
 
     from ..config import load
-    from ..judge.session import default_store
+    from ..errors import StoreError
     from ..judge.store import open_store
 
-    settings = load(obj["config"])
-    where = settings.get("store", store) or default_store(Path.cwd(), settings.file.parent if settings.file else None)
-    return open_store(where, create=create)
+    where = store_place(load(obj["config"]), [Path.cwd()], store)
+    if where is None:
+        raise StoreError("labels are kept in a store", "leave out --store none")
+    opened = open_store(where, create=create)
+    console.note(f"labels in {opened.where}", obj["quiet"])
+    return opened

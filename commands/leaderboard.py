@@ -8,11 +8,11 @@ import click
 
 from .. import console
 from .cohort_input import LEFT_OUT, read_cards, say_json, say_table
-from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_options
+from .options import JUDGE, OUTCOME, PATHS, STORE, json_option, policy_options, run_options
 
 
 @click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
-@SOURCES
+@PATHS
 @click.option(
     "--by",
     "scopes",
@@ -26,6 +26,7 @@ from .options import JUDGE, OUTCOME, SOURCES, json_option, policy_options, run_o
 @OUTCOME
 @JUDGE
 @json_option("One JSON object on stdout, both populations of each interval.")
+@STORE
 @run_options
 @policy_options
 @click.pass_obj
@@ -40,18 +41,22 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
+    from ..analysis.basis import basis, sentences
     from ..analysis.ranking import leaderboard as board
     from ..analysis.results import read, rows
 
     found = read_cards(obj, paths, flags, read, judge=flags["judge"])
     scopes = flags["scopes"] or ("overall", "track")
     table = board(found.runs, flags["outcome"], scopes=tuple(scopes))
+    rests = basis(found.runs).row(0, named=True)
     if flags["as_json"]:
-        say_json({"schema": "ambjudge.leaderboard/1", "outcome": flags["outcome"], "rows": rows(table)})
+        say_json({"schema": "ambjudge.leaderboard/1", "outcome": flags["outcome"], "basis": rests, "rows": rows(table)})
         return 1 if found.problems else 0
     import polars as pl
 
-    if table["value"].null_count() == table.height:
+    console.say(console.wrap(" ".join(sentences(rests))))
+    console.say()
+    if table["value"].null_count() == table.height and not rests["unread_runs"]:
         hint = "; a run without its Task score has no Overall (try --outcome agentic)" * (flags["outcome"] == "overall")
         console.say(f"No run has a known {flags['outcome']}{hint}.")
     for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():

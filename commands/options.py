@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,6 +90,7 @@ run_options = _together(
     known_options,
 )
 """What to hold a run against."""
+POLICIES = ("like", "missing", "breach", "malformed", "strict_evidence")
 policy_options = _together(
     click.option(
         "--like", type=click.Choice(["paper", "harness"]), help="Whose rules where the two part.  [default: paper]"
@@ -101,6 +102,9 @@ policy_options = _together(
         "--breach", type=click.Choice(["zero-all", "from-stage"]), help="Zero all stages (default) or later ones."
     ),
     click.option("--malformed", type=click.Choice(["formula", "zero"]), help="S5 then: by formula (default) or 0."),
+    click.option(
+        "--strict-evidence", is_flag=True, default=None, help="Met without a found quote, or against a fact: unscored."
+    ),
 )
 """Choices that the numbers depend on."""
 judge_options = _together(
@@ -131,37 +135,63 @@ work_options = _together(batch_options, DRY_RUN, MAX_COST, CONCURRENCY, STORE)
 """How calls are made, and what they may cost."""
 
 
+def store_place(settings: Settings, paths: Sequence[str | Path], flag: str | None = None) -> str | Path | None:
+    """Where the verdicts on these runs are or will be kept, for every command; None for `--store none`.
+
+    The store named; else that of the collection (`session.default_store`). Several paths without a store get one in the
+    folder that holds them all. InputError where they have stores of their own, as one of them would be asked again.
+    """
+    import os
+
+    from ..judge.session import default_store
+    from ..judge.store import DEFAULT_STORE
+
+    named = settings.get("store", flag)
+    if named:
+        return None if named == "none" else named
+    folder = settings.file.parent if settings.file else None
+    places = list(dict.fromkeys(default_store(path, folder) for path in paths))
+    if len(places) == 1:
+        return places[0]
+    if made := [place for place in places if place.is_file()]:
+        raise InputError(
+            f"not all of these paths are in one store: {made[0]} holds verdicts on some",
+            "name one store with --store, or give the paths one by one",
+        )
+    return Path(os.path.commonpath([place.parent.parent for place in places])) / DEFAULT_STORE
+
+
 def open_session_store(
-    path: str,
+    paths: Sequence[str],
     settings: Settings,
     flags: dict[str, Any],
-    judge: Judge,
+    judge: Judge | None,
     stack: ExitStack,
     quiet: bool,
     required: bool = False,
 ) -> Store | None:
-    """The store in force, or None for `--store none`.
+    """The store in force, or None for `--store none`; says where it is.
 
     Where nothing can be written the rules judge goes on without one, with a note, as its verdicts cost nothing; a
     model's verdicts must not be lost, so there it is the StoreError that it is.
     """
-    from ..judge.rules import RULES
-    from ..judge.session import default_store
+    from ..judge.scorecard import RULES
     from ..judge.store import open_store
 
-    named = settings.get("store", flags.get("store"))
-    if named == "none" and not required:
-        return None
-    if named == "none":
+    where = store_place(settings, paths, flags.get("store"))
+    if where is None and required:
         raise StoreError("this command works on a store", "leave out --store none")
-    where = named or default_store(path, settings.file.parent if settings.file else None)
+    if where is None:
+        return None
     try:
-        return stack.enter_context(open_store(where))
+        store = stack.enter_context(open_store(where))
     except StoreError as error:
-        if named or required or judge.name != RULES:
+        if settings.get("store", flags.get("store")) or required or judge is None or judge.name != RULES:
             raise
         console.note(f"ambjudge: nothing is kept: {error.message}", quiet)
         return None
+    console.note(f"verdicts in {store.where}", quiet)
+    return store
 
 
 def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
@@ -189,7 +219,7 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     from ..judge.session import ScoreOptions
     from ..tracks import TRACKS
 
-    chosen = {key: settings.get(key, flags.get(key)) for key in ("like", "missing", "breach", "malformed")}
+    chosen = {key: settings.get(key, flags.get(key)) for key in POLICIES}
     if chosen["like"] == "harness" and (
         given := [f"--{key}" for key in ("missing", "breach", "malformed") if chosen[key]]
     ):
@@ -226,8 +256,8 @@ def check_wanted(judge: Judge, wanted: Wanted) -> None:
         )
 
 
-def first_there(paths: tuple[str, ...]) -> str | None:
-    """The first path at which there is something."""
+def existing(paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths at which there is something."""
 
     def exists(path: str) -> bool:
         try:
@@ -235,4 +265,4 @@ def first_there(paths: tuple[str, ...]) -> str | None:
         except (OSError, ValueError):
             return False
 
-    return next((path for path in paths if exists(path)), None)
+    return tuple(path for path in paths if exists(path))

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import console
-from ..config import load
+from ..config import Settings, load
+from ..errors import InputError
 from .options import (
-    SOURCES,
+    PATHS,
     check_wanted,
+    existing,
     json_option,
     judge_of,
     judge_options,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     "rejudge",
     epilog="\b\nExamples:\n  ambjudge rejudge runs/ --rubric my-vqa.yaml --dry-run\n  ambjudge rejudge runs/ --rubric my-vqa.yaml --judge openai/gpt-5.4-mini --max-cost 5",
 )
-@SOURCES
+@PATHS
 @judge_options
 @question_options
 @run_options
@@ -55,13 +57,16 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
     """Judge again only what the rubric, prompt, judge or evidence now in force has made stale; then renew scorecards.
 
     A criterion is stale when its text, scale or evidence differ from what its verdict answered. Weights, credits and
-    policies need no call. Without PATH the runs below the current folder are meant.
+    policies need no call. Without --judge it is the one of the stored verdicts.
     """
-    return run(obj, paths or (".",), flags)
+    return run(obj, paths, flags, stored=True)
 
 
-def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted."""
+def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], *, stored: bool = False) -> int:
+    """The exit code: 0; 1 when something is unscored or could not be read; 130 when interrupted.
+
+    `stored`: where no judge is named, the one of the stored verdicts is meant.
+    """
     import asyncio
 
     from ..judge.rejudge.staleness import plan
@@ -69,14 +74,15 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.session import scope_of
 
     settings = load(obj["config"])
-    judge, options, quiet = judge_of(settings, flags), score_options(settings, flags), obj["quiet"]
-    check_wanted(judge, options.wanted)
+    options, quiet = score_options(settings, flags), obj["quiet"]
     with ExitStack() as stack:
         runs, lost = found_runs(paths)
         if not runs:
             return 2
-        store = open_session_store(paths[0], settings, flags, judge, stack, quiet, required=True)
+        store = open_session_store(existing(paths), settings, flags, None, stack, quiet, required=True)
         assert store is not None
+        judge = judge_of(settings, _as_stored(store, paths, settings, flags) if stored else flags)
+        check_wanted(judge, options.wanted)
         scope = scope_of(options)
         bar = console.Progress("planned", len(runs), quiet)
         made = plan(store, runs, judge, scope, verify=flags["verify_files"], on_progress=bar.update)
@@ -111,6 +117,30 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             console.interrupted("judged", quiet)
             return 130
         return 1 if done.errors or made.errors or sum(done.execution.unscored.values()) or lost else 0
+
+
+def _as_stored(store: Store, paths: Sequence[str], settings: Settings, flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags with the judge of these runs' scorecards and the parameters of its verdicts, where no judge is named.
+
+    The rules stand back for a judge that reads. InputError where several do.
+    """
+    from ..judge.scorecard import RULES
+
+    if settings.get("judge", flags["judges"]):
+        return flags
+    found = store.judges(paths)
+    reading = [name for name in found if name != RULES]
+    if len(reading) > 1:
+        raise InputError(f"the store holds verdicts of {', '.join(reading)}", "name one with --judge")
+    if not reading:
+        return flags
+    said = store.judge_parameters(reading[0])
+    members = tuple(said.get("members") or ())
+    if members:
+        said = {key.rpartition(".")[2]: value for key, value in said.items()} | {"samples": 1}
+    kept = {"api_base": "api_base", "temperature": "temperature", "samples": "samples", "pictures": "outputs"}
+    before = {name: said.get(key) for name, key in kept.items() if settings.get(name, flags.get(name)) is None}
+    return {**flags, "judges": members or tuple(reading), **before}
 
 
 def _through_batch(

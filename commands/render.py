@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..console import fit, number, paint, say, style_of, table, width, wrap
+from ..judge.read_share import total_words
 from ..sanitize import sanitize_line
 from ..trajectories.models import STAGE_NAMES, STAGES
 
 if TYPE_CHECKING:
     from ..judge.base import Usage
+    from ..judge.read_share import Standing
     from ..judge.scorecard import CriterionResult, Evidence, FiredCode, JudgeInfo, PlanItem, ScoreCard, StageResult
 
 _ENDINGS = {
@@ -133,6 +135,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         *((STAGES_BY[card.stages_from],) if card.stages_from in STAGES_BY else ()),
         *((f"like: {card.policy.like}",) if card.policy.like != "paper" else ()),
         f"missing: {card.policy.missing}",
+        *(("strict evidence",) if card.policy.strict_evidence else ()),
     ]
     if status.disqualified:
         policy.append(f"breach: {card.policy.breach}")
@@ -159,15 +162,18 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     task_note = {"gate": " (0 by the completeness gate)", "policy": " (0 by the breach policy)"}.get(
         card.task_from or "", ""
     )
-    agentic, overall = about(number(card.agentic, 4), card.presumed), about(number(card.overall), card.presumed)
     low, high = card.overall_bounds
-    span = f"  [{low:.1f}–{high:.1f}]" if low != high else ""
+    span = f"  [{low:.1f}–{high:.1f}]" if low != high and (card.standing == "read" or card.overall is None) else ""
+    agentic, overall = totals(card, 4, 2 if card.standing == "read" else 1)
     say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span}", "  ", ""))
     if card.outcomes:
         told = ", ".join(f"{name} {_told(outcome.value)}" for name, outcome in card.outcomes.items())
         say(wrap(f"Outcomes of {card.imported or 'the run'}: {told}", "  ", ""))
-    if card.presumed:
-        say(presumptions(card.presumed))
+    if card.standing != "read":
+        say(unread({card.standing: 1}, card.read_share))
+    quotes, found = card.quotes
+    if found < quotes or card.contradictions:
+        say(wrap(proof(quotes, found, len(card.contradictions), card.policy.strict_evidence), "  ", ""))
     _lost(card, verbose)
     _codes(card)
     _problems(card)
@@ -183,10 +189,56 @@ def ending(ended: str, track: str | None, imported: str | None) -> str:
     return "stopped by itself" if foreign else _ENDINGS[ended]
 
 
-def presumptions(count: int) -> str:
-    """What ~ stands for, and how to be rid of it."""
-    many = "1 criterion is" if count == 1 else f"{count} criteria are"
-    return wrap(f"~  {many} presumed, as nobody read them: --judge MODEL has them read", "   ", "")
+def totals(card: ScoreCard, agentic_digits: int, overall_digits: int) -> tuple[str, str]:
+    """Agentic and Overall in words (`total_words`)."""
+    kind, mark = card.standing, card.presumed > 0
+    return (
+        total_words(card.agentic, card.agentic_bounds, kind, mark, agentic_digits),
+        total_words(card.overall, card.overall_bounds, kind, mark, overall_digits),
+    )
+
+
+def unread(runs: Mapping[Standing, int], share: float | None) -> str:
+    """Why there are ranges, and how to be rid of them. `share`: of the weight of S1-S3 that was read, on average."""
+    read = "" if share is None else f" ({share:.0%} of the weight of S1-S3 was read)"
+    lines = []
+    if n := runs.get("presumed"):
+        what = "rests" if n == 1 else f"{n} runs rest"
+        lines.append(f"~  {what} on presumed criteria, which nobody read{read}: --judge MODEL has them read")
+    if n := runs.get("open"):
+        what = "too little was read" if n == 1 else f"too little of {n} runs was read"
+        lines.append(f"–  {what} for a point{read}: the range holds whatever a judge would say")
+    return "\n".join(wrap(line, "   ", "") for line in lines)
+
+
+def proof(quotes: int, found: int, contradicted: int, strict: bool) -> str:
+    """How many quotes were found in their runs, and how many verdicts facts contradict."""
+    parts = [f"{found} of {quotes} quotes found in the runs"] if quotes else []
+    if contradicted:
+        parts.append(f"{contradicted} verdict{'' if contradicted == 1 else 's'} contradicted by facts (!)")
+    if found < quotes or contradicted:
+        parts.append(
+            "strict evidence: such verdicts do not count" if strict else "--strict-evidence leaves such verdicts out"
+        )
+    return "; ".join(parts)
+
+
+LIMITS = {
+    "budget": "not asked, as the cost limit was reached: raise --max-cost and give the same command again",
+    "judge_error": "without an answer, as the provider failed: the same command asks for these alone",
+    "truncated": "with an answer that was cut off",
+    "refused": "that the judge refused to answer",
+    "unparsable": "with an answer that could not be read",
+    "no_evidence": "that the judge could not tell, or without proof",
+    "not_read": "that no rule decides: --judge MODEL has them read",
+}
+"""What stopped the judging of criteria, by the reason of the unscored ones, and what to do."""
+
+
+def limits(missed: Mapping[str, int]) -> list[str]:
+    """One line a reason, the commonest first."""
+    ordered = sorted(missed.items(), key=lambda pair: -pair[1])
+    return [f"{n} criteri{'on' if n == 1 else 'a'} {LIMITS[reason]}" for reason, n in ordered]
 
 
 def _line(name: str, rest: str) -> None:
@@ -311,16 +363,24 @@ def row(card: ScoreCard) -> tuple[list[str], list[str | None]]:
     unknown = ["?"] if {"cannot_tell", "not_read"} & set(card.codes_read.values()) else []
     codes = " ".join([*dict.fromkeys(c.code for c in card.codes), *unknown]) or "–"
     shown = (about(number(card.stages[s].score), card.stages[s].presumed) for s in STAGES)
-    agentic, overall = about(number(card.agentic), card.presumed), about(number(card.overall, 1), card.presumed)
+    kind: Standing = "open" if card.standing != "read" else "read"  # One range in full is enough for a row.
+    agentic = total_words(card.agentic, card.agentic_bounds, kind, card.presumed > 0, 2)
+    overall = totals(card, 2, 1 if kind == "read" else 0)[1]
+    quotes, found = card.quotes
+    doubt = " ".join(
+        [*([f"{found}/{quotes}"] if found < quotes else []), *([f"!{n}"] if (n := len(card.contradictions)) else [])]
+    )
     cells = [card.run.id, card.run.task or "–", card.run.tier or "–", *shown, agentic, number(card.task), overall, codes,
-             card.status.ended]  # fmt: skip
+             doubt, card.status.ended]  # fmt: skip
     bad = "bad" if card.status.ended in ("breach", "cut") else None
-    return cells, [None, None, None, *(style_of(s) for s in scores), None, None, "bold", None, bad]
+    return cells, [None, None, None, *(style_of(s) for s in scores), None, None, "bold", None, "bad", bad]
 
 
 def rows(lines: Sequence[tuple[list[str], list[str | None]]]) -> None:
     """The table of several runs, one row a run."""
-    table(["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Ended"], [cells for cells, _ in lines],
-          right=range(3, 11), flexible=0, styles=[styles for _, styles in lines])  # fmt: skip
+    header = ["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Doubt", "Ended"]
+    kept = [i for i in range(len(header)) if header[i] != "Doubt" or any(cells[i] for cells, _ in lines)]
+    table([header[i] for i in kept], [[cells[i] for i in kept] for cells, _ in lines], right=range(3, 11), flexible=0,
+          styles=[[styles[i] for i in kept] for _, styles in lines])  # fmt: skip
     if any("?" in cells[11].split() for cells, _ in lines):
         say("?  codes that nobody read, or that the judge could not tell")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
-from .options import json_option, tier_option
+from ..config import load
+from .options import json_option, store_place, tier_option
 
 if TYPE_CHECKING:
     from ..judge.rejudge.update import Updated
@@ -89,7 +90,7 @@ def show(rubric: str, tier: str | None, as_json: bool) -> int:
 def validate(files: tuple[str, ...]) -> int:
     """Check rubric files; every problem with its line. Exit 1 when there is one, 2 when a file cannot be read."""
     from ..errors import InputError
-    from ..rubrics.load import validate_file
+    from ..rubrics.load import load_rubric, validate_file
     from ..trajectories.json_bytes import read_bytes
 
     bad = unreadable = 0
@@ -108,25 +109,29 @@ def validate(files: tuple[str, ...]) -> int:
                 + (f" ({problem.hint})" if problem.hint else "")
             )
         if not problems:
-            console.say(f"{name}: valid")
+            total = sum(load_rubric(name).weights.values())
+            apart = (
+                "" if abs(total - 1) < 1e-6 else f"; its stage weights sum to {total:g}, not 1, and count in proportion"
+            )
+            console.say(f"{name}: valid{apart}")
     return 2 if unreadable else 1 if bad else 0
 
 
-@command.command(
-    "diff", epilog="\b\nExample:\n  ambjudge rubric diff vqa my-vqa.yaml --store runs/.ambjudge/ambjudge.db"
-)
+@command.command("diff", epilog="\b\nExample:\n  ambjudge rubric diff vqa my-vqa.yaml runs/")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
 @click.option(
     "--store",
     metavar="FILE|URL",
-    help="Also say which stored verdicts go stale, and what changed where runs have scorecards by both.",
+    help="The store of the runs.  [default: the one of PATH]",
 )
 @json_option()
-def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
+@click.pass_obj
+def diff(obj: dict[str, Any], a: str, b: str, paths: tuple[str, ...], store: str | None, as_json: bool) -> int:
     """What changed between two rubrics, and which criteria would have to be judged again.
 
-    With --store: how many stored verdicts that concerns, and, where a rejudge was done, each score change split into
+    With PATH, a folder of runs with verdicts in a store: how many stored verdicts that concerns, and, where a rejudge was done, each score change split into
     text, weights, judge and data.
     """
     from ..rubrics.diff import diff_rubrics, render_diff
@@ -134,17 +139,18 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
 
     old, new = load_rubric(a), load_rubric(b)
     result = diff_rubrics(old, new)
-    stale, runs = _stored(store, old, new) if store else ({}, ())
+    place = store_place(load(obj["config"]), paths, store) if paths or store else None
+    stale, runs = _stored(place, old, new) if place else ({}, ())
     if as_json:
         from dataclasses import asdict
 
         data = result.model_dump(mode="json")
-        if store:
+        if place:
             data |= {"stale_verdicts": stale, "changes": [asdict(r.change) for r in runs if r.change is not None]}
         console.raw(json.dumps(data, ensure_ascii=False))
         return 0
     console.say(render_diff(result))
-    if store:
+    if place:
         from .rejudge import show_changes
 
         console.say()
@@ -156,7 +162,7 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
     return 0
 
 
-def _stored(store: str, old: Rubric, new: Rubric) -> tuple[dict[str, int], tuple[Updated, ...]]:
+def _stored(store: str | Path, old: Rubric, new: Rubric) -> tuple[dict[str, int], tuple[Updated, ...]]:
     """Verdicts on criteria whose text changed or went, by id; and runs with scorecards by both rubrics."""
     from collections import Counter
 

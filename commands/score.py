@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from .options import (
     JSON,
     PATHS,
     check_wanted,
-    first_there,
+    existing,
     judge_of,
     judge_options,
     open_session_store,
@@ -29,6 +30,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
+    from ..judge.read_share import Standing
     from ..judge.runner import Progress
     from ..judge.scorecard import ScoreCard
     from ..judge.session import Outcome, ScoreOptions, Session
@@ -74,9 +76,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     check_wanted(judge, options.wanted)
     with ExitStack() as stack:
         # Nothing is made where nothing is to be read; what is wrong with the paths is told when they are read.
-        there = first_there(paths)
         store = None
-        if there is not None:
+        if there := existing(paths):
             store = open_session_store(there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"])
         if flags["batch"] and store is not None:
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):
@@ -126,7 +127,13 @@ class _Sink:
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None
         self.rows: list[tuple[list[str], list[str | None]]] = []
-        self.done = self.failed = self.partial = self.unread = self.presumed = 0
+        self.done = self.failed = self.partial = self.unread = 0
+        self.quotes = self.found = self.contradicted = 0
+        self.strict = False
+        self.standings: Counter[Standing] = Counter()
+        self.shares: list[float] = []
+        self.missed: Counter[str] = Counter()
+        """Criteria without a verdict, by reason."""
 
     def take(self, outcome: Outcome) -> None:
         if outcome.card is None:
@@ -137,7 +144,14 @@ class _Sink:
         card = outcome.card
         self.done += 1
         self.partial += any(card.stages[s].score is None for s in card.stages)
-        self.presumed += card.presumed
+        self.standings[card.standing] += 1
+        self.shares += [] if card.read_share is None or card.standing == "read" else [card.read_share]
+        quotes, found = card.quotes
+        self.quotes, self.found = self.quotes + quotes, self.found + found
+        self.contradicted += len(card.contradictions)
+        self.strict |= card.policy.strict_evidence
+        criteria = [result for stage in card.stages.values() for result in stage.criteria]
+        self.missed.update(result.reason for result in criteria if result.reason is not None)
         self.unread += self.read and "not_read" in card.codes_read.values()
         if self.file is not None:
             self.file.write(card.to_json() + "\n")
@@ -165,11 +179,14 @@ class _Sink:
 
             scorecard(self.only, self.verbose)
         elif not self.as_json and self.rows:
-            from .render import presumptions, rows
+            from .render import proof, rows, unread
 
             rows(self.rows)
-            if self.presumed:
-                console.say(presumptions(self.presumed))
+            if self.standings.keys() - {"read"}:
+                mean = sum(self.shares) / len(self.shares) if self.shares else None
+                console.say(unread(self.standings, mean))
+            if line := proof(self.quotes, self.found, self.contradicted, self.strict):
+                console.say(line)
         if self.done + self.failed > 1:
             bits = [f"{self.done} scored"]
             if self.partial:
@@ -179,6 +196,11 @@ class _Sink:
             if self.failed:
                 bits.append(f"{self.failed} could not be read")
             console.note(", ".join(bits), self.quiet)
+        if self.missed:
+            from .render import limits
+
+            for line in limits(self.missed):
+                console.note(line, self.quiet)
         if session.apart:
             console.note(f"{session.apart} of another track than the given rubric, judged by their own", self.quiet)
         if session.usage.calls:

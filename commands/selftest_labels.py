@@ -45,7 +45,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     chosen = Selection(known, scope_of(options), splits, share)
     runs = _Runs(paths)
     with ExitStack() as stack:
-        store = open_session_store(paths[0], settings, flags, judge, stack, quiet)
+        store = open_session_store(paths, settings, flags, judge, stack, quiet)
         budget = None if options.max_cost is None else Budget(options.max_cost)
         asked: Judge = GuardedJudge(judge, Pacer(options.concurrency), budget)
         if store is not None:

@@ -41,7 +41,8 @@ from .checks.grades import grades
 from .like import LIKE, Like
 from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
-from .rules import RulesJudge
+from .read_share import shares
+from .rules import RULES, RulesJudge
 from .run_facts import run_facts
 from .scorecard import (
     CardResources,
@@ -58,7 +59,7 @@ from .scorecard import (
 )
 from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
 from .tagging import Found, detect, diagnose
-from .trust.contradictions import find_contradictions
+from .trust.contradictions import find_contradictions, proven
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,13 @@ def assemble(
     results: dict[Stage, tuple[CriterionResult, ...]] = {
         stage: _stage_results(ready, stage, replies.get(stage)) for stage in JUDGED
     }
+    contradictions = find_contradictions(run, segmentation, results, check)
+    if policy.strict_evidence:
+        against = {found.criterion for found in contradictions}
+        results = {
+            stage: tuple(proven(result, against, judge.name == RULES) for result in found)
+            for stage, found in results.items()
+        }
     caps: dict[Stage, Sequence[Cap]] = {
         "S4": counted.s4_caps,
         **{stage: (cap,) for stage, cap in counted.stage_caps.items()},
@@ -282,6 +290,7 @@ def assemble(
         for stage in STAGES
     }
     usage = used(replies.values())
+    share = shares(stages, rubric)
     costs = stage_costs(run, segmentation)
     return ScoreCard(
         ambjudge=__version__,
@@ -292,6 +301,8 @@ def assemble(
         ),
         policy=policy,
         stages=stages,
+        read_share=share.read,
+        presumed_share=share.presumed,
         agentic=total.agentic,
         agentic_bounds=total.agentic_bounds,
         task=task,
@@ -315,7 +326,7 @@ def assemble(
         stage_use={stage: StageUse(**cost.model_dump()) for stage, cost in costs.items()},
         status=_status(run),
         plugins=_plugins(run, judge),
-        contradictions=(*find_contradictions(run, segmentation, results, check), *diagnosis.conflicts),
+        contradictions=(*contradictions, *diagnosis.conflicts),
         warnings=_warnings(ready, replies),
     )  # fmt: skip
 

@@ -25,11 +25,10 @@ from ..trajectories.record.quotes import PLAN_TURN, Evidence, QuoteIndex
 from ..trajectories.turn_features import TurnFeatures
 from .base import Reply, Request
 from .checks.check import OutputCheck, check_outputs
+from .scorecard import RULES as RULES
 from .scorecard import CriterionResult
 from .scoring import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
 
-RULES = "rules"
-"""The judge's name; on the command line its earlier one, `heuristic`, means it too."""
 VERSION = "8"
 """Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old rules go stale."""
 MAX_ENVIRONMENT_FAILURES = 5

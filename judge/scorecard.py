@@ -15,6 +15,7 @@ from ..trajectories.json_bytes import MAX_COUNT
 from ..trajectories.models import Outcome, Segment, Stage, Tier, TrackName
 from ..trajectories.record.quotes import Evidence as Evidence
 from .like import Like
+from .read_share import READ_STAGES, Standing, standing
 
 if TYPE_CHECKING:
     from ..rubrics.model import Criterion
@@ -34,6 +35,8 @@ Whole = Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
 Amount = Annotated[float, Field(ge=-1e30, le=1e30)]
 """Seconds and dollars: finite, and far enough from the ends of what a float holds for their squares and sums."""
 
+RULES = "rules"
+"""The name of the judge without a model; on the command line its earlier one, `heuristic`, means it too."""
 CriterionStatus = Literal["scored", "presumed", "credited", "not_applicable", "unscored"]
 """presumed: nobody read it; the commonest value of labelled runs stands in the point score, and bounds go over the scale."""
 UnscoredReason = Literal["judge_error", "unparsable", "truncated", "refused", "budget", "no_evidence", "not_read"]
@@ -212,6 +215,8 @@ class Policy(Part):
     completeness_gate: bool = True
     malformed: Literal["formula", "zero"] = "formula"
     """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""
+    strict_evidence: bool = False
+    """What a reader says is met counts only with words that were found in the run and no fact against it; else unscored."""
 
 
 class CardResources(Part):
@@ -310,6 +315,10 @@ class ScoreCard(Part):
     judge: JudgeInfo
     policy: Policy
     stages: dict[Stage, StageResult]
+    read_share: Unit | None = None
+    """Of the weight of S1-S3, what was read (scored, credited, or zeroed by a breach); None on cards of older versions."""
+    presumed_share: Unit | None = None
+    """Of that weight, what is presumed; the rest has no value."""
     agentic: Unit | None
     agentic_bounds: tuple[Unit, Unit]
     task: Unit | None
@@ -354,6 +363,28 @@ class ScoreCard(Part):
     def presumed(self) -> int:
         """How many of the criteria that the scores rest on are presumed."""
         return sum(stage.presumed for stage in self.stages.values())
+
+    @property
+    def standing(self) -> Standing:
+        """Whether Agentic and Overall are points, points on presumed criteria, or only ranges."""
+        methods = [self.stages[name].method for name in READ_STAGES if name in self.stages]
+        presumed = self.presumed_share if self.read_share is not None else float(self.presumed)
+        return standing(methods, self.read_share, presumed)
+
+    @property
+    def quotes(self) -> tuple[int, int]:
+        """Quotes that criteria and codes rest on, and how many of them stand in the run.
+
+        What a reader says is met and quotes nothing for counts as one quote that does not; rules need no words.
+        """
+        results = [result for stage in self.stages.values() for result in stage.criteria]
+        cited = [evidence for result in results for evidence in result.evidence]
+        cited += [code.quote for code in (*self.codes, *self.unproven) if code.quote is not None]
+        bare = sum(r.status == "scored" and bool(r.value) and not r.evidence and not self._by_rules(r) for r in results)
+        return len(cited) + bare, sum(evidence.check != "not_found" for evidence in cited)
+
+    def _by_rules(self, result: CriterionResult) -> bool:
+        return self.judge.name == RULES or any(vote.judge == RULES and vote.value for vote in result.votes)
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""

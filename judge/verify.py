@@ -19,6 +19,7 @@ from ..rubrics.model import Rubric
 from ..trajectories.models import STAGES, Stage
 from .branch import DIGITS, branch_of, reported, reported_bounds, setup_score
 from .like import LIKE
+from .read_share import shares
 from .scorecard import ScoreCard, StageResult
 from .scoring import Cap, aggregate, apply_caps, s4_bounds, s5_bounds, stage_score
 
@@ -98,6 +99,10 @@ def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
     _compare(found, "agentic_bounds", card.agentic_bounds, total.agentic_bounds, STAGE_TOLERANCE)
     _compare(found, "overall", card.overall, total.overall, OVERALL_TOLERANCE)
     _compare(found, "overall_bounds", card.overall_bounds, total.overall_bounds, OVERALL_TOLERANCE)
+    if card.read_share is not None:
+        share = shares(card.stages, rubric)
+        _compare(found, "read_share", card.read_share, share.read, STAGE_TOLERANCE)
+        _compare(found, "presumed_share", card.presumed_share, share.presumed, STAGE_TOLERANCE)
     _structure(card, rubric, found)
     return found
 

@@ -135,7 +135,9 @@ class Browser(App[None]):
         if len(cards) < 2:
             self.notify("Only one scorecard: mark two runs (space), or judge this one by another judge (R)")
             return
-        names = [f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {c.agentic}" for c in cards[1:]]
+        from .scorecard_lines import totals
+
+        names = [f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {totals(c)[0]}" for c in cards[1:]]
 
         def chosen(place: int | None) -> None:
             if place is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..trajectories.stages import STAGE_NAMES, STAGES
-from .lines import Line, Part, Target, line, stop
+from .lines import Line, Part, Target, decimals, line, stop
 from .run_rows import unknown_codes
-from .scorecard_lines import about, evidence_target, sign
+from .scorecard_lines import about, evidence_target, sign, totals
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def _change(
-    name: Part | str, before: float | None, after: float | None, digits: int = 2, presumed: tuple[int, int] = (0, 0)
+    name: Part | str, before: float | None, after: float | None, words: tuple[str, str], digits: int = 2
 ) -> list[Part | str]:
-    """A value on both sides, ~ where it rests on presumed criteria, and the difference where both are known and differ."""
-    parts: list[Part | str] = [name, about(before, presumed[0], digits), " → ", about(after, presumed[1], digits)]
+    """A value on both sides in words, and the difference where both are points and differ."""
+    parts: list[Part | str] = [name, words[0], " → ", words[1]]
     if before is not None and after is not None and abs(after - before) >= 0.5 * 10**-digits:
         parts.append((f" {after - before:+.{digits}f}", "added" if after > before else "removed"))
     return parts
@@ -32,13 +32,16 @@ def difference_lines(
         line((f"{side:<7}", "dim"), f"{c.run.id} · {c.judge.name} · {c.rubric.id} {c.rubric.version}", indent=7)
         for side, c in (("left", left), ("right", right))
     ]
-    presumed = left.presumed, right.presumed
-    totals = (
-        *_change("Overall ", left.overall, right.overall, 1, presumed),
-        *_change("   Agentic ", left.agentic, right.agentic, presumed=presumed),
-        *_change("   Task ", left.task, right.task),
-    )
-    lines += [line(""), line(*totals)]
+    points = [(c.agentic, c.overall) if c.standing != "open" else (None, None) for c in (left, right)]
+    agentic, overall = zip(totals(left), totals(right), strict=True)
+    lines += [
+        line(""),
+        line(
+            *_change("Overall ", points[0][1], points[1][1], overall, 1),
+            *_change("   Agentic ", points[0][0], points[1][0], agentic),
+            *_change("   Task ", left.task, right.task, (decimals(left.task), decimals(right.task))),
+        ),
+    ]
     titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
     for name in STAGES:
         a, b = left.stages[name], right.stages[name]
@@ -48,7 +51,7 @@ def difference_lines(
                     (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()),
                     a.score,
                     b.score,
-                    presumed=(a.presumed, b.presumed),
+                    (about(a.score, a.presumed), about(b.score, b.presumed)),
                 )
             )
         )

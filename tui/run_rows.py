@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ..judge.read_share import READ_STAGES, Standing, standing
 from ..trajectories.stages import STAGES
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class RunRow(NamedTuple):
     turns: int | None = None
     stages: tuple[float | None, ...] = (None,) * 5
     agentic: float | None = None
+    """As overall is: None where too little was read for a point."""
     task_score: float | None = None
     overall: float | None = None
     codes: tuple[str, ...] = ()
@@ -64,6 +66,8 @@ class RunRow(NamedTuple):
     """Criteria that nobody read, whose presumed values stand in the scores."""
     outcomes: Mapping[str, bool | float | str] = MappingProxyType({})
     """By name in lower case, what another harness found out."""
+    span: tuple[float, float] | None = None
+    """The range of Overall, where it is no point, or one on presumed criteria."""
 
 
 def waiting(number: int, path: Path, id: str) -> RunRow:
@@ -81,12 +85,16 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     criteria = [c for name in STAGES for c in stages[name]["criteria"]]
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
     unknown, read = _readings(card, codes)
+    kind = _standing(card)
+    bounds = card["overall_bounds"]
+    span = (float(bounds[0]), float(bounds[1])) if kind != "read" and card["overall"] is not None else None
+    point = kind != "open"
     return RunRow(
         number, _text(run["id"]) or "?", str(path) if path is not None else str(run["path"]), "scored",
         _text(run["agent"]), _text(run["model"]), _text(run["task"]), _text(run["track"]), _text(run["tier"]),
         _whole(run["repeat"]), _whole(run["turns"]),
         tuple(_number(stages[name]["score"]) for name in STAGES),
-        _number(card["agentic"]), _number(card["task"]), _number(card["overall"]),
+        _number(card["agentic"]) if point else None, _number(card["task"]), _number(card["overall"]) if point else None,
         codes,
         _text(card["primary_failure"]), _text(status["ended"]), bool(status["disqualified"]),
         _whole(card["resources"]["failed_calls"]), len(card["contradictions"]),
@@ -94,9 +102,19 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
         _number(card["resources"]["cost_usd"]), unknown=unknown, read=read,
-        presumed=sum(c["status"] == "presumed" for c in criteria),
+        presumed=sum(c["status"] == "presumed" for c in criteria), span=span,
         outcomes={str(name).lower(): told["value"] for name, told in (card.get("outcomes") or {}).items()},
     )  # fmt: skip
+
+
+def _standing(card: Mapping[str, Any]) -> Standing:
+    """As `ScoreCard.standing`."""
+    stages = [card["stages"][name] for name in READ_STAGES]
+    guessed = any(
+        c["status"] == "presumed" for stage in stages for c in stage["criteria"] if stage["method"] != "policy"
+    )
+    read, presumed = _number(card.get("read_share")), _number(card.get("presumed_share"))
+    return standing([stage["method"] for stage in stages], read, float(guessed) if read is None else presumed)
 
 
 def unknown_codes(card: ScoreCard) -> tuple[str, ...]:

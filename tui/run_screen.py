@@ -22,7 +22,7 @@ from .reading_screen import ReadingScreen
 from .run_lines import file_lines, json_lines, plan_lines
 from .run_rows import RunRow
 from .safe_text import safe_line
-from .scorecard_lines import about, code_target, scorecard_lines
+from .scorecard_lines import code_target, scorecard_lines, totals
 from .screen_requests import CompareRuns, JudgeRuns, LabelRun, RunScored
 from .transcript_layout import Layout, blocks_of
 
@@ -133,7 +133,7 @@ class RunScreen(ReadingScreen):
             bits += [part for part in (run.task, run.tier, run.agent or run.model) if part]
             bits.append(f"{len(run.turns)} turns · {run.status.ended}")
         if card is not None:
-            bits.append(f"Overall {about(card.overall, card.presumed, 1)}")
+            bits.append(f"Overall {totals(card)[1]}")
         self.query_one("#title", Static).update(safe_line(" · ".join(bits)))
         self.show_notes([*self.opened.notes, *(run.warnings if run else ())])
 

@@ -313,6 +313,8 @@ def preview(row: RunRow) -> list[str]:
         return ["not scored yet", row.path]
     known = [(score, n) for n, score in enumerate(row.stages, 1) if score is not None]
     bits = [f"lowest S{min(known)[1]} {decimals(min(known)[0])}"] if known and min(known)[0] < 1 else []
+    if row.span is not None and row.overall is None:
+        bits.append("too little was read for a point")
     if row.primary:
         bits.append(f"primary failure {row.primary}")
     counts = (

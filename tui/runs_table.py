@@ -59,21 +59,34 @@ def _stage(index: int) -> Column:
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("Run", 15, lambda r: r.id, lambda r: r.id.casefold(), grows=True),
+    Column("Run", 14, lambda r: r.id, lambda r: r.id.casefold(), grows=True),
     Column("Agent", 12, lambda r: r.agent or "", lambda r: (r.agent or "").casefold() or None, gives_way=4),
     Column("Task", 18, lambda r: r.task or "", lambda r: (r.task or "").casefold() or None, gives_way=6),
     Column("Tier", 5, lambda r: {"standard": "std"}.get(r.tier or "", r.tier or ""), lambda r: r.tier, gives_way=5),
     *(_stage(index) for index in range(5)),
     Column("Agnt", 4, lambda r: decimals(r.agentic), lambda r: r.agentic, lambda r: grade(r.agentic), right=True, full_name="Agentic"),
     Column("Task", 4, lambda r: decimals(r.task_score), lambda r: r.task_score, lambda r: grade(r.task_score), 3, right=True, full_name="Task score"),
-    Column("Ovrl", 5, lambda r: decimals(r.overall, 1), lambda r: r.overall,
+    Column("Ovrl", 6, lambda r: overall(r), lambda r: r.overall,
            lambda r: grade(None if r.overall is None else r.overall / 100), right=True, full_name="Overall"),
+    Column("Range", 6, lambda r: span(r), lambda r: r.span, lambda r: "unknown", 4, full_name="Range of Overall"),
     Column("Codes", 9, lambda r: fired(r), lambda r: r.codes if r.codes or (r.read and not r.unknown) else None, lambda r: "code"),
     Column("End", 4, lambda r: ENDED.get(r.ended or "", r.ended or ""), lambda r: r.ended,
            lambda r: "bad" if r.disqualified or r.ended in ("cut", "breach") else "", 2),
     Column("Turns", 5, lambda r: "" if r.turns is None else str(r.turns), lambda r: r.turns, gives_way=7, right=True),
     Column("Flags", 5, lambda r: flags(r), lambda r: (r.contradictions, r.unscored, r.unverified), lambda r: "warn", gives_way=1),
 )  # fmt: skip
+
+
+def overall(row: RunRow) -> str:
+    """A point, ~ before it where it rests on presumed criteria, or the range where too little was read for one."""
+    if row.overall is None:
+        return span(row) or decimals(None)
+    return ("~" if row.span else "") + decimals(row.overall, 1)
+
+
+def span(row: RunRow) -> str:
+    """The range of Overall where not all was read."""
+    return f"{row.span[0]:.0f}–{row.span[1]:.0f}" if row.span else ""
 
 
 def fired(row: RunRow) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..judge.read_share import total_words
 from ..trajectories.stages import STAGE_NAMES, STAGES, Stage
 from .lines import Line, Part, Target, bar, decimals, grade, line, numbers, section, stop
 
@@ -75,14 +76,26 @@ _LABELLED = {"judge": "the judge", "mixed": "rules and judge"}
 
 
 def _totals(card: ScoreCard) -> Line:
-    overall = None if card.overall is None else card.overall / 100
+    point = card.standing != "open"
+    overall = card.overall / 100 if card.overall is not None and point else None
     spread = card.overall_bounds[1] - card.overall_bounds[0] > 0.005
-    bounds = f" [{card.overall_bounds[0]:.1f}–{card.overall_bounds[1]:.1f}]" if spread else ""
+    told = card.standing == "read" or card.overall is None
+    bounds = f" [{card.overall_bounds[0]:.1f}–{card.overall_bounds[1]:.1f}]" if spread and told else ""
+    said = totals(card)
     return line(
-        ("Agentic ", "dim"), (about(card.agentic, card.presumed), grade(card.agentic)),
+        ("Agentic ", "dim"), (said[0], grade(card.agentic if point else None)),
         ("  Task ", "dim"), (decimals(card.task), grade(card.task)),
-        ("  Overall ", "dim"), (about(card.overall, card.presumed, 1), grade(overall)), (bounds, "dim"),
+        ("  Overall ", "dim"), (said[1], grade(overall)), (bounds, "dim"),
     )  # fmt: skip
+
+
+def totals(card: ScoreCard) -> tuple[str, str]:
+    """Agentic and Overall: points, points on presumed criteria with their ranges, or ranges (`total_words`)."""
+    kind, mark = card.standing, card.presumed > 0
+    return (
+        total_words(card.agentic, card.agentic_bounds, kind, mark, 2, decimals(None)),
+        total_words(card.overall, card.overall_bounds, kind, mark, 1, decimals(None)),
+    )
 
 
 def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open_id: str) -> list[Line]:

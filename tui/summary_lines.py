@@ -20,6 +20,9 @@ def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
     if guessed := sum(row.presumed > 0 for row in scored):
         text = f"~ scores of {guessed:,} runs rest on presumed criteria, which nobody read"
         lines.append(line((text, "unknown")))
+    if unread := sum(row.span is not None and row.overall is None for row in scored):
+        text = f"{unread:,} runs have a range and no point, as too little of them was read: no mean holds them"
+        lines.append(line((text, "unknown")))
     if scored:
         for part in (_codes, _cliff, _stages, _agents):
             lines += [line(""), *part(scored)]

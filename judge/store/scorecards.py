@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,21 @@ class Archive(StorePart):
             query = query.where(sa.func.substr(table.c.path, 1, len(prefix)) == prefix)
         for row in self._pages(query, table.c.seq, chunk):
             yield self._card(row.body)
+
+    def judges(self, below: Iterable[str | Path]) -> list[str]:
+        """Names of the judges that have scorecards of runs at or below these paths."""
+        starts = {self.relative(path) if path.is_file() else self.prefix(path) for path in map(Path, below)}
+        query = sa.select(schema.cards.c.judge).distinct().order_by(schema.cards.c.judge)
+        if "" not in starts:
+            names = schema.cards.c.path
+            query = query.where(sa.or_(*(sa.func.substr(names, 1, len(start)) == start for start in starts)))
+        return [row.judge for row in self._read(query)]
+
+    def judge_parameters(self, judge: str) -> dict[str, Any]:
+        """Those of this judge's newest verdict; empty without one."""
+        table = schema.verdicts
+        newest = sa.select(table.c.parameters).where(table.c.judge == judge).order_by(table.c.seq.desc()).limit(1)
+        return next((dict(json.loads(row.parameters)) for row in self._read(newest)), {})
 
     def iter_card_data(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """(path, plain values) of the scorecard in force of every (run, judge, rubric), the oldest first; not validated.

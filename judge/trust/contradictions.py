@@ -1,15 +1,16 @@
-"""Verdicts that observable facts speak against; the verdict stands, the contradiction is shown beside it."""
+"""Verdicts that observable facts speak against: the verdict stands and the contradiction is shown beside it, unless
+evidence is taken strictly (`proven`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...tracks import PLAN_ITEMS, TRACKS
 from ...trajectories.features import features
 from ...trajectories.models import Run, Segmentation, Stage
 from ...trajectories.turn_features import TurnFeatures
 from ..checks.check import OutputCheck
-from ..scorecard import Contradiction, CriterionResult
+from ..scorecard import RULES, Contradiction, CriterionResult
 
 
 def find_contradictions(
@@ -30,6 +31,25 @@ def find_contradictions(
     items = PLAN_ITEMS if track is None else track.items
     claimed = {what: name for what, name in items.items() if name in met}
     return tuple(found for rule in (_plan, _environment, _model, _pilot) for found in rule(run, facts, claimed))
+
+
+def proven(result: CriterionResult, contradicted: Collection[str], by_rules: bool) -> CriterionResult:
+    """The result under strict evidence: met without words that were found in the run, or against a fact, is unscored.
+
+    `by_rules`: the rules judge gave it. What rules say of a criterion is a fact, with or without words.
+    """
+    if result.status != "scored" or not result.value:
+        return result
+    by_rules = by_rules or any(vote.judge == RULES and vote.value for vote in result.votes)
+    if result.id in contradicted:
+        why = "a fact of the run speaks against it"
+    elif by_rules or any(evidence.check != "not_found" for evidence in result.evidence):
+        return result
+    else:
+        why = "no quoted words were found in the run"
+    said = f"{why}; judged {result.value:g}, which strict evidence does not count"
+    update = {"value": None, "status": "unscored", "reason": "no_evidence", "detail": said}
+    return result.model_copy(update=update)
 
 
 def _plan(run: Run, facts: Sequence[TurnFeatures], claimed: Mapping[str, str]) -> Iterator[Contradiction]:

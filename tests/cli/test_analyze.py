@@ -150,7 +150,7 @@ def test_one_bad_line_is_named_and_the_rest_is_analysed(out, cards, tmp_path) ->
     ("args", "message"),
     [
         pytest.param(["nowhere"], "no such file or folder", id="no path"),
-        pytest.param([], "no scorecards and no runs found here", id="empty current folder"),
+        pytest.param(["."], "no scorecards and no runs found here", id="empty folder"),
         pytest.param(["CARDS", "--table", "clif"], "unknown table 'clif'", id="table"),
         pytest.param(["CARDS", "--labels", "nowhere"], "no such file or folder", id="labels"),
         pytest.param(["CARDS", "--out", "CARDS"], "cannot be written", id="out is a file"),
@@ -207,12 +207,6 @@ def test_options_for_scoring_say_when_nothing_was_scored(out, cards, command: st
     assert text
     assert err == "--tier, --missing: no effect, scorecards keep what they were scored with\n"
     assert out("-q", command, cards, "--missing", "zero")[2] == ""
-
-
-def test_a_store_nearby_is_named_when_runs_are_scored_anew(out, runs: Path) -> None:
-    assert out("-q", "score", runs, "--store", runs / ".ambjudge" / "ambjudge.db")[0] in (0, 1)
-    err = out("leaderboard", runs)[2]
-    assert f"for stored scorecards give {runs / '.ambjudge' / 'ambjudge.db'}" in err
 
 
 @pytest.mark.parametrize(

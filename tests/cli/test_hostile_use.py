@@ -365,7 +365,7 @@ def test_paths_in_settings_are_meant_from_their_file(out, monkeypatch, tmp_path:
     monkeypatch.chdir(place / "sub")
     (place / "run").symlink_to(RECORDED / "runs" / "kidney-lite-04")
     code, text, err = out("score", place / "run", "--json")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"verdicts in {place / 'kept' / 'my.db'}\n")
     assert json.loads(text)["stages"]["S4"]["checks"]["cases_from"] == "public"
     assert (place / "kept" / "my.db").is_file()
     assert list((place / "sub").iterdir()) == []

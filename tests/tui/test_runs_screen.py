@@ -50,7 +50,7 @@ async def test_sorting_by_keys_by_name_and_by_a_click(opened: Any, until: Any) -
         await pilot.press("r")
         assert [table.rows[n].overall for n in table.order] == sorted(overall, reverse=True)
         await pilot.press("greater_than_sign")
-        assert COLUMNS[table.sorting[0]].name == "Codes"
+        assert COLUMNS[table.sorting[0]].name == "Range"
         await pilot.click("RunsTable", offset=(3, 0))
         assert COLUMNS[table.sorting[0]].name == "Run"
         assert shown(app) == sorted(shown(app))
