@@ -146,9 +146,12 @@ def _store(path: Path, named: str | None) -> Store | None:
         return None
     where: str | Path | None = named
     if where is None:
+        from ..judge.store.ownership import check_found
+
         start = path.absolute() if path.is_dir() else path.absolute().parent
         places = (folder / ".ambjudge" / "ambjudge.db" for folder in (start, *start.parents))
-        where = next((place for place in places if place.is_file()), None)
+        found = next((place for place in places if place.is_file()), None)
+        where = None if found is None else check_found(found)
     elif "://" not in str(where) and not Path(where).exists():
         return None  # Made when there is something to keep.
     if where is None:

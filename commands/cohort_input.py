@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import console
-from ..errors import InputError
+from ..errors import InputError, StoreError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,8 +57,11 @@ def tell(scoring: Scoring, paths: tuple[str, ...], flags: dict[str, Any], quiet:
             console.note(f"{', '.join(given)}: no effect, scorecards keep what they were scored with", quiet)
         return
     runs = "1 run" if scoring.done == 1 else f"{scoring.done} runs"
-    near = default_store(paths[0] if paths else ".")
-    hint = f"; for stored scorecards give {near}" if near.is_file() else ""
+    try:
+        near = default_store(paths[0] if paths else ".")
+        hint = f"; for stored scorecards give {near}" if near.is_file() else ""
+    except StoreError:
+        hint = ""  # somebody else's
     console.note(f"{runs} scored by the rules judge{hint}", quiet)
 
 

@@ -16,6 +16,7 @@ from .. import __version__, console
 from ..config import Settings
 from ..errors import ConfigError
 from ..plugins import SWITCH, Door, installed
+from ..sanitize import mask
 from .options import json_option
 
 
@@ -92,7 +93,7 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
         Finding("settings", True, str(settings.file) if settings.file else "defaults (no ambjudge.toml found upward)")
     )
     for name, value in sorted(settings.values.items()):
-        shown = ", ".join(value) if isinstance(value, tuple) else str(value)
+        shown = ", ".join(value) if isinstance(value, tuple) else mask(str(value))
         found.append(Finding(f"  {name}", True, f"{shown} ({settings.origins[name]})"))
     found.append(_store(settings))
     return found + _plugins()
@@ -140,6 +141,7 @@ def _server(api_base: str) -> Finding:
     import urllib.request
 
     url = api_base.rstrip("/") + "/models"
+    api_base = mask(api_base)
     if not url.startswith(("http://", "https://")):
         return Finding("server", False, f"{api_base} is no http(s) URL")
     try:
@@ -158,7 +160,7 @@ def _store(settings: Settings) -> Finding:
     if where == "none":
         return Finding("store", None, "switched off")
     if where and "://" in where:
-        return Finding("store", None, where.rsplit("@", 1)[-1] + " (not opened)")
+        return Finding("store", None, mask(where) + " (not opened)")
     path = (
         Path(where) if where else (settings.file.parent if settings.file else Path.cwd()) / ".ambjudge" / "ambjudge.db"
     )

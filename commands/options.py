@@ -144,8 +144,8 @@ def open_session_store(
         return None
     if named == "none":
         raise StoreError("this command works on a store", "leave out --store none")
-    where = named or default_store(path, settings.file.parent if settings.file else None)
     try:
+        where = named or default_store(path, settings.file.parent if settings.file else None)
         return stack.enter_context(open_store(where))
     except StoreError as error:
         if named or required or judge.name != RULES:

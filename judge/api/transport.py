@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...errors import JudgeError
-from ...sanitize import sanitize_line
+from ...sanitize import mask, sanitize_line
 from ..limits import throttled
 
 log = logging.getLogger(__name__)
 
-_KEY_LIKE = re.compile(r"(?i)\b(?:sk|pk|gsk|xai|key|AIza)[-_][\w-]{6,}|AIza[\w-]{20,}|bearer\s+\S+|(?<=key=)\S+|(?<=//)[^/@\s]+@")  # fmt: skip
 _MOST_TOKENS = 10**9
 """Of one call: a server that counts more has not counted."""
+_MOST_SAID = 20_000
+"""Characters of a provider's error that are looked at."""
 _RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 
 
@@ -92,10 +93,7 @@ def litellm() -> Any:
 
 def redact(text: str, *secrets: str | None) -> str:
     """One line of at most 200 characters, without anything that looks like a key and without the given secrets."""
-    known = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN", "_SECRET")) and len(v) >= 6]
-    for secret in sorted((s for s in (*secrets, *known) if s), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return sanitize_line(_KEY_LIKE.sub("***", " ".join(text.split())))[:200]
+    return sanitize_line(mask(" ".join(text[:_MOST_SAID].split()), *secrets))[:200]
 
 
 async def complete(
