@@ -19,7 +19,9 @@ from typing import Any, Literal
 
 from ...errors import JudgeError
 from ...sanitize import mask, sanitize_line
+from ...trajectories.json_bytes import whole_text
 from ..limits import throttled
+from .session import give_session
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +78,7 @@ def litellm() -> Any:
     # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves it behind. And pydantic
     # speaks of litellm's own types, whose silencing in one thread another thread may undo.
     warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
-    warnings.filterwarnings("ignore", r".* using the `ReadOnly` qualifier", UserWarning)
+    warnings.filterwarnings("ignore", r".* using the `ReadOnly` qualifier|Pydantic serializer warnings", UserWarning)
     try:
         import litellm as module
     except ImportError as error:
@@ -114,6 +116,7 @@ async def complete(
     import tenacity
 
     module = litellm()
+    give_session(module)
     attempts = 0
     try:
         async for attempt in tenacity.AsyncRetrying(
@@ -130,7 +133,8 @@ async def complete(
                     module.acompletion(
                         model=model, messages=list(messages), max_retries=0, num_retries=0, api_key=api_key, **options
                     ),
-                    max(1.0, left),
+                    # A server that drips keeps each of its client's waits short: the time of a try counts as a whole.
+                    max(1.0, min(left, options.get("timeout", left) + 1.0)),
                 )
                 return _completion(answer), attempts
     except Exception as error:
@@ -274,9 +278,9 @@ def _completion(answer: Any) -> Completion:
     )
     read, written = _cached(usage, given) if counted and given is not None else (None, None)
     return Completion(
-        text=content if isinstance(content, str) else None,
-        finish=str(getattr(choice, "finish_reason", None) or "stop") if choice is not None else "none",
-        refusal=extra.get("refusal") if isinstance(extra.get("refusal"), str) else None,
+        text=whole_text(content) if isinstance(content, str) else None,
+        finish=whole_text(str(getattr(choice, "finish_reason", None) or "stop")) if choice is not None else "none",
+        refusal=whole_text(refusal) if isinstance(refusal := extra.get("refusal"), str) else None,
         input_tokens=given if counted else None,
         output_tokens=made if counted else None,
         cached_tokens=read,
