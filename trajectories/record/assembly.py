@@ -70,7 +70,8 @@ class Record:
     text: str
     facts: str
     nonce: str
-    """Derived from the content; headings of ours carry it, so that the transcript cannot forge one."""
+    """Derived from the content; headings of ours carry it, so that the transcript cannot forge one. 128 bits, of which the
+    budget counts ten digits."""
     turns: tuple[int, ...]
     """Turns of which anything is shown, in order."""
     left_out: tuple[Omission, ...]
