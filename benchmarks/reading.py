@@ -15,8 +15,8 @@ import argparse
 import asyncio
 import hashlib
 import json
-import re
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

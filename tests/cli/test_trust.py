@@ -197,7 +197,7 @@ def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(tmp_path, 
     cards.write_text(json.dumps({"schema": HOSTILE, HOSTILE: 1}) + "\n{}\n", "utf-8")
     for command in (
         ["label", "next", cards],
-        ["-vv", "score", cards],
+        ["-vv", "score", cards, "--store", "none"],
         ["-vv", "verify", cards, "--json"],
         ["analyze", cards],
     ):
