@@ -470,7 +470,7 @@ class Bomb:
         (lambda p: claim(p, (10**30, 10)), "unreadable", False),
         (lambda p: claim(p, (-5, -6)), "unreadable", False),
     ],
-    ids=["float64", "float16", "integers", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
+    ids=["float64", "float16", "integers", "texts", "impossible", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
          "pickled objects", "pickle", "cut", "no bytes", "declares 40 GB", "declares more than all", "negative extent"],
 )  # fmt: skip
 def test_enhancement(ldct, spoil, kind, valid):
