@@ -128,7 +128,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: is nested too deeply", "settings are a few lines") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: is not UTF-8 text at byte {error.start}", "save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, and what int() says of endless digits
         raise ConfigError(f"{file}: not TOML: {error}", "see README, Configuration") from None
     if file.name == "pyproject.toml":
         tools = data.get("tool", {})
