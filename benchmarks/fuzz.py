@@ -334,7 +334,7 @@ def main() -> int:
             flush=True,
         )
     print(
-        f"{each * len(args.targets):,} inputs, seed {args.seed}, {findings} findings, {time.monotonic() - started:.0f} s"
+        f"{(1 if args.only is not None else each) * len(args.targets):,} inputs, seed {args.seed}, {findings} findings, {time.monotonic() - started:.0f} s"
     )
     return 1 if findings else 0
 
