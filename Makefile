@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests start the command many times; without byte code each start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help score test lint types unit data bench bench-statistics golden clean
+.PHONY: help score test lint types unit data bench bench-statistics fuzz golden clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -47,11 +47,14 @@ data: $(VENV)/.test  ## check and unpack the constructed runs, which benchmarks 
 	$(BIN)/python benchmarks/constructed_archive.py
 
 bench: $(VENV)/.test data bench-statistics  ## benchmarks; figures go to docs/measurements.md
-	for name in startup throughput segmentation rules codes contribution unquestioned constructed evidence local_judge batch store report pages tui; do \
+	for name in startup throughput segmentation rules codes contribution unquestioned constructed evidence local_judge batch store report pages tui patterns; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-statistics: $(VENV)/.test  ## estimators against planted truth, and their speed
 	$(BIN)/python benchmarks/estimators.py
+
+fuzz: $(VENV)/.test  ## mutated files through every reader; COUNT=1000000 SEED=1 for more
+	$(BIN)/python benchmarks/fuzz.py --count $(or $(COUNT),20000) --seed $(or $(SEED),0)
 
 golden: $(VENV)/.test  ## write tests/data/golden anew after a deliberate change; read the diff
 	$(BIN)/python benchmarks/golden.py

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from . import __version__
+from .console import LogFormatter, note, traceback_of
 from .errors import AmbjudgeError
 from .plugins import Door
 
@@ -115,7 +116,12 @@ def app(ctx: click.Context, verbose: int, quiet: bool, config: str | None) -> No
     import logging
 
     level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, format="ambjudge: %(levelname)s: %(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("ambjudge: %(levelname)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
+    # Warnings of libraries are for who works on ambjudge: seen with -vv, through the same formatter.
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").setLevel(logging.WARNING if verbose >= 2 else logging.CRITICAL)
     ctx.obj = {"verbose": verbose, "quiet": quiet, "config": config}
 
 
@@ -144,7 +150,7 @@ def run(args: list[str] | None = None) -> int:
         return _complain(f"{where}: error: {error.format_message()}", 2)
     except AmbjudgeError as error:
         if loud:
-            raise
+            traceback_of(error)
         return _complain(f"ambjudge: error: {error}", error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _complain("ambjudge: interrupted; what was finished is kept", 130)
@@ -154,17 +160,15 @@ def run(args: list[str] | None = None) -> int:
         return 141
     except OSError as error:
         if loud:
-            raise
+            traceback_of(error)
         _forget_stdout()
         where = error.filename if error.filename is not None else "output"
         return _complain(f"ambjudge: error: {where}: {error.strerror or error} (check free space and permissions)", 2)
     except MemoryError:
-        if loud:
-            raise
         return _complain("ambjudge: error: not enough memory (give it less at a time)", 2)
     except Exception as error:
         if loud:
-            raise
+            traceback_of(error)
         text = f"{type(error).__name__}: {error}".splitlines()[0]
         return _complain(f"ambjudge: internal error: {text} (run again with -vv for the traceback and report it)", 2)
 
@@ -177,8 +181,6 @@ def _forget_stdout() -> None:
 
 def _complain(text: str, code: int) -> int:
     """One line on stderr, whatever names and texts it quotes."""
-    from .console import note
-
     note(text)
     return code
 

@@ -40,6 +40,10 @@ _RANGES: dict[str, tuple[float, float]] = {"concurrency": (1, 1000), "samples": 
 """As the flags have them; other numbers are finite and at least 0."""
 
 
+MAX_BYTES = 1 << 16
+"""Of a settings file; tomllib takes time and memory far beyond the size of what it reads."""
+
+
 class Settings:
     """Values with where each came from; `get` returns None for what nobody set."""
 
@@ -54,25 +58,32 @@ class Settings:
 def find_file(start: Path | None = None) -> Path | None:
     """The nearest ambjudge.toml, or pyproject.toml with [tool.ambjudge], at or above a folder (the working directory).
 
-    A folder that holds a run is left out: whoever wrote the run could have put settings beside it.
+    None from within a run: whoever wrote the run could have put settings into it or, packed with it, above it.
     """
+    from .trajectories.layout import is_run
+
     folder = (start or Path.cwd()).absolute()
-    for place in (folder, *folder.parents):
-        if _in_run(place):
-            continue
+    places = (folder, *folder.parents)
+    if any(is_run(place) for place in places):
+        return None
+    for place in places:
         if (place / "ambjudge.toml").is_file():
             return place / "ambjudge.toml"
         project = place / "pyproject.toml"
-        if project.is_file() and "[tool.ambjudge" in project.read_text("utf-8", "replace"):
+        if project.is_file() and b"[tool.ambjudge" in _bytes(project):
             return project
     return None
 
 
-def _in_run(place: Path) -> bool:
-    """Whether a folder is a run's, or lies in one: what stands there was not written by the user."""
-    from .trajectories.layout import is_run
-
-    return any(is_run(at) for at in (place, *place.parents))
+def _bytes(file: Path) -> bytes:
+    """The file's beginning, one byte more than is taken; ConfigError when it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: no such file", "check --config") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}", "check the file") from None
 
 
 def load(explicit: str | None = None) -> Settings:
@@ -110,15 +121,16 @@ def _beside(file: Path, name: str, value: Any) -> Any:
 def _read(file: Path) -> dict[str, Any]:
     import tomllib
 
+    raw = _bytes(file)
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"{file}: has more than {MAX_BYTES:,} bytes", "settings are a few lines")
     try:
-        data = tomllib.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{file}: no such file", "check --config") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}", "check the file") from None
+        data = tomllib.loads(raw.decode("utf-8"))
+    except RecursionError:
+        raise ConfigError(f"{file}: is nested too deeply", "settings are a few lines") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: is not UTF-8 text at byte {error.start}", "save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, and what int() says of endless digits
         raise ConfigError(f"{file}: not TOML: {error}", "see README, Configuration") from None
     if file.name == "pyproject.toml":
         tools = data.get("tool", {})

@@ -5,13 +5,14 @@ Data goes to stdout, everything else to stderr. Colour and moving bars only on a
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from .sanitize import escape_json, sanitize, sanitize_line
+from .sanitize import escape_json, mask, sanitize, sanitize_line
 
 WIDE = 200
 """Columns assumed where stdout is no terminal: nothing is cut short in a pipe."""
@@ -39,10 +40,8 @@ def say(text: str = "") -> None:
 
 
 def raw(line: str) -> None:
-    """A line of JSON on stdout: text as it is into a pipe or file; on a terminal what it would obey is escaped."""
-    if sys.stdout.isatty():
-        line = escape_json(line)
-    sys.stdout.write(line.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+    """A line of JSON on stdout; what a terminal would obey is escaped, also into a pipe, which may end at one."""
+    sys.stdout.write(escape_json(line) + "\n")
 
 
 def note(text: str, quiet: bool = False) -> None:
@@ -50,6 +49,22 @@ def note(text: str, quiet: bool = False) -> None:
     if not quiet:
         sys.stderr.write(_encodable(sanitize_line(text), sys.stderr) + "\n")
         sys.stderr.flush()
+
+
+class LogFormatter(logging.Formatter):
+    """Log records and their tracebacks as `note` writes lines: nothing in them that a terminal obeys, and no secret."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        safe = sanitize if record.exc_info else sanitize_line
+        return _encodable(safe(mask(super().format(record))), sys.stderr)
+
+
+def traceback_of(error: BaseException) -> None:
+    """The traceback on stderr, for -vv."""
+    import traceback
+
+    sys.stderr.write(_encodable(sanitize(mask("".join(traceback.format_exception(error)))), sys.stderr))
+    sys.stderr.flush()
 
 
 def error(what: object) -> None:

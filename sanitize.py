@@ -6,6 +6,9 @@ drops, so that hidden text is seen. Raw text stays in the models; sinks (console
 
 from __future__ import annotations
 
+import base64
+import os
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -86,6 +89,35 @@ def _escape(code: int) -> str:
 def sanitize_line(text: str) -> str:
     """`sanitize`, and tabs and newlines become visible too, so that the result stays on one line."""
     return sanitize(text).replace("\n", _NEWLINE).replace("\t", " ")
+
+
+_KEY_LIKE = re.compile(
+    r"(?i)\b(?:sk|pk|gsk|xai|key|AIza)[-_][\w-]{6,}|AIza[\w-]{20,}|bearer\s+\S+|(?<=key=)\S+|(?<=//)[^/@\s]+@"
+    r"|(?<=password=)[^&\s'\"]+"
+)
+_SECRET = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD")
+
+
+def mask(text: str, *secrets: str | None) -> str:
+    """The text without anything that looks like a key or a URL's password, the given secrets, and those that stand in the
+    environment: as they are, backwards, in base64, in hexadecimal. A server that was sent a key may write it otherwise."""
+    known = {v for k, v in os.environ.items() if k.upper().endswith(_SECRET) and len(v) >= 6}
+    forms = {form for secret in known.union(s for s in secrets if s) for form in _spellings(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "***")
+    return _KEY_LIKE.sub("***", text)
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    yield from (secret, secret[::-1])
+    data = secret.encode("utf-8", "surrogateescape")
+    if len(data) < 6:
+        return
+    yield from (data.hex(), data.hex().upper())
+    for before in range(3):  # where it stands in a longer text decides how its bytes fall into groups of three
+        packed = base64.b64encode(bytes(before) + data).decode().rstrip("=")
+        own = packed[-(-before * 8 // 6) : len(packed) - (1 if (before + len(data)) % 3 else 0)]
+        yield from (own, own.replace("+", "-").replace("/", "_"))
 
 
 def replaced(text: str) -> int:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from ..errors import AmbjudgeError, InputError, unexpected
 from ..judge.scorecard import ScoreCard
+from ..trajectories.json_bytes import TooManyError, bounded_lines, read_bytes, too_many
 from ..trajectories.layout import CONVERSATION_NAMES, TRACE_NAMES
 from .frames import conform, read_frame, run_columns
 
@@ -101,7 +102,9 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
             start = stream.read(64).lstrip()
             stream.seek(0)
             if path.suffix == ".json" or start.startswith(b"["):
-                text = stream.read()
+                text = read_bytes(path)
+                if too_many(text.decode("utf-8", "replace")):
+                    raise InputError(str(TooManyError()), "give JSON Lines, one scorecard a line", path)
                 try:
                     data = json.loads(text)
                 except (ValueError, RecursionError):
@@ -111,7 +114,7 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
                         yield from _checked(item, f"{path}: card {index}", problems)
                     return
                 stream.seek(0)
-            for number, line in enumerate(stream, 1):
+            for number, (_, line) in enumerate(bounded_lines(stream), 1):
                 if line.strip():
                     yield from _checked(line, f"{path}:{number}", problems)
     except OSError as error:

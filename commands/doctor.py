@@ -14,8 +14,9 @@ import click
 
 from .. import __version__, console
 from ..config import Settings
-from ..errors import ConfigError
+from ..errors import ConfigError, StoreError
 from ..plugins import SWITCH, Door, installed
+from ..sanitize import mask
 from .options import json_option, store_place
 
 
@@ -92,7 +93,7 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
         Finding("settings", True, str(settings.file) if settings.file else "defaults (no ambjudge.toml found upward)")
     )
     for name, value in sorted(settings.values.items()):
-        shown = ", ".join(value) if isinstance(value, tuple) else str(value)
+        shown = ", ".join(value) if isinstance(value, tuple) else mask(str(value))
         found.append(Finding(f"  {name}", True, f"{shown} ({settings.origins[name]})"))
     found.append(_store(settings))
     return found + _plugins()
@@ -140,6 +141,7 @@ def _server(api_base: str) -> Finding:
     import urllib.request
 
     url = api_base.rstrip("/") + "/models"
+    api_base = mask(api_base)
     if not url.startswith(("http://", "https://")):
         return Finding("server", False, f"{api_base} is no http(s) URL")
     try:
@@ -154,11 +156,14 @@ def _server(api_base: str) -> Finding:
 
 
 def _store(settings: Settings) -> Finding:
-    where = store_place(settings, [Path.cwd()])
+    try:
+        where = store_place(settings, [Path.cwd()])
+    except StoreError as error:
+        return Finding("store", False, f"{error.message} ({error.hint})")
     if where is None:
         return Finding("store", None, "switched off")
     if "://" in str(where):
-        return Finding("store", None, str(where).rsplit("@", 1)[-1] + " (not opened)")
+        return Finding("store", None, mask(str(where)) + " (not opened)")
     path = Path(where)
     if path.is_file():
         return Finding("store", os.access(path, os.W_OK), f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

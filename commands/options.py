@@ -178,12 +178,12 @@ def open_session_store(
     from ..judge.scorecard import RULES
     from ..judge.store import open_store
 
-    where = store_place(settings, paths, flags.get("store"))
-    if where is None and required:
-        raise StoreError("this command works on a store", "leave out --store none")
-    if where is None:
-        return None
     try:
+        where = store_place(settings, paths, flags.get("store"))
+        if where is None and required:
+            raise StoreError("this command works on a store", "leave out --store none")
+        if where is None:
+            return None
         store = stack.enter_context(open_store(where))
     except StoreError as error:
         if settings.get("store", flags.get("store")) or required or judge is None or judge.name != RULES:

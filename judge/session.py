@@ -87,20 +87,29 @@ def conversations(paths: Iterable[str | Path]) -> Iterator[Path | Outcome]:
 
 def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
     """Where the store of a collection is: beside the settings file above it (that is the project's root), else the nearest
-    store at or above the path, else new in the collection's root: the folder given, or the folder above a single run."""
-    from .store import DEFAULT_STORE
+    store at or above the path, else new in the collection's root: the folder given, or the folder above a single run.
 
+    StoreError for one that is there and was not made by this user.
+    """
+    from .store import DEFAULT_STORE
+    from .store.ownership import check_found
+
+    place = _default_place(path, settings_folder, DEFAULT_STORE)
+    return check_found(place) if place.is_symlink() or place.exists() else place
+
+
+def _default_place(path: str | Path, settings_folder: Path | None, name: Path) -> Path:
     start = Path(path).absolute()
     if settings_folder is not None and start.is_relative_to(settings_folder.absolute()):
-        return settings_folder / DEFAULT_STORE
+        return settings_folder / name
     for folder in (start, *start.parents):
-        if (folder / DEFAULT_STORE).is_file():
-            return folder / DEFAULT_STORE
+        if (folder / name).is_file():
+            return folder / name
     if not start.is_dir():
-        return run_folder(start).parent / DEFAULT_STORE
+        return run_folder(start).parent / name
     single = start.name == "process" or is_run(start)
     root = (start.parent.parent if start.name == "process" else start.parent) if single else start
-    return root / DEFAULT_STORE
+    return root / name
 
 
 async def over_runs(

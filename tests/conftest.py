@@ -31,6 +31,14 @@ def judge_server() -> Iterator:
     server.stop()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What ambjudge notes of the user's stores goes into a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def no_runaway() -> Callable[[], AbstractContextManager[None]]:
     """`with no_runaway():` fails when the block burns a minute of CPU, as a regex or loop that explodes on hostile text does.

@@ -10,15 +10,23 @@ import gzip
 import io
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import InputError
 
-MAX_BYTES = 512 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Larger conversation files are refused: no transcript is that long, and reading one would exhaust memory."""
+_UNPACKED = 16 * 1024 * 1024
+_MOST_PACKED = 200
+"""What a gzip file may unpack to: `_UNPACKED` bytes and so many times its own size. Text packs to a fifth or a twentieth."""
+MAX_VALUES = 1_000_000
+"""Objects, lists and members beyond the first: each takes a hundred bytes of memory or more, and three in the file."""
+MAX_LINE = 16 * 1024 * 1024
+"""Bytes of a scorecard; a long one has a hundredth."""
 
 MAX_DEPTH = 100
 """Deeper JSON is refused: conversations need about ten levels, and pydantic cannot write more than about 200."""
@@ -56,13 +64,14 @@ def read_bytes(path: Path) -> bytes:
 
 def _unpacked(data: bytes, path: Path) -> bytes:
     """The content of a gzip file, read up to the limit so that a small file cannot fill the memory."""
+    most = min(MAX_BYTES, _UNPACKED + _MOST_PACKED * len(data))
     try:
         with gzip.open(io.BytesIO(data)) as stream:
-            content = stream.read(MAX_BYTES + 1)
+            content = stream.read(most + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"is not a whole gzip file: {error}", "check that it was written completely", path) from None
-    if len(content) > MAX_BYTES:
-        raise InputError(f"unpacks to more than the {MAX_BYTES:,} bytes that are read", "split or shorten it", path)
+    if len(content) > most:
+        raise InputError(f"unpacks to more than the {most:,} bytes that are read", "split or shorten it", path)
     return content
 
 
@@ -105,6 +114,8 @@ def loads(text: str) -> Any:
     NaN, infinities and endless integers are None; halves of surrogate pairs, which no UTF-8 file can hold, become
     U+FFFD; nesting deeper than `MAX_DEPTH` is refused, because models could not be written as JSON again.
     """
+    if too_many(text):
+        raise TooManyError
     try:
         value = json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
         return _storable(value, MAX_DEPTH)
@@ -114,6 +125,28 @@ def loads(text: str) -> Any:
 
 class NestingError(ValueError):
     """JSON nested too deeply."""
+
+
+class TooManyError(ValueError):
+    """JSON of more than `MAX_VALUES` values."""
+
+    def __init__(self) -> None:
+        super().__init__(f"holds more than {MAX_VALUES:,} values")
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{,]', re.DOTALL)
+
+
+def too_many(text: str) -> bool:
+    """Whether JSON text, or JSON Lines, has more than `MAX_VALUES` values, told before any of them takes memory."""
+    if len(text) <= MAX_VALUES or sum(map(text.count, "[{,")) <= MAX_VALUES:
+        return False
+    seen = 0  # those within texts do not count
+    for token in _TOKEN.finditer(text):
+        seen += text[token.start()] != '"'
+        if seen > MAX_VALUES:
+            return True
+    return False
 
 
 def _storable(value: Any, depth: int) -> Any:
@@ -152,6 +185,8 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
             ) from None
         where = f"line {line or error.lineno} column {error.colno}"
         raise InputError(f"is not JSON: {error.msg} at {where}", "check that it was written completely", path) from None
+    except TooManyError as error:
+        raise InputError(str(error), "split or shorten it", path) from None
     except NestingError:
         raise InputError(
             f"is nested more than {MAX_DEPTH} deep", "expected an object or a list of messages", path
@@ -163,10 +198,19 @@ def read_json(path: Path) -> Any:
     return parse_json(decode(read_bytes(path), path), path)
 
 
-def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
-    """(line number, object) for each non-empty line; a broken line comes as the error that it is, and reading goes on."""
+def read_jsonl(path: Path, *, kept: bool = False) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
+    """(line number, object) for each non-empty line; a broken line comes as the error that it is, and reading goes on.
+
+    `kept`: all objects will be held at the same time, so that `MAX_VALUES` is for all lines together: InputError beyond.
+    """
     text = decode(read_bytes(path), path)
-    for number, line in enumerate(text.split("\n"), 1):
+    if kept and too_many(text):
+        raise InputError(str(TooManyError()), "split or shorten it", path)
+    number = end = 0
+    while end < len(text):
+        start, number = end, number + 1
+        end = text.find("\n", start) + 1 or len(text)
+        line = text[start:end].removesuffix("\n")
         if not line.strip():
             continue
         try:
@@ -178,6 +222,17 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
             yield number, value
         else:
             yield number, InputError(f"line {number} is not an object", "expected one JSON object a line", path)
+
+
+def bounded_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of a file of scorecards; of a line beyond `MAX_LINE` only that much, which is no scorecard."""
+    offset = 0
+    while line := stream.readline(MAX_LINE + 1):
+        yield offset, line
+        while len(line) > MAX_LINE and not line.endswith(b"\n"):
+            offset += len(line)
+            line = stream.readline(MAX_LINE + 1)
+        offset += len(line)
 
 
 def number(value: Any) -> float | None:

@@ -126,7 +126,7 @@ class SideFiles:
         broken = 0
         first: InputError | None = None
         try:
-            for _, value in read_jsonl(path):
+            for _, value in read_jsonl(path, kept=True):
                 if isinstance(value, InputError):
                     broken, first = broken + 1, first or value
                 else:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import AmbjudgeError, InputError
+from ..trajectories.json_bytes import bounded_lines
 from .run_rows import RunRow, row_of, waiting
 
 if TYPE_CHECKING:
@@ -169,16 +170,14 @@ class Collection:
         """Each line of the file of scorecards as a row without number, and where it begins; broken ones are counted."""
         if self.cards_file is None:
             return
-        offset = 0
         try:
             with self.cards_file.open("rb") as file:
-                for line in file:
+                for offset, line in bounded_lines(file):
                     if line.strip():
                         try:
                             yield offset, row_of(0, json.loads(line))
                         except (*_BROKEN, RecursionError):
                             self.skipped += 1
-                    offset += len(line)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", "check the path", self.cards_file) from None
 

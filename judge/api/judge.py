@@ -30,7 +30,7 @@ from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_s
 from ..scorecard import UnscoredReason, unscored
 from .messages import Messages
 from .outcomes import Stopped, citations, ended_badly, merge, reason_of, with_detail, with_reason
-from .prices import Price, effective_api_base, price_of
+from .prices import Price, effective_api_base, key_for, price_of
 from .transport import (
     CallFailed,
     Completion,
@@ -72,7 +72,7 @@ class ApiJudge(Messages):
     model: as litellm names it; with `api_base` and no provider in the name, an OpenAI-compatible server is meant.
     temperature: 0-2. max_tokens: of a reply. evidence_budget: characters of a run's record. timeout: seconds a try.
     seed: sent when given, plus the sample's number. samples: answers asked for each question, made one as panel.py says.
-    api_key: only when not from the provider's variable; never shown.
+    api_key: only when not from the environment (`key_for`); never shown.
     images: send plan.png along where the model takes images; outputs: also a picture of one output of each kind.
     price: what this model costs at this address, whatever the built-in table says.
     """
@@ -106,7 +106,7 @@ class ApiJudge(Messages):
         if api_base is not None and not re.match(r"https?://[^/\s]", api_base):
             raise ConfigError(f"{api_base.rpartition('@')[2]!r} is no http(s) address", "for example --api-base http://localhost:8000/v1")  # fmt: skip
         self._model = model
-        self._api_base = effective_api_base(model, api_base)
+        self._named_base, self._api_base = api_base, effective_api_base(model, api_base)
         self._target = f"openai/{model}" if api_base is not None and "/" not in model else model
         self._temperature, self._max_tokens, self._timeout, self._seed = temperature, max_tokens, timeout, seed
         self._samples = samples
@@ -217,7 +217,8 @@ class ApiJudge(Messages):
         if "/" not in self._target and not self._target.startswith(("gpt-", "o1", "o3", "o4", "chatgpt")):
             raise ConfigError(f"{self.name}: no OpenAI-compatible address is known for this model", "give --api-base")
         base = self._api_base or "https://api.openai.com/v1"
-        return base.rstrip("/"), self._api_key or os.environ.get("OPENAI_API_KEY") or None
+        key = self._api_key or key_for(self._target, self._named_base) or os.environ.get("OPENAI_API_KEY")
+        return base.rstrip("/"), key if key != "none" else None
 
     def bodies(self, request: Request) -> tuple[dict[str, Any], ...]:
         """The bodies of the first calls for a request, one a sample, as live calls would send them."""
@@ -387,10 +388,19 @@ class ApiJudge(Messages):
         return False
 
     def _key(self) -> str | None:
-        """A stand-in for a local server that wants no key; else whatever litellm finds in the environment."""
-        if self._api_key is None and self._api_base is not None and self._target.startswith("openai/"):
+        """The key to send (`key_for`); None: whatever litellm finds in the environment for the provider.
+
+        An address that the environment names and the key beside it are meant for each other; it may want none.
+        """
+        key = self._api_key or key_for(self._target, self._named_base)
+        if (
+            key is None
+            and self._named_base is None
+            and self._api_base is not None
+            and self._target.startswith("openai/")
+        ):
             return os.environ.get("OPENAI_API_KEY") or "none"
-        return self._api_key
+        return key
 
 
 def _first_form(target: str) -> Form:

@@ -18,7 +18,11 @@ _OWN_HOSTS = (
     "api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "api.deepseek.com", "api.mistral.ai",
     "api.x.ai", "api.z.ai", "api.minimax.io", "api.moonshot.ai", "api.groq.com",
 )  # fmt: skip
+_HOST_OF = {"openai": "api.openai.com", "anthropic": "api.anthropic.com", "gemini": "generativelanguage.googleapis.com",
+            "deepseek": "api.deepseek.com", "mistral": "api.mistral.ai", "xai": "api.x.ai", "groq": "api.groq.com"}  # fmt: skip
 _PREFIXES = ("openai/", "anthropic/")
+KEY_VARIABLE = "AMBJUDGE_API_KEY"
+"""The key for an `api_base` that is named to us. A provider's own key goes to that provider alone."""
 _BASE_VARIABLES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE")}  # fmt: skip
 
 
@@ -65,6 +69,18 @@ def price_of(model: str, api_base: str | None = None) -> Price | None:
         if model.startswith(prefix) and (found := known.get(model[len(prefix) :])) is not None:
             return found
     return None
+
+
+def key_for(model: str, api_base: str | None) -> str | None:
+    """The API key for a model at an address that was named; None where litellm looks up the provider's own.
+
+    That is so without an address, and at the provider's own: whoever can name an address must not be sent its key. To any
+    other goes `AMBJUDGE_API_KEY`, or "none", which servers that want no key accept.
+    """
+    host = (urlsplit(api_base).hostname or "") if api_base is not None else ""
+    if api_base is None or (api_base.startswith("https://") and host == _HOST_OF.get(model.partition("/")[0])):
+        return None
+    return os.environ.get(KEY_VARIABLE) or "none"
 
 
 def effective_api_base(model: str, api_base: str | None) -> str | None:

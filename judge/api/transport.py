@@ -18,14 +18,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...errors import JudgeError
-from ...sanitize import sanitize_line
+from ...sanitize import mask, sanitize_line
+from ...trajectories.json_bytes import whole_text
 from ..limits import throttled
+from .session import give_session
 
 log = logging.getLogger(__name__)
 
-_KEY_LIKE = re.compile(r"(?i)\b(?:sk|pk|gsk|xai|key|AIza)[-_][\w-]{6,}|AIza[\w-]{20,}|bearer\s+\S+|(?<=key=)\S+|(?<=//)[^/@\s]+@")  # fmt: skip
 _MOST_TOKENS = 10**9
 """Of one call: a server that counts more has not counted."""
+_MOST_SAID = 20_000
+"""Characters of a provider's error that are looked at."""
 _RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 
 
@@ -75,7 +78,7 @@ def litellm() -> Any:
     # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves it behind. And pydantic
     # speaks of litellm's own types, whose silencing in one thread another thread may undo.
     warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
-    warnings.filterwarnings("ignore", r".* using the `ReadOnly` qualifier", UserWarning)
+    warnings.filterwarnings("ignore", r".* using the `ReadOnly` qualifier|Pydantic serializer warnings", UserWarning)
     try:
         import litellm as module
     except ImportError as error:
@@ -92,10 +95,7 @@ def litellm() -> Any:
 
 def redact(text: str, *secrets: str | None) -> str:
     """One line of at most 200 characters, without anything that looks like a key and without the given secrets."""
-    known = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN", "_SECRET")) and len(v) >= 6]
-    for secret in sorted((s for s in (*secrets, *known) if s), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return sanitize_line(_KEY_LIKE.sub("***", " ".join(text.split())))[:200]
+    return sanitize_line(mask(" ".join(text[:_MOST_SAID].split()), *secrets))[:200]
 
 
 async def complete(
@@ -116,6 +116,7 @@ async def complete(
     import tenacity
 
     module = litellm()
+    give_session(module)
     attempts = 0
     try:
         async for attempt in tenacity.AsyncRetrying(
@@ -132,7 +133,8 @@ async def complete(
                     module.acompletion(
                         model=model, messages=list(messages), max_retries=0, num_retries=0, api_key=api_key, **options
                     ),
-                    max(1.0, left),
+                    # A server that drips keeps each of its client's waits short: the time of a try counts as a whole.
+                    max(1.0, min(left, options.get("timeout", left) + 1.0)),
                 )
                 return _completion(answer), attempts
     except Exception as error:
@@ -276,9 +278,9 @@ def _completion(answer: Any) -> Completion:
     )
     read, written = _cached(usage, given) if counted and given is not None else (None, None)
     return Completion(
-        text=content if isinstance(content, str) else None,
-        finish=str(getattr(choice, "finish_reason", None) or "stop") if choice is not None else "none",
-        refusal=extra.get("refusal") if isinstance(extra.get("refusal"), str) else None,
+        text=whole_text(content) if isinstance(content, str) else None,
+        finish=whole_text(str(getattr(choice, "finish_reason", None) or "stop")) if choice is not None else "none",
+        refusal=whole_text(refusal) if isinstance(refusal := extra.get("refusal"), str) else None,
         input_tokens=given if counted else None,
         output_tokens=made if counted else None,
         cached_tokens=read,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 16 * 1024 * 1024
 """Bytes of a JSON, CSV or text deliverable; the largest legal one is far below a megabyte."""
-MAX_ARRAY = 1024 * 1024 * 1024
-"""Bytes that an .npy array may declare: a 2-D slice needs a thousandth of it."""
+MAX_ARRAY = 64 * 1024 * 1024
+"""Bytes that an .npy array may declare: a 2-D slice needs a fiftieth of it."""
 
 
 class Refused(Exception):
@@ -101,7 +101,8 @@ def npy_head(path: Path, root: Path) -> ArrayHead:
 
     size = guard(path, root)
     try:
-        with path.open("rb") as file:
+        with path.open("rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of shapes that overflow
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(file)
@@ -110,6 +111,8 @@ def npy_head(path: Path, root: Path) -> ArrayHead:
         raise Refused("unreadable", f"is not an .npy file: {_words(error)}") from None
     if dtype.hasobject:
         raise Refused("unreadable", "holds pickled objects, which are never loaded")
+    if dtype.kind not in "biufc":
+        raise Refused("dtype", f"holds no numbers but {str(dtype)[:40]}")
     declared = math.prod(shape) * dtype.itemsize
     if any(extent < 0 for extent in shape) or declared > MAX_ARRAY:
         raise Refused("unreadable", f"declares {declared:,} bytes, more than the {MAX_ARRAY:,} that are read")

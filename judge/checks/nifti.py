@@ -8,7 +8,8 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -84,8 +85,40 @@ def volume_head(path: Path, root: Path, kinds: str = "iufb") -> VolumeHead:
     return head
 
 
+@dataclass(frozen=True)
+class _Volume:
+    """A volume's file, equal to every link to it."""
+
+    identity: tuple[int, ...]
+    path: Path = field(compare=False)
+    head: VolumeHead = field(compare=False)
+
+    @classmethod
+    def of(cls, path: Path, head: VolumeHead) -> _Volume:
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
+        return cls((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns), path, head)
+
+
 def volume_stats(path: Path, root: Path, head: VolumeHead, *, rounded: bool = False) -> VolumeStats:
-    """Values of the whole volume, scaled as the header says and rounded on wish; Refused when the data ends early."""
+    """Values of the whole volume, scaled as the header says and rounded on wish; Refused when the data ends early. Links cost it once."""
+    found = _stats(_Volume.of(path, head), rounded)
+    if isinstance(found, Refused):
+        raise Refused(found.kind, found.text)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _stats(volume: _Volume, rounded: bool) -> VolumeStats | Refused:
+    try:
+        return _counted(volume.path, volume.head, rounded)
+    except Refused as refused:
+        return refused
+
+
+def _counted(path: Path, head: VolumeHead, rounded: bool) -> VolumeStats:
     import numpy as np
 
     values: set[float] | None = set()
@@ -124,8 +157,14 @@ def voxel_ml(head: VolumeHead) -> float:
 
 def main_piece(path: Path, head: VolumeHead) -> float | None:
     """Share of the voxels that are set which the largest face-connected piece holds, in (0, 1]; None for too few or too many."""
+    return _main_piece(_Volume.of(path, head))
+
+
+@lru_cache(maxsize=256)
+def _main_piece(volume_: _Volume) -> float | None:
     import numpy as np
 
+    path, head = volume_.path, volume_.head
     if math.prod(head.shape) > _MAX_PIECED:
         return None
     volume = np.concatenate([slab != 0 for slab in _slabs(path, head)])

@@ -6,10 +6,15 @@ are about: runs (`runs`), verdicts and calls (`verdicts`), scorecards, labels an
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from ...errors import StoreError
-from .opening import connect, display, guard, locate
+from . import schema
+from .opening import connect, display, file_of, guard, locate
+from .ownership import is_own
 from .runs import FileStamp, RunIndex, StoredRun
 from .scorecards import Archive
 from .verdicts import RETRIABLE, StoredVerdict, VerdictTables, is_final
@@ -48,6 +53,12 @@ class Store(RunIndex, VerdictTables, Archive):
 
     def close(self) -> None:
         self._engine.dispose()
+
+    @cached_property
+    def own(self) -> bool:
+        """Whether it was made here: what a store of somebody else says of judges, it cannot prove."""
+        rows = self._read(sa.select(schema.meta.c.value).where(schema.meta.c.name == "id"))
+        return is_own(rows[0][0] if rows else None, file_of(self._engine.url))
 
     def check(self) -> None:
         """The database's own integrity check (SQLite); StoreError with the first thing that it finds."""

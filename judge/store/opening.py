@@ -17,7 +17,9 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from ...errors import StoreError
+from ...sanitize import mask
 from . import schema
+from .ownership import new_id
 
 BUSY_TIMEOUT_S = 60.0
 """How long a writer waits for another process's commit; commits take milliseconds, so this is far beyond any queue."""
@@ -78,11 +80,16 @@ def connect(target: str | Path, *, create: bool = True) -> Engine:
     return engine
 
 
+def file_of(url: URL) -> Path | None:
+    """The store's file; None for one on a server."""
+    return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+
+
 def display(url: URL) -> str:
-    """The address as shown to people: a file's path, or the URL without its password."""
+    """The address as shown to people: a file's path, or the URL without its password and options."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
-    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+    return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
 
 @contextmanager
@@ -103,7 +110,7 @@ def guard(where: str) -> Iterator[None]:
 
 def _explain(error: SQLAlchemyError, where: str) -> tuple[str, str]:
     original = getattr(error, "orig", None) or error
-    said = " ".join(str(original).split())[:300] or type(original).__name__
+    said = mask(" ".join(str(original).split()))[:300] or type(original).__name__
     low = said.lower()
     if "malformed" in low or "not a database" in low or "disk image" in low:
         return f"{where}: is not a readable store: {said}", "restore a copy, or move the file away to start a new one"
@@ -186,7 +193,8 @@ def _ensure_schema(engine: Engine, where: str) -> None:
             found = _version(connection, where)  # again: another process may have been first
             if found is None:
                 schema.create(connection)
-                connection.execute(schema.meta.insert().values(name="schema", value=str(schema.VERSION)))
+                made = {"schema": str(schema.VERSION), "id": new_id(file_of(engine.url))}
+                connection.execute(schema.meta.insert(), [{"name": n, "value": v} for n, v in made.items()])
             elif found < schema.VERSION:
                 schema.upgrade(connection, found)
     except SQLAlchemyError as error:
@@ -201,11 +209,11 @@ def _version(connection: Connection, where: str) -> int | None:
     """Which version of our schema is there; None for an empty database."""
     tables = set(sa.inspect(connection).get_table_names())
     if "meta" not in tables:
-        taken = tables & set(schema.metadata.tables)
+        # A server's database may be shared; a file with anything in it is another program's.
+        taken = tables if connection.dialect.name == "sqlite" else tables & set(schema.metadata.tables)
         if taken:
-            raise StoreError(
-                f"{where}: holds other tables named {', '.join(sorted(taken))}", "give the store a database of its own"
-            )
+            names = ", ".join(sorted(taken)[:5])[:100]
+            raise StoreError(f"{where}: holds other tables: {names}", "give the store a database of its own")
         return None
     try:
         found = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()

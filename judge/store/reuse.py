@@ -127,7 +127,16 @@ class StoredJudge(Around):
         results |= {id: verdict.result for id, verdict in known.found.items()}
         missed = unscored((c for c in request.criteria if c.id not in results), "judge_error", "no result given")
         results |= {result.id: result for result in missed}
-        return replace(reply, results=tuple(results[c.id] for c in request.criteria))
+        warnings = (*reply.warnings, *self._foreign(known.found))
+        return replace(reply, results=tuple(results[c.id] for c in request.criteria), warnings=warnings)
+
+    def _foreign(self, found: Mapping[str, StoredVerdict]) -> tuple[str, ...]:
+        """What a scorecard says of verdicts from a store that somebody else made."""
+        if not found or self._store.own:
+            return ()
+        return (
+            f"{', '.join(found)}: verdicts out of a store that was not made here; nothing shows that {self.name} gave them",
+        )
 
     async def _before(self, request: Request) -> _Begun:
         """The store is asked in a thread; the judge, which need not bear threads, here."""
@@ -147,7 +156,8 @@ class StoredJudge(Around):
     def _from_store(self, request: Request, begun: _Begun) -> Reply:
         if begun.packed is not None:
             self._store.add_evidence([begun.packed])
-        return Reply(tuple(begun.known.found[c.id].result for c in request.criteria))
+        found = begun.known.found
+        return Reply(tuple(found[c.id].result for c in request.criteria), warnings=self._foreign(found))
 
 
 class StoredOnly(StoredJudge):
@@ -159,7 +169,7 @@ class StoredOnly(StoredJudge):
         tried = self._store.attempts(known.keys[c.id].sha256 for c in missing)
         results = {id: verdict.result for id, verdict in known.found.items()}
         results |= {c.id: last_attempt(c.id, tried.get(known.keys[c.id].sha256, ())) for c in missing}
-        return Reply(tuple(results[c.id] for c in request.criteria))
+        return Reply(tuple(results[c.id] for c in request.criteria), warnings=self._foreign(known.found))
 
 
 def last_attempt(id: str, tried: Sequence[tuple[UnscoredReason, str]]) -> CriterionResult:

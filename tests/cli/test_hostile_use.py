@@ -340,6 +340,7 @@ BAD_SETTINGS = [
     pytest.param(b'tier = "lit"', "'lit' is not one of", id="tier"),
     pytest.param(b"judge = 5", "must be a string or a list of strings", id="judge"),
     pytest.param(b"= 1", "not TOML", id="syntax"),
+    pytest.param(b"samples = " + b"1" * 5000, "not TOML", id="endless number"),
     pytest.param(b"\xff\xfe", "is not UTF-8 text at byte 0", id="bytes"),
 ]
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.checks.check import check_outputs
+from ambjudge.judge.checks.nifti import _stats
 from ambjudge.judge.checks.public import find_public
 from ambjudge.judge.scorecard import Policy
 from ambjudge.trajectories.load import load_run
@@ -335,6 +336,16 @@ def test_links_are_followed_only_inside_the_run(kidney, tmp_path, inside):
 # Detection
 
 
+def test_links_to_one_mask_cost_it_once(kidney):
+    first, second = (kidney.out(case, "lesion.nii.gz") for case in kidney.ids)
+    second.unlink()
+    second.symlink_to(first)
+    before = _stats.cache_info()
+    assert kidney.check(DICE).s4 == 1.0
+    after = _stats.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
+
+
 @pytest.fixture
 def cells(tmp_path):
     made = Case(tmp_path, "detection", "bccd-det-task")
@@ -442,6 +453,8 @@ class Bomb:
         (lambda p: np.save(p, np.ones((5, 6)).cumsum(0)), None, True),
         (lambda p: np.save(p, np.ones((5, 6), np.float16).cumsum(0, dtype=np.float16)), None, True),
         (lambda p: np.save(p, np.arange(30).reshape(5, 6)), "dtype", False),
+        (lambda p: np.save(p, np.array([["x" * 9] * 6] * 5)), "dtype", False),
+        (lambda p: claim(p, (2**62, 8)), "unreadable", False),
         (lambda p: np.save(p, np.arange(30.0).reshape(6, 5)), "shape", False),
         (lambda p: np.save(p, np.arange(30.0).reshape(1, 5, 6)), "shape", False),
         (lambda p: np.save(p, np.float32(1)), "shape", False),
@@ -457,7 +470,7 @@ class Bomb:
         (lambda p: claim(p, (10**30, 10)), "unreadable", False),
         (lambda p: claim(p, (-5, -6)), "unreadable", False),
     ],
-    ids=["float64", "float16", "integers", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
+    ids=["float64", "float16", "integers", "texts", "impossible", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
          "pickled objects", "pickle", "cut", "no bytes", "declares 40 GB", "declares more than all", "negative extent"],
 )  # fmt: skip
 def test_enhancement(ldct, spoil, kind, valid):

@@ -297,7 +297,7 @@ def _damaged(path: Path) -> None:
         pytest.param(_damaged, "not a readable store", id="damaged"),
         pytest.param(lambda p: p.mkdir(), "is a folder", id="folder"),
         pytest.param(_sqlite_with("create table meta (other int)"), "not ours", id="another-programs-meta"),
-        pytest.param(_sqlite_with("create table runs (other int)"), "other tables named runs", id="another-programs-runs"),
+        pytest.param(_sqlite_with("create table runs (other int)"), "other tables: runs", id="another-programs-runs"),
     ],
 )  # fmt: skip
 def test_what_is_no_store_of_ours_is_one_clear_line(tmp_path, make, said):

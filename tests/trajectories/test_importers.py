@@ -729,3 +729,11 @@ def test_parallel_answers_become_one_user_message() -> None:
 )
 def test_answers_go_back_as_plain_text_where_nothing_is_lost(content: str, back: Any) -> None:
     assert plain_result(content) == (back or (content, False))
+
+
+def test_a_block_of_our_own_format_whose_type_is_no_text(tmp_path: Path) -> None:
+    """Found by `make fuzz`."""
+    file = tmp_path / "conversation.json"
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": ["text"], "text": "y"}]}]
+    file.write_text(json.dumps({"messages": messages}), "utf-8")
+    assert len(drafts("conversation", file)) == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ambjudge import score
 from ambjudge.errors import InputError
-from ambjudge.trajectories.json_bytes import MAX_BYTES
+from ambjudge.trajectories.json_bytes import MAX_LINE, MAX_VALUES, bounded_lines, too_many
 from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
 from hypothesis import HealthCheck, given, settings
@@ -65,7 +65,8 @@ REFUSED = {
     "cut": (GOOD.encode()[:60], "is not JSON"),
     "gzip cut": (gzip.compress(GOOD.encode())[:-12], "is not a whole gzip file"),
     "gzip in name only": (b"\x1f\x8bhello", "is not a whole gzip file"),
-    "gzip that unpacks beyond the limit": (gzip.compress(b" " * 2**20) * (MAX_BYTES // 2**20 + 1), "unpacks to more than"),
+    "gzip that unpacks beyond the limit": (gzip.compress(b" " * 2**20) * 40, "unpacks to more than"),
+    "more values than memory": (b'{"messages":[' + b"{}," * MAX_VALUES + b"{}]}", f"holds more than {MAX_VALUES:,} values"),
     "two values": (b"[] []", "is not JSON"),
     "utf-16 without mark": (GOOD.encode("utf-16-le"), "UTF-16 without a byte-order mark"),
     "latin-1": (GOOD.encode("latin-1"), "is not UTF-8 text at byte"),
@@ -87,6 +88,26 @@ REFUSED = {
     "messages empty": (b'{"messages": []}', "holds no messages"),
     "no roles": (b'{"messages": [{"content": "a"}]}', "without any `role`"),
 }  # fmt: skip
+
+
+def test_values_are_counted_before_they_take_memory() -> None:
+    assert not too_many(json.dumps(['[{,\\"' * MAX_VALUES])), "within a text they are no values"
+    assert too_many('{"a":1},' * (MAX_VALUES // 2 + 1))
+    assert too_many('"' + '\\"' * MAX_VALUES + '",' * MAX_VALUES) is False, "a text without end"
+
+
+def test_a_trace_of_more_values_than_memory_is_left_out(tmp_path) -> None:
+    (tmp_path / "conversation.json").write_text(GOOD, "utf-8")
+    (tmp_path / "trace.jsonl.gz").write_bytes(gzip.compress(b'{"type":"x"}\n' * (MAX_VALUES + 1)))
+    assert any("trace.jsonl.gz: " in warning and "more than" in warning for warning in load_run(tmp_path).warnings)
+
+
+def test_a_line_without_end_is_cut_and_the_next_ones_are_read(tmp_path) -> None:
+    file = tmp_path / "cards.jsonl"
+    file.write_bytes(b"{}\n" + b"x" * (2 * MAX_LINE + 5) + b"\n{}\n")
+    with file.open("rb") as stream:
+        found = list(bounded_lines(stream))
+    assert [(offset, len(line)) for offset, line in found] == [(0, 3), (3, MAX_LINE + 1), (2 * MAX_LINE + 9, 3)]
 
 
 @pytest.mark.parametrize("name", LOADS)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import InputError
-from ..json_bytes import read_json
+from ..json_bytes import read_json, text_or_none
 from ..load import load_conversation
 from . import Importer
 from .anthropic_messages import add_assistant, add_user
@@ -24,7 +24,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     draft.track, draft.outcomes, draft.task_outcome = run.track, dict(run.outcomes), run.task_outcome
     draft.system(head.get("system_prompt"))
     for message in objects_of(value if isinstance(value, list) else head.get("messages")):
-        kinds = {block.get("type") for block in objects_of(message.get("content"))}
+        kinds = {text_or_none(block.get("type")) for block in objects_of(message.get("content"))}
         if message.get("role") == "assistant" and "tool_use" in kinds and not message.get("tool_calls"):
             add_assistant(draft, message)
         elif message.get("role") == "user" and "tool_result" in kinds:

@@ -45,6 +45,10 @@ _KINDS = {"text": 3.0, "code": 3.0, "output": 1.5}
 _NONCE = "\0"
 """Stands for the nonce until the content is known; `sanitize` leaves no such character in a transcript's text."""
 _NONCE_LENGTH = 10
+"""Digits that count for the budget and for what verdict keys and recorded replies are bound to."""
+_KEY_LENGTH = 32
+"""Digits that fence what a judge is sent, beginning with those: 128 bits, as whoever writes a transcript can search for a
+text that holds its own key."""
 _DIGITS = re.compile(r"\d+")
 _FACT = 400
 
@@ -66,7 +70,8 @@ class Record:
     text: str
     facts: str
     nonce: str
-    """Derived from the content; headings of ours carry it, so that the transcript cannot forge one."""
+    """Derived from the content; headings of ours carry it, so that the transcript cannot forge one. 128 bits, of which the
+    budget counts ten digits."""
     turns: tuple[int, ...]
     """Turns of which anything is shown, in order."""
     left_out: tuple[Omission, ...]
@@ -132,12 +137,12 @@ def make_record(
         room = budget_chars - _size("\n\n".join(front)) - 2
         shown = _fitted(content, titles, worth, room, None)
     text = _whole(front, content, shown, titles)
-    nonce = hashlib.sha256(text.encode()).hexdigest()[:_NONCE_LENGTH]
-    text = text.replace(_NONCE, nonce)
+    nonce = hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
+    bound = hashlib.sha256(text.replace(_NONCE, nonce[:_NONCE_LENGTH]).encode()).hexdigest()
     return Record(
-        text=text, facts=told, nonce=nonce, turns=tuple(sorted(shown)),
+        text=text.replace(_NONCE, nonce), facts=told, nonce=nonce, turns=tuple(sorted(shown)),
         left_out=(*left_out, *_omissions(content, shown, worth)),
-        replaced=_hidden(run, content), sha256=hashlib.sha256(text.encode()).hexdigest(), fact_ids=ids,
+        replaced=_hidden(run, content), sha256=bound, fact_ids=ids,
     )  # fmt: skip
 
 

@@ -1,0 +1,343 @@
+"""Real files, mutated, through everything that reads what others wrote: nothing but an AmbjudgeError may come out.
+
+    python benchmarks/fuzz.py [--count 20000] [--seed 0] [--targets reply settings ...]
+
+Each input is made from the seed, the target and its number alone, so that a line of the output is enough to make it again
+(`--seed S --targets T --only N`). A worker process takes the inputs, each under `CPU_S` of CPU, all under `MEMORY` of
+address space; one that dies is a finding, and a new one goes on behind the input that killed it. Exit 1 where anything
+was found; what it was goes to stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import resource
+import runpy
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ambjudge.errors import AmbjudgeError
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data"
+CPU_S = 20
+MEMORY = 3 << 30
+MOST = 40_000
+"""Bytes of a seed; longer files are cut where a message ends, to keep inputs fast."""
+_FRAGMENTS = [
+    b"\\ud800", b"\\u0000", b"NaN", b"-1e999", b"9" * 400, b"[" * 300, b'{"a":' * 120, b"null", b"true", b'""', b"[]", b"{}",
+    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", "\u202e\u2028\x9b\x1b[31m".encode(), b"0", b"-1", b"1e308", b"\n", b"\r\n", b'"',
+    b"\\", b"/" * 3000, b" " * 3000, b"!!python/object:os.system x", b"&a [*a, *a]", b"../../..", b"a." * 200, b"1" * 5000,
+    b'"role": 5', b'"content": [[]]', b'"tool_calls": {}', b"\x1f\x8b\x08", b"'''", b"<<EOF\n", b"$(", b"{{" * 50,
+]  # fmt: skip
+_VALUES: list[Any] = [
+    None, True, -1, 0, 2**70, 1.5, 1e308, float("nan"), "", "x", "\ud800", "\x1b[2J\u202e", "a" * 5000, [], {}, [[]], [None],
+    {"": None}, {"role": {}}, ["a", 1], "1e999", "2024-99-99", "/../", "٣", "NaN",
+]  # fmt: skip
+
+
+def mutated(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """The bytes with one to six changes: in their JSON where they are JSON, else anywhere."""
+    if rng.random() < 0.5:
+        try:
+            value = json.loads(data)
+            for _ in range(rng.randint(1, 4)):
+                value = _changed(value, rng)
+            return json.dumps(value).encode("utf-8", "surrogatepass")
+        except (ValueError, RecursionError):
+            pass
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        at = rng.randrange(len(out) + 1)
+        end = min(len(out), at + rng.choice((1, 2, 8, 64, 512)))
+        match rng.randrange(6):
+            case 0:
+                out[at:end] = b""
+            case 1:
+                out[at:at] = rng.choice(_FRAGMENTS)
+            case 2:
+                out[at:end] = rng.choice(_FRAGMENTS)
+            case 3 if at < len(out):
+                out[at] = rng.randrange(256)
+            case 4:
+                out[at:at] = bytes(out[at:end]) * rng.choice((1, 2, 50))
+            case _:
+                other = rng.choice(others)
+                start = rng.randrange(len(other) + 1)
+                out[at:end] = other[start : start + rng.choice((8, 64, 1024))]
+    return bytes(out[: 4 * MOST])
+
+
+def _changed(value: Any, rng: random.Random) -> Any:
+    """One place of a JSON value, found by going down at random, put otherwise."""
+    if isinstance(value, dict) and value and rng.random() < 0.85:
+        key = rng.choice(list(value))
+        if rng.random() < 0.1:
+            return {k: v for k, v in value.items() if k != key}
+        return {**value, key: _changed(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.85:
+        at = rng.randrange(len(value))
+        if rng.random() < 0.1:
+            return value[:at] + value[at + 1 :] + value[at : at + 1] * rng.randint(0, 3)
+        return [*value[:at], _changed(value[at], rng), *value[at + 1 :]]
+    return rng.choice(_VALUES)
+
+
+class Place:
+    """A folder of the worker's own, with a run in it whose files are overwritten."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run = folder / "run"
+        (self.run / "process").mkdir(parents=True)
+
+    def put(self, name: str, data: bytes) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+
+Target = Callable[[Place, bytes, random.Random], None]
+
+
+def _conversation(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.judge.engine import score
+    from ambjudge.trajectories.load import load_run
+
+    place.put("run/process/conversation.json", data)
+    run = load_run(place.run)
+    if rng.random() < 0.02:
+        score(run).model_dump_json(by_alias=True)
+    run.model_dump_json()
+
+
+def _side(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.trajectories.load import load_run
+
+    names = (
+        "process/trace.jsonl",
+        "process/tool_calls.jsonl",
+        "detail_report.json",
+        "agent_summary.json",
+        "report.json",
+    )
+    name = rng.choice(names)
+    place.put("run/process/conversation.json", seeds("conversation")[0])
+    path = place.put(f"run/{name}", data)
+    try:
+        load_run(place.run).model_dump_json()
+    finally:
+        path.unlink()
+
+
+def _importer(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.trajectories.importers import IMPORTERS
+
+    path = place.put("theirs.json" if rng.random() < 0.5 else "theirs.jsonl", data)
+    for draft in IMPORTERS.get(rng.choice(IMPORTERS.names)).read(path):
+        if isinstance(draft, Exception) and not isinstance(draft, AmbjudgeError):
+            raise draft
+
+
+@cache
+def _criteria() -> Any:
+    from ambjudge.rubrics.load import load_rubric
+
+    return load_rubric("segmentation").stages["S1"].criteria
+
+
+def _reply(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.judge.questions.replies import parse_reply
+
+    parsed = parse_reply(data.decode("utf-8", "surrogateescape"), "S1", _criteria(), 8)
+    assert parsed.stated.keys() | parsed.problems.keys() == {criterion.id for criterion in _criteria()}
+
+
+def _rubric(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.rubrics.load import load_rubric, validate_file
+
+    path = place.put("rubric.yaml", data)
+    validate_file(path)
+    load_rubric(path)
+
+
+def _labels(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.judge.trust.human_labels import read_labels
+
+    read_labels(place.put("labels.json", data))
+
+
+def _scorecard(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.judge.verify import parse_card, rubric_of, verify
+    from ambjudge.trajectories.json_bytes import decode, parse_json
+
+    path = place.put("card.json", data)
+    card = parse_card(parse_json(decode(data, path), path), "card")
+    verify(card, rubric_of(card))
+
+
+def _settings(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.config import load
+
+    load(str(place.put(rng.choice(("ambjudge.toml", "pyproject.toml")), data)))
+
+
+def _sanitiser(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.sanitize import escape_json, mask, replaced, sanitize, sanitize_line
+
+    text = data.decode("utf-8", rng.choice(("replace", "surrogateescape")))
+    safe, line = sanitize(text), sanitize_line(text)
+    assert len(safe) == len(line) == len(text)
+    assert sanitize(safe) == safe
+    assert replaced(safe) == 0
+    assert len(line.splitlines()) <= 1
+    safe.encode()
+    as_json = json.dumps(text, ensure_ascii=False)
+    assert json.loads(escape_json(as_json)) == text
+    mask(text)
+
+
+TARGETS: dict[str, Target] = {
+    "conversation": _conversation, "side": _side, "importer": _importer, "reply": _reply, "rubric": _rubric,
+    "labels": _labels, "scorecard": _scorecard, "settings": _settings, "sanitiser": _sanitiser,
+}  # fmt: skip
+
+
+@cache
+def seeds(target: str) -> list[bytes]:
+    """The real files that a target's inputs are made from."""
+    runs = sorted((DATA / "recorded" / "runs").iterdir())
+    if target in ("conversation", "sanitiser"):
+        return [_short(path.read_bytes()) for run in runs for path in run.rglob("conversation.json")]
+    if target == "side":
+        names = ("*.jsonl", "detail_report.json", "report.json", "agent_summary.json")
+        found = [path for name in names for folder in (*runs, DATA / "layouts") for path in sorted(folder.rglob(name))]
+        return [path.read_bytes()[:MOST] for path in found]
+    if target == "importer":
+        made = runpy.run_path(str(ROOT / "tests" / "trajectories" / "test_importers.py"))
+        formats = [made[name]() for name in ("openai", "anthropic", "inspect", "swe_agent", "openhands", "claude_code")]
+        texts = [made["lines_of"](value) if isinstance(value, list) else json.dumps(value) for value in formats]
+        return [text.encode() for text in (*texts, *map(json.dumps, formats))]
+    if target == "reply":
+        entry = {c.id: {"turn": 1, "quote": "x", "reason": "y", "value": c.values[0]} for c in _criteria()}
+        kept = sorted((DATA / "readings").rglob("S1.json"))[:10]
+        return [json.dumps(entry).encode(), *(json.loads(path.read_text("utf-8"))["reply"].encode() for path in kept)]
+    if target == "rubric":
+        return [path.read_bytes() for path in sorted((ROOT / "rubrics").glob("*.yaml"))]
+    if target == "labels":
+        return [path.read_bytes() for path in sorted((DATA / "recorded" / "labels").rglob("*.json"))]
+    if target == "scorecard":
+        return [path.read_bytes()[:MOST] for path in sorted((DATA / "golden").rglob("*.json"))]
+    return [
+        b'judge = ["rules"]\nconcurrency = 8\nprice = "1,2"\nstore = "x.db"\nmissing = "zero"\n',
+        b'[tool.ambjudge]\nmax_cost = 1.5\npublic = "p"\npictures = true\ntier = "lite"\nrubric = "r.yaml"\n',
+    ]
+
+
+def _short(data: bytes) -> bytes:
+    """A conversation with as many messages as fit."""
+    value = json.loads(data)
+    messages = value["messages"] if isinstance(value, dict) else value
+    while len(messages) > 3 and len(json.dumps(value)) > MOST:
+        del messages[3:5]
+    return json.dumps(value).encode()
+
+
+def made(seed: int, target: str, number: int) -> tuple[bytes, random.Random]:
+    """Input `number` of a target, and the randomness that its reading goes on with."""
+    rng = random.Random(f"{seed}/{target}/{number}")
+    files = seeds(target)
+    return mutated(rng.choice(files), rng, files), rng
+
+
+class TooSlowError(Exception):
+    """An input took more CPU than `CPU_S`."""
+
+
+def _stop(*_: object) -> None:
+    raise TooSlowError(f"more than {CPU_S} s of CPU")
+
+
+def work(seed: int, target: str, first: int, last: int, at: Any, found: Any) -> None:
+    """Inputs `first` to `last` - 1; findings go into the queue."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGPROF, _stop)
+    os.environ["AMBJUDGE_PLUGINS"] = ""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder))
+        for number in range(first, last):
+            at.value = number
+            data, rng = made(seed, target, number)
+            signal.setitimer(signal.ITIMER_PROF, CPU_S)
+            try:
+                TARGETS[target](place, data, rng)
+            except AmbjudgeError as error:
+                if "\n" in str(error) or "internal error" in str(error):
+                    found.put((number, f"an error of several lines, or internal: {error!r}"[:400]))
+            except BaseException as error:
+                last_lines = "".join(traceback.format_exception(error)[-3:])
+                found.put((number, f"{type(error).__name__}: {error}"[:300] + "\n" + last_lines[-700:]))
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def fuzz(seed: int, target: str, first: int, last: int) -> int:
+    """How many findings the inputs of a target brought; each is printed."""
+    context = multiprocessing.get_context("fork")
+    at, found, count = context.Value("q", first), context.Queue(), 0
+    while first < last:
+        worker = context.Process(target=work, args=(seed, target, first, last, at, found))
+        worker.start()
+        while worker.is_alive() or not found.empty():
+            worker.join(0.2)
+            while not found.empty():
+                number, what = found.get()
+                count += 1
+                print(f"--seed {seed} --targets {target} --only {number}: {what}", flush=True)
+        first = last
+        if worker.exitcode:
+            count += 1
+            print(
+                f"--seed {seed} --targets {target} --only {at.value}: the worker died ({worker.exitcode})", flush=True
+            )
+            first = at.value + 1
+    return count
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=20_000, help="inputs in all, shared by the targets")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="this input of one target")
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
+    args = parser.parse_args()
+    findings, started = 0, time.monotonic()
+    each = args.count // len(args.targets)
+    for target in args.targets:
+        first, last = (0, each) if args.only is None else (args.only, args.only + 1)
+        here, cpu = fuzz(args.seed, target, first, last), resource.getrusage(resource.RUSAGE_CHILDREN)
+        findings += here
+        print(
+            f"{target}: {last - first:,} inputs, {here} findings ({cpu.ru_utime + cpu.ru_stime:.0f} s of CPU so far)",
+            flush=True,
+        )
+    print(
+        f"{(1 if args.only is not None else each) * len(args.targets):,} inputs, seed {args.seed}, {findings} findings, {time.monotonic() - started:.0f} s"
+    )
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""The HTTP client of calls to OpenAI-compatible addresses: httpx, with a limit on what an answer may hold.
+
+Any address can be named, so whoever listens there may send without end; `Retry.total_s` bounds the time, this the memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import cache
+from typing import Any
+
+MAX_ANSWER = 16 * 1024 * 1024
+"""Bytes of an answer as sent; a long reply has a hundredth."""
+MAX_PACKED = 256 * 1024
+"""Of one that comes packed although that was not asked for: deflate shrinks up to a thousandfold."""
+
+
+@cache
+def _bounded() -> Any:
+    import httpx
+
+    class Bounded(httpx.AsyncByteStream):
+        """The stream of an answer, ended with an error beyond `most` bytes."""
+
+        def __init__(self, inner: Any, most: int) -> None:
+            self.inner, self.most = inner, most
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for part in self.inner:
+                self.most -= len(part)
+                if self.most < 0:
+                    raise httpx.RemoteProtocolError("the answer does not end")
+                yield part
+
+        async def aclose(self) -> None:
+            await self.inner.aclose()
+
+    return Bounded
+
+
+async def _limit(response: Any) -> None:
+    packed = response.headers.get("content-encoding", "identity").lower() != "identity"
+    response.stream = _bounded()(response.stream, MAX_PACKED if packed else MAX_ANSWER)
+
+
+def give_session(module: Any) -> None:
+    """Make litellm use such a client, one for each event loop, as connections belong to theirs."""
+    import httpx
+
+    loop = asyncio.get_running_loop()
+    if getattr(module.aclient_session, "ambjudge_loop", None) is loop:
+        return
+    client = httpx.AsyncClient(
+        event_hooks={"response": [_limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+    )  # fmt: skip
+    client.ambjudge_loop = loop  # type: ignore[attr-defined]
+    module.aclient_session = client

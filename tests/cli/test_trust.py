@@ -1,0 +1,210 @@
+"""What comes with runs decides nothing for the user: no settings, no address for a key, no store full of verdicts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from ambjudge.cli import run
+from ambjudge.console import LogFormatter
+from ambjudge.judge.api.judge import ApiJudge
+from ambjudge.judge.session import default_store
+from ambjudge.judge.store import open_store
+from ambjudge.sanitize import mask
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+OWN = Path(".ambjudge") / "ambjudge.db"
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A collection of one run, no settings anywhere."""
+    monkeypatch.delenv("AMBJUDGE_STORE", raising=False)
+    shutil.copytree(RECORDED / "runs" / "crc-lite-02", tmp_path / "runs" / "crc-lite-02")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+def said(capsys, *args: str | Path) -> tuple[int, str, str]:
+    code = run([str(a) for a in args])
+    seen = capsys.readouterr()
+    return code, seen.out, seen.err
+
+
+@pytest.mark.parametrize("name", ["ambjudge.toml", "pyproject.toml"])
+@pytest.mark.parametrize("at", ["crc-lite-02/process", "crc-lite-02", "."])
+def test_who_stands_in_a_run_has_no_settings_but_those_that_are_named(runs, capsys, monkeypatch, name, at) -> None:
+    head = "[tool.ambjudge]\n" if name == "pyproject.toml" else ""
+    (runs / at / name).write_text(f'{head}rubric = "workflow"\nstore = "../x.db"\n', "utf-8")
+    monkeypatch.chdir(runs / "crc-lite-02")
+    code, text, _ = said(capsys, "score", ".", "--json", "--store", "none")
+    assert (code, json.loads(text)["rubric"]["id"]) == (0, "classification")
+    code, text, _ = said(capsys, "--config", runs / at / name, "score", ".", "--json", "--store", "none")
+    assert json.loads(text)["rubric"]["id"] == "workflow"
+
+
+@pytest.mark.parametrize(
+    "text", [b"x" * (1 << 17), b"a." * 30_000 + b"a = 1", b"a = " + b"[" * 60_000], ids=["long", "dotted", "deep"]
+)
+def test_settings_that_would_eat_the_machine_are_one_line(runs, capsys, no_runaway, text: bytes) -> None:
+    Path("ambjudge.toml").write_bytes(text)
+    with Path("pyproject.toml").open("wb") as sparse:
+        sparse.truncate(20 << 30)
+    with no_runaway():
+        code, _, err = said(capsys, "score", runs)
+        Path("ambjudge.toml").unlink()
+        assert said(capsys, "score", runs, "--store", "none", "-h")[0] == 0
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "internal" not in err
+
+
+def test_a_providers_key_goes_to_that_provider_alone(runs, capsys, judge_server, monkeypatch) -> None:
+    """A server that is named gets a key of its own, or none; one in the environment is meant for the key beside it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai-123456")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-anthropic-1")
+    judge_server.script = ["good"]
+    at = ("--api-base", judge_server.url, "--store", "none")
+    assert said(capsys, "score", runs, "--judge", "openai/m", *at)[0] in (0, 1)
+    said(capsys, "score", runs, "--judge", "anthropic/claude-sonnet-4-5", *at)
+    sent = "\n".join(str(headers) for headers in judge_server.headers)
+    assert judge_server.count > 1
+    assert "of-openai" not in sent
+    assert "of-anthropic" not in sent
+    monkeypatch.setenv("AMBJUDGE_API_KEY", "sk-of-this-server")
+    assert said(capsys, "score", runs, "--judge", "openai/m", *at)[0] in (0, 1)
+    assert "sk-of-this-server" in str(judge_server.headers[-1])
+    official = ApiJudge("openai/gpt-5.4-mini", "https://api.openai.com/v1")
+    assert official.endpoint()[1] == "sk-of-openai-123456"
+    assert ApiJudge("openai/m", "http://api.openai.com/v1").endpoint()[1] == "sk-of-this-server", "not in clear"
+    assert ApiJudge("openai/m", "https://api.openai.com.evil.org/v1").endpoint()[1] == "sk-of-this-server"
+
+
+def forged(folder: Path) -> Path:
+    """A store as somebody else makes it: whole and of our schema, but not noted here."""
+    place = folder / OWN
+    open_store(place).close()
+    with sqlite3.connect(place) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'id'", ("0" * 32,))
+    return place
+
+
+def test_a_store_that_came_with_runs_is_used_only_by_name(runs, capsys) -> None:
+    assert said(capsys, "score", runs)[0] == 0
+    assert default_store(runs) == runs / OWN, "made here"
+    shutil.rmtree(runs / ".ambjudge")
+    place = forged(runs)
+    code, text, err = said(capsys, "score", runs, "--json")
+    assert (code, bool(text)) == (0, True)
+    assert f"nothing is kept: {place}: is not used: it was not made here" in err
+    code, _, err = said(capsys, "score", runs, "--judge", "openai/m", "--api-base", "http://127.0.0.1:9/v1")
+    assert (code, "name it with --store" in err) == (2, True), "a model's verdicts must not be lost"
+    for command in (["export", runs], ["label", "export", "out"], ["rejudge", runs]):
+        code, _, err = said(capsys, *command)
+        assert "internal" not in err
+    code, _, err = said(capsys, "score", runs, "--store", place)
+    assert (code, err) == (0, "")
+
+
+def test_what_is_not_the_users_is_refused(tmp_path: Path) -> None:
+    mine = tmp_path / "mine" / OWN
+    open_store(mine).close()
+    for name in ("copied", "linked", "moved"):
+        (tmp_path / name / ".ambjudge").mkdir(parents=True)
+    shutil.copy(mine, tmp_path / "copied" / OWN)
+    (tmp_path / "linked" / OWN).symlink_to(mine)
+    for name in ("copied", "linked"):
+        with pytest.raises(Exception, match="is not used"):
+            default_store(tmp_path / name)
+    mine.rename(tmp_path / "moved" / OWN)
+    assert default_store(tmp_path / "moved") == tmp_path / "moved" / OWN
+    with sqlite3.connect(tmp_path / "mine" / OWN) as connection:
+        connection.execute(
+            "CREATE VIEW meta AS WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value FROM c) SELECT value, 'no' AS name FROM c"
+        )
+    with pytest.raises(Exception, match="is not used"):
+        default_store(tmp_path / "mine")
+
+
+def test_verdicts_that_no_judge_gave_here_are_marked(runs, capsys, judge_server) -> None:
+    judge_server.script = ["good"]
+    ask = ("score", runs, "--judge", "openai/m", "--api-base", judge_server.url, "--json", "--store", "s.db")
+    first = json.loads(said(capsys, *ask)[1])
+    asked = judge_server.count
+    again = json.loads(said(capsys, *ask)[1])
+    assert (judge_server.count, again["warnings"]) == (asked, [w for w in first["warnings"] if "quotes" not in w])
+    with sqlite3.connect("s.db") as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'id'", ("0" * 32,))
+    marked = json.loads(said(capsys, *ask)[1])
+    assert judge_server.count == asked
+    assert any("not made here; nothing shows that openai/m gave them" in warning for warning in marked["warnings"])
+
+
+def test_another_programs_database_is_left_alone(runs, capsys) -> None:
+    with sqlite3.connect("theirs.db") as connection:
+        connection.execute("CREATE TABLE cookies (value)")
+    code, _, err = said(capsys, "score", runs, "--store", "theirs.db")
+    assert (code, "holds other tables: cookies" in err) == (2, True)
+    with sqlite3.connect("theirs.db") as connection:
+        assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("cookies",)]
+
+
+SECRET = "hunter2/hunter2+x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://bob:hunter2@host/db", "postgresql://bob@host/db?password=hunter2&x=1",
+        f"key {SECRET}", SECRET[::-1], SECRET.encode().hex(),
+        *(base64.b64encode(b"-" * n + SECRET.encode()).decode() for n in range(3)),
+    ],
+)  # fmt: skip
+def test_secrets_are_masked_however_they_come_back(monkeypatch, text: str) -> None:
+    monkeypatch.setenv("SOME_API_KEY", SECRET)
+    shown = mask(f"said {text} end")
+    assert "***" in shown
+    for form in (
+        "hunter2",
+        SECRET[::-1][3:-3],
+        SECRET.encode().hex()[6:-6],
+        base64.b64encode(SECRET.encode()).decode()[4:-4],
+    ):
+        assert form not in shown
+
+
+def test_addresses_are_shown_without_their_credentials(runs, capsys) -> None:
+    for store in ("postgresql://bob@127.0.0.1:9/db?password=hunter2", "postgresql://bob:hunter2@127.0.0.1:9/db"):
+        for command in (["-vv", "score", runs, "--judge", "openai/m", "--store", store], ["doctor"]):
+            Path("ambjudge.toml").write_text(f'store = "{store}"\n', "utf-8")
+            _, text, err = said(capsys, *command)
+            assert "hunter2" not in text + err
+    Path("ambjudge.toml").unlink()
+    _, text, err = said(capsys, "doctor", "--api-base", "http://bob:hunter2@127.0.0.1:9/v1?key=hunter2")
+    assert "hunter2" not in text + err
+
+
+HOSTILE = "a\x1b]52;c;aGk=\x07b\x9b31m\u202ec\nambjudge: error: forged"
+
+
+def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    cards = tmp_path / f"{HOSTILE}.jsonl"
+    cards.write_text(json.dumps({"schema": HOSTILE, HOSTILE: 1}) + "\n{}\n", "utf-8")
+    for command in (
+        ["label", "next", cards],
+        ["-vv", "score", cards, "--store", "none"],
+        ["-vv", "verify", cards, "--json"],
+        ["analyze", cards],
+    ):
+        _, text, err = said(capsys, *command)
+        for char in "\x1b\x07\x9b\u202e":
+            assert char not in text + err
+    handler = LogFormatter("ambjudge: %(levelname)s: %(message)s")
+    line = handler.format(logging.LogRecord("x", 30, "x", 1, "%s", (HOSTILE,), None))
+    assert len(line.splitlines()) == 1
+    assert "\x1b" not in line
