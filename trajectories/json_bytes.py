@@ -11,7 +11,7 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +178,14 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
             yield number, value
         else:
             yield number, InputError(f"line {number} is not an object", "expected one JSON object a line", path)
+
+
+def total(values: Collection[float]) -> float | None:
+    """Their exactly rounded sum: `sum` rounds otherwise from Python 3.12 on. None of none, and beyond all floats."""
+    try:
+        return math.fsum(values) if values else None
+    except OverflowError:
+        return None
 
 
 def number(value: Any) -> float | None:
