@@ -46,6 +46,11 @@ class Store(RunIndex, VerdictTables, Archive):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    @property
+    def address(self) -> str:
+        """For other processes of ours to open it by: with its password, so never to be shown (that is `where`)."""
+        return self._engine.url.render_as_string(hide_password=False)
+
     def close(self) -> None:
         self._engine.dispose()
 

@@ -280,7 +280,7 @@ def test_where_it_cannot_be_written_the_error_says_why_it_would_be(tmp_path, mon
     monkeypatch.setattr(opening, "BUSY_TIMEOUT_S", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("begin immediate")
-    with pytest.raises(StoreError, match=r"held by another process.*older ambjudge \(schema 1\).*schema 2") as caught:
+    with pytest.raises(StoreError, match=r"held by another process.*older ambjudge \(schema 1\).*schema 3") as caught:
         open_store(path, create=False)
     assert "\n" not in str(caught.value)
     other.close()
