@@ -25,6 +25,7 @@ from .scope import Scope
 from .scorecard import Policy, ScoreCard
 
 if TYPE_CHECKING:
+    from .questions.keys import CardKeys
     from .store import Store
 
 R = TypeVar("R")
@@ -67,6 +68,17 @@ def scope_of(options: ScoreOptions) -> Scope:
     """The scope that a plan for the same runs has."""
     rubric = load_rubric(options.rubric) if options.rubric else None
     return Scope(rubric, options.track, options.tier, options.wanted, options.public)
+
+
+def card_keys(judge: Judge, options: ScoreOptions, right: Mapping[str, float] | None = None) -> CardKeys:
+    """Makes the keys of the cards that this judge gives under these options; the public inputs are held for unchanged."""
+    from .questions.keys import CardKeys, identity, inputs_stamp
+
+    scope = scope_of(options)
+    return CardKeys(
+        identity(judge).model_dump(), repr(options.wanted), scope.rubric.sha256 if scope.rubric else None,
+        options.policy.model_dump(), options.track, options.tier, inputs_stamp(options.public), right, __version__,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -233,7 +245,7 @@ class Scorer:
         self._right: Mapping[str, float] = {}
         if store is not None:
             from .questions.asked import Questions
-            from .questions.keys import CardKeys, identity, inputs_stamp
+            from .questions.keys import identity
             from .store.reuse import StoredJudge, StoredOnly
             from .trust.rightness import shares_right
 
@@ -242,11 +254,7 @@ class Scorer:
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
             self._right = shares_right(store, judge.name)
-            rubric = self.scope.rubric.sha256 if self.scope.rubric else None
-            self._keys = CardKeys(
-                who.model_dump(), repr(options.wanted), rubric, options.policy.model_dump(), options.track,
-                options.tier, inputs_stamp(options.public), self._right, __version__,
-            )  # fmt: skip
+            self._keys = card_keys(judge, options, self._right)
         self._kept: set[str] = set()
         self.apart = 0
 

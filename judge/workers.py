@@ -12,7 +12,7 @@ import asyncio
 import multiprocessing
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,9 +25,10 @@ from typing import Any
 from ..errors import AmbjudgeError, ConfigError, unexpected
 from .base import Usage
 from .rules import RULES
+from .runner import Progress
 from .scorecard import ScoreCard
 from .select import JudgeOptions, make_judge
-from .session import Scorer, ScoreOptions
+from .session import Outcome, ScoreOptions, Scorer, Session, score_with
 
 _TRIES = 3
 _GRACE_S = 5.0
@@ -119,6 +120,20 @@ class Workers:
         self._workers[self._workers.index(dead)] = _Worker(work, self._replace)
 
 
+async def score_in_workers(
+    number: int,
+    work: Work,
+    paths: Iterable[str | Path | Outcome],
+    take: Callable[[Outcome], None],
+    *,
+    on_progress: Callable[[Progress, Usage], None] | None = None,
+    signals: bool = True,
+) -> Session:
+    """`session.score_many` in so many processes."""
+    async with Workers(number, work) as pool:
+        return await score_with(pool, paths, take, concurrency=pool.room, on_progress=on_progress, signals=signals)
+
+
 class _Worker:
     """A process and what it has in hand. `died` is called in the event loop, before those who wait are told."""
 
@@ -139,7 +154,8 @@ class _Worker:
         if self._broken is not None:
             raise self._broken
         number = next(self._numbers)
-        self.waiting[number] = answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[ScoreCard] = asyncio.get_running_loop().create_future()
+        self.waiting[number] = answer
         with suppress(OSError):  # it died: the reader sees that too
             self._connection.send((number, path))
         try:

@@ -152,7 +152,7 @@ def test_a_store_of_version_1_keeps_its_verdicts_and_takes_new_ones(old):
             assert call.usage == Usage(1, 10, 5, 0.25, None, None)
             assert store.total_usage() == Usage(1, 10, 5, 0.25, None, None)
             with store._engine.connect() as connection:
-                assert connection.exec_driver_sql("select value from meta where name = 'schema'").scalar() == "2"
+                assert connection.exec_driver_sql("select value from meta where name = 'schema'").scalar() == "3"
     with open_store(old) as store:
         answer = {"turns": [4], "sure": None, "ü": ["🙂"]}
         given = CriterionResult(id="diagnosis:E1", value=1.0, status="scored", answer=answer)
