@@ -107,13 +107,27 @@ def loads(text: str) -> Any:
     """
     try:
         value = json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
-        return _storable(value, MAX_DEPTH)
+        if "\\u" in text or whole_text(text) is not text:
+            return _storable(value, MAX_DEPTH)
+        _refuse_depth(value)
+        return value
     except RecursionError:
         raise NestingError from None
 
 
 class NestingError(ValueError):
     """JSON nested too deeply."""
+
+
+def _refuse_depth(value: Any) -> None:
+    """The same where no text can hold half a pair."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [below for item in level if isinstance(item, dict | list)
+                 for below in (item.values() if isinstance(item, dict) else item) if isinstance(below, dict | list)]  # fmt: skip
+        if not level:
+            return
+    raise NestingError
 
 
 def _storable(value: Any, depth: int) -> Any:

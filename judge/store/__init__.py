@@ -9,10 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import StoreError
+from ..base import RETRIABLE
 from .opening import connect, display, guard, locate
 from .runs import FileStamp, RunIndex, StoredRun
 from .scorecards import Archive
-from .verdicts import RETRIABLE, StoredVerdict, VerdictTables, is_final
+from .verdicts import StoredVerdict, VerdictTables, is_final
 
 __all__ = [
     "DEFAULT_STORE", "RETRIABLE", "FileStamp", "Store", "StoredRun", "StoredVerdict", "is_final", "open_store",
