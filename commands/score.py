@@ -97,7 +97,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             if (made := part.made()) is not None:
                 console.note(f"{out}: there already, nothing has changed since ({made[0]} scored)", obj["quiet"])
                 return made[1]
-        sink = _Sink(obj, flags, stack, read, out)
+        sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
         if flags["workers"] == 1:
             session = asyncio.run(score_many(runs, judge, options, sink.take, store=store, on_progress=sink.tell))
         else:
@@ -135,10 +135,17 @@ class _Sink:
     """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at once."""
 
     def __init__(
-        self, obj: dict[str, Any], flags: dict[str, Any], stack: ExitStack, read: bool, out: str | Path | None
+        self,
+        obj: dict[str, Any],
+        flags: dict[str, Any],
+        stack: ExitStack,
+        read: bool,
+        out: str | Path | None,
+        stored: bool = True,
     ) -> None:
-        """`read`: the judge is asked which codes apply, so that one it did not read is something that failed."""
-        self.read = read
+        """`read`: the judge is asked which codes apply, so that one it did not read is something that failed. `stored`: what
+        was judged is kept in a store."""
+        self.read, self.stored = read, stored
         self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
         self.file = CardFile(Path(out), stack) if out else None
         self.progress = console.Progress("scored", None, self.quiet)
@@ -212,7 +219,8 @@ class _Sink:
 
             console.note(bill(session.usage), self.quiet)
         if session.summary.interrupted:
-            console.interrupted("judged", self.quiet)
+            if self.stored:
+                console.interrupted("judged", self.quiet)
             if self.file is not None:
                 console.note(self.file.leave(), self.quiet)
             return 130

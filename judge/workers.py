@@ -70,7 +70,9 @@ class Workers:
         self.room = number * each
         """Runs under way at once in all: one a worker where nobody waits for a model."""
         mine = replace(work.options, concurrency=each, max_cost=None if cost is None else cost / number)
-        self._number, self._work, self._closing = number, replace(work, options=mine), False
+        self._number, self._closing = number, False
+        self.work = replace(work, options=mine)
+        """As each worker is given it: with its share of the budget."""
         self._workers: list[_Worker] = []
         self._gone: list[_Told] = []
 
@@ -95,7 +97,7 @@ class Workers:
         return (*self._gone, *(worker.told for worker in self._workers))
 
     async def __aenter__(self) -> Workers:
-        self._workers = [_Worker(self._work, self._replace) for _ in range(self._number)]
+        self._workers = [_Worker(self.work, self._replace) for _ in range(self._number)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -115,8 +117,8 @@ class Workers:
         if self._closing:
             return
         self._gone.append(dead.told)
-        free = self._work.options.max_cost is None
-        work = self._work if free else replace(self._work, options=replace(self._work.options, max_cost=0.0))
+        free = self.work.options.max_cost is None
+        work = self.work if free else replace(self.work, options=replace(self.work.options, max_cost=0.0))
         self._workers[self._workers.index(dead)] = _Worker(work, self._replace)
 
 
@@ -246,4 +248,5 @@ async def _one(scorer: Scorer, send: Any, number: int, path: Path) -> None:
 
 
 def _send(connection: Connection, scorer: Scorer, number: int, result: str | AmbjudgeError | None) -> None:
-    connection.send((number, result, _Told(scorer.usage, scorer.pacer.throttles, scorer.apart)))
+    with suppress(OSError):  # nobody is there any more: the next message that does not come ends this
+        connection.send((number, result, _Told(scorer.usage, scorer.throttles, scorer.apart)))

@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 
+from ambjudge.commands.card_files import Shard
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.session import Outcome, ScoreOptions, score_many, score_with
 from ambjudge.judge.store import open_store
@@ -14,6 +15,14 @@ from ambjudge.judge.workers import Work, Workers
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 OPTIONS = ScoreOptions(public=RUNS.parent / "public")
+
+
+def test_the_shares_of_a_budget_are_no_more_than_the_whole():
+    options = ScoreOptions(max_cost=1.0, concurrency=8)
+    assert Workers(3, Work(options, ("openai/x",))).work.options.max_cost == 1.0 / 3
+    assert Shard(2, 4).share(options).max_cost == 0.25
+    assert Shard(2, 4).share(OPTIONS) == OPTIONS
+    assert (Workers(3, Work(options)).room, Workers(3, Work(options, ("openai/x",))).room) == (3, 9)
 
 
 async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_path):
