@@ -65,6 +65,30 @@ class _ReaderLeftError(Exception):
     """A broken pipe under a name that click does not know: it would end with 1, which means something else here."""
 
 
+_STORES = ("postgresql", "postgres", "sqlite")
+
+
+class _LocalPath(click.Path):
+    """A path on this machine: `s3://bucket/x` would be a folder `s3:` below the current one. Stores have addresses."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        scheme, found, _ = str(value).partition("://")
+        if found and scheme.isalnum() and scheme not in _STORES and not os.path.exists(value):
+            self.fail(f"{scheme}:// addresses are not understood; give a file or folder of this machine", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _on_this_machine(command: click.Command) -> click.Command:
+    """The command, all of whose paths are told from addresses."""
+    for param in command.params:
+        if type(param.type) is click.Path:
+            param.type.__class__ = _LocalPath
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _on_this_machine(below)
+    return command
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are run, not when they are listed."""
 
@@ -78,7 +102,7 @@ class LazyGroup(click.Group):
         return list(commands().names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return commands().get(cmd_name) if cmd_name in commands().entries else None
+        return _on_this_machine(commands().get(cmd_name)) if cmd_name in commands().entries else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -107,14 +131,18 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, "--version", prog_name="ambjudge")
 @click.option("-v", "--verbose", count=True, help="More on stderr; twice: tracebacks of errors.")
 @click.option("-q", "--quiet", is_flag=True, help="Only errors on stderr.")
+@click.option("--log-json", is_flag=True, help="Progress, notes and errors on stderr as JSON Lines.")
 @click.option(
     "--config", metavar="FILE", type=click.Path(), help="Settings to use instead of the ambjudge.toml found upward."
 )
 @click.pass_context
-def app(ctx: click.Context, verbose: int, quiet: bool, config: str | None) -> None:
+def app(ctx: click.Context, verbose: int, quiet: bool, log_json: bool, config: str | None) -> None:
     """Read what a research agent did, judge each stage, tag what went wrong."""
     import logging
 
+    from . import console
+
+    console.as_json(log_json)
     level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("ambjudge: %(levelname)s: %(message)s"))

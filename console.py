@@ -5,6 +5,7 @@ Data goes to stdout, everything else to stderr. Colour and moving bars only on a
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -44,11 +45,24 @@ def raw(line: str) -> None:
     sys.stdout.write(escape_json(line) + "\n")
 
 
-def note(text: str, quiet: bool = False) -> None:
+_json_lines = False
+
+
+def as_json(wanted: bool) -> None:
+    """Whether what goes to stderr from now on is JSON Lines: `event` is note, error or progress."""
+    global _json_lines
+    _json_lines = wanted
+
+
+def note(text: str, quiet: bool = False, event: str = "note") -> None:
     """A line on stderr, unless quiet."""
-    if not quiet:
-        sys.stderr.write(_encodable(sanitize_line(text), sys.stderr) + "\n")
-        sys.stderr.flush()
+    if quiet:
+        return
+    if _json_lines:
+        _log(event, message=sanitize_line(text))
+        return
+    sys.stderr.write(_encodable(sanitize_line(text), sys.stderr) + "\n")
+    sys.stderr.flush()
 
 
 class LogFormatter(logging.Formatter):
@@ -69,7 +83,12 @@ def traceback_of(error: BaseException) -> None:
 
 def error(what: object) -> None:
     """A line on stderr that names what went wrong, quiet or not."""
-    note(f"ambjudge: error: {what}")
+    note(f"ambjudge: error: {what}", event="error")
+
+
+def _log(event: str, **said: object) -> None:
+    sys.stderr.write(json.dumps({"at": round(time.time(), 3), "event": event, **said}) + "\n")
+    sys.stderr.flush()
 
 
 def interrupted(what: str, quiet: bool) -> None:
@@ -156,12 +175,14 @@ def wrap(text: str, indent: str = "", first: str | None = None) -> str:
 
 
 class Progress:
-    """Progress of a long job on stderr: one line rewritten in place on a terminal, else a plain line every ten seconds."""
+    """Progress of a long job on stderr: one line rewritten in place on a terminal, else a plain line every ten seconds.
+
+    As JSON Lines it is an object with done, total, rate (a second), left_s and what else there is to say."""
 
     def __init__(self, what: str, total: int | None, quiet: bool = False) -> None:
         self.what, self.total, self.quiet = what, total, quiet
         self.started = self._shown = time.monotonic()
-        self.live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.live = not _json_lines and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._drawn = False
 
     def update(self, done: int, extra: str = "") -> None:
@@ -171,7 +192,11 @@ class Progress:
             return
         self._shown = now
         rate = done / (now - self.started) if now > self.started else 0.0
-        left = f" · {clock((self.total - done) / rate)} left" if self.total and rate and done < self.total else ""
+        left_s = (self.total - done) / rate if self.total and rate and done < self.total else None
+        if _json_lines:
+            _log("progress", what=self.what, done=done, total=self.total, rate=round(rate, 3), left_s=left_s and round(left_s), also=extra)  # fmt: skip
+            return
+        left = "" if left_s is None else f" · {clock(left_s)} left"
         of = f"/{self.total}" if self.total else ""
         text = f"{self.what} {done}{of} · {rate:.1f}/s{left}{' · ' + extra if extra else ''}"
         if self.live:

@@ -16,6 +16,7 @@ from ..errors import ConfigError, InputError, StoreError
 if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.questions.items import Wanted
+    from ..judge.select import JudgeOptions
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
 
@@ -196,10 +197,17 @@ def open_session_store(
 
 def judge_of(settings: Settings, flags: dict[str, Any]) -> Judge:
     """The judge that flags and settings name."""
-    from ..judge.select import JudgeOptions, make_judge
+    from ..judge.select import make_judge
 
-    return make_judge(
-        settings.get("judge", flags["judges"]) or (),
+    return make_judge(*judge_named(settings, flags))
+
+
+def judge_named(settings: Settings, flags: dict[str, Any]) -> tuple[tuple[str, ...], JudgeOptions]:
+    """What `make_judge` takes."""
+    from ..judge.select import JudgeOptions
+
+    return (
+        tuple(settings.get("judge", flags["judges"]) or ()),
         JudgeOptions(
             api_base=settings.get("api_base", flags["api_base"]),
             temperature=settings.get("temperature", flags["temperature"]),

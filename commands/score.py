@@ -6,18 +6,20 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import console
 from ..config import load
 from ..errors import InputError
+from .card_files import CardFile, Part, shard_of
 from .options import (
     JSON,
     PATHS,
     check_wanted,
     existing,
+    judge_named,
     judge_of,
     judge_options,
     open_session_store,
@@ -45,7 +47,9 @@ if TYPE_CHECKING:
 @judge_options
 @question_options
 @JSON
-@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well.")
+@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well, in one piece.")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, help="Processes that score at the same time.")
+@click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out.")
 @run_options
 @policy_options
 @work_options
@@ -84,9 +88,28 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 return 1
             options = replace(options, stored_only=True)
         read = options.wanted.diagnosis and "diagnosis" in answers(judge)
-        sink = _Sink(obj, flags, stack, read)
-        session = asyncio.run(score_many(paths, judge, options, sink.take, store=store, on_progress=sink.tell))
-        return sink.finish(session)
+        shard, part, out, runs = flags["shard"], None, flags["out"], paths
+        if shard is not None:
+            if not out:
+                raise InputError("--shard without --out", "name the folder that the parts go into with --out")
+            out, runs, options = shard.file(out), shard.slice(paths), shard.share(options)
+            part = Part(out, runs, judge, options)
+            if (made := part.made()) is not None:
+                console.note(f"{out}: there already, nothing has changed since ({made[0]} scored)", obj["quiet"])
+                return made[1]
+        sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
+        if flags["workers"] == 1:
+            session = asyncio.run(score_many(runs, judge, options, sink.take, store=store, on_progress=sink.tell))
+        else:
+            from ..judge.workers import Work, score_in_workers
+
+            names, how = judge_named(settings, flags)
+            work = Work(options, names, how, (store.address, store.root) if store is not None else None)
+            session = asyncio.run(score_in_workers(flags["workers"], work, runs, sink.take, on_progress=sink.tell))
+        code = sink.finish(session)
+        if part is not None and code in (0, 1) and not sink.retriable:
+            part.note(sink.done, code)
+        return code
 
 
 def _through_batch(
@@ -111,18 +134,20 @@ def _through_batch(
 class _Sink:
     """Takes outcomes as they come: JSON at once, people's tables at the end, errors to stderr at once."""
 
-    def __init__(self, obj: dict[str, Any], flags: dict[str, Any], stack: ExitStack, read: bool) -> None:
-        """`read`: the judge is asked which codes apply, so that one it did not read is something that failed."""
-        self.read = read
+    def __init__(
+        self,
+        obj: dict[str, Any],
+        flags: dict[str, Any],
+        stack: ExitStack,
+        read: bool,
+        out: str | Path | None,
+        stored: bool = True,
+    ) -> None:
+        """`read`: the judge is asked which codes apply, so that one it did not read is something that failed. `stored`: what
+        was judged is kept in a store."""
+        self.read, self.stored = read, stored
         self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
-        self.file: IO[str] | None = None
-        if flags["out"]:
-            out = Path(flags["out"])
-            try:
-                out.parent.mkdir(parents=True, exist_ok=True)
-                self.file = stack.enter_context(out.open("w", encoding="utf-8", errors="backslashreplace"))
-            except OSError as error:
-                raise InputError(f"{out}: cannot be written: {error.strerror}", "choose another --out") from None
+        self.file = CardFile(Path(out), stack) if out else None
         self.progress = console.Progress("scored", None, self.quiet)
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None
@@ -134,6 +159,13 @@ class _Sink:
         self.shares: list[float] = []
         self.missed: Counter[str] = Counter()
         """Criteria without a verdict, by reason."""
+
+    @property
+    def retriable(self) -> dict[str, int]:
+        """Criteria that the same command would ask for once more, by reason, the commonest first."""
+        from ..judge.base import RETRIABLE
+
+        return {reason: n for reason, n in self.missed.most_common() if reason in RETRIABLE}
 
     def take(self, outcome: Outcome) -> None:
         if outcome.card is None:
@@ -154,7 +186,7 @@ class _Sink:
         self.missed.update(result.reason for result in criteria if result.reason is not None)
         self.unread += self.read and "not_read" in card.codes_read.values()
         if self.file is not None:
-            self.file.write(card.to_json() + "\n")
+            self.file.write(card.to_json())
         if self.as_json:
             console.raw(card.to_json())
         else:
@@ -165,11 +197,13 @@ class _Sink:
 
     def tell(self, progress: Progress, usage: Usage) -> None:
         """A status line: runs, failures, money."""
-        bits = [f"{self.failed} failed"] if self.failed else []
+        bits = [f"{self.failed} could not be read"] if self.failed else []
+        bits += [f"{count} unscored: {reason}" for reason, count in self.retriable.items()]
         if usage.calls:
             from .render import spent
 
             bits += spent(usage)
+        self.progress.total = progress.total
         self.progress.update(progress.done, " · ".join(bits))
 
     def finish(self, session: Session) -> int:
@@ -208,8 +242,13 @@ class _Sink:
 
             console.note(bill(session.usage), self.quiet)
         if session.summary.interrupted:
-            console.interrupted("judged", self.quiet)
+            if self.stored:
+                console.interrupted("judged", self.quiet)
+            if self.file is not None:
+                console.note(self.file.leave(), self.quiet)
             return 130
+        if self.file is not None:
+            self.file.keep()
         if not self.done:
             return 2
         return 1 if self.failed or self.partial or self.unread else 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run, Segmentation
 from ..trajectories.record.facts import Fact
-from .scorecard import CriterionResult
+from .scorecard import CriterionResult, UnscoredReason
 
 if TYPE_CHECKING:
     from .checks.check import OutputCheck
@@ -22,6 +22,8 @@ JUDGED: tuple[JudgedStage, ...] = ("S1", "S2", "S3")
 QuestionName = Literal["S1", "S2", "S3", "diagnosis", "stages", "ask"]
 """What a reader can be asked about a run: a stage's criteria, which error codes apply, the stage of every turn, or an
 ad-hoc question. Each is a short text after the same record."""
+RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
+"""Reasons that say nothing about the run, whatever the judge: another attempt may succeed."""
 CRITERIA: frozenset[QuestionName] = frozenset({"S1", "S2", "S3"})
 
 

@@ -139,15 +139,23 @@ def score(
     `wanted` what a judge that reads is asked (default: criteria and codes, stages by rules).
     Works inside a running event loop too (notebooks). JudgeError when the judge cannot be used at all.
     """
-    work = score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted)
+    cards: list[ScoreCard] = []
+
+    async def work() -> None:  # returns nothing: asyncio.run makes a text of what it gets
+        cards.append(
+            await score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted)
+        )
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        asyncio.run(work())
+        return cards[0]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
+        pool.submit(asyncio.run, work()).result()
+    return cards[0]
 
 
 async def score_run(

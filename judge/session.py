@@ -5,26 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from .. import __version__
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric
 from ..trajectories.layout import find_conversations, is_run, run_folder
 from ..trajectories.load import load_conversation
-from ..trajectories.models import Tier, TrackName
+from ..trajectories.models import Run, Tier, TrackName
 from .base import Judge, Usage, answers, used
 from .engine import ask_all, assemble
 from .limits import GuardedJudge, Pacer
 from .questions.items import Wanted
+from .rules import RULES
 from .runner import BatchSummary, Progress, run_batch
 from .scope import Scope
 from .scorecard import Policy, ScoreCard
 
 if TYPE_CHECKING:
+    from .questions.keys import CardKeys
     from .store import Store
 
 R = TypeVar("R")
+
+_MOST_LISTED = 100_000
 
 _AHEAD = 4
 """Runs read ahead of the oldest unfinished one, in multiples of the concurrency: results come in order, and what is
@@ -64,6 +70,17 @@ def scope_of(options: ScoreOptions) -> Scope:
     return Scope(rubric, options.track, options.tier, options.wanted, options.public)
 
 
+def card_keys(judge: Judge, options: ScoreOptions, right: Mapping[str, float] | None = None) -> CardKeys:
+    """Makes the keys of the cards that this judge gives under these options; the public inputs are held for unchanged."""
+    from .questions.keys import CardKeys, identity, inputs_stamp
+
+    scope = scope_of(options)
+    return CardKeys(
+        identity(judge).model_dump(), repr(options.wanted), scope.rubric.sha256 if scope.rubric else None,
+        options.policy.model_dump(), options.track, options.tier, inputs_stamp(options.public), right, __version__,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Session:
     """What a session came to."""
@@ -76,9 +93,13 @@ class Session:
     """Runs of another track than the rubric that was given; they are judged by their own."""
 
 
-def conversations(paths: Iterable[str | Path]) -> Iterator[Path | Outcome]:
-    """Every conversation file at or below the paths; a path without any comes as an Outcome with its error."""
+def conversations(paths: Iterable[str | Path | Outcome]) -> Iterator[Path | Outcome]:
+    """Every conversation file at or below the paths; a path without any comes as an Outcome with its error, and what is one
+    already as it is."""
     for path in paths:
+        if isinstance(path, Outcome):
+            yield path
+            continue
         try:
             yield from find_conversations(Path(path))
         except InputError as error:
@@ -113,7 +134,7 @@ def _default_place(path: str | Path, settings_folder: Path | None, name: Path) -
 
 
 async def over_runs(
-    paths: Iterable[str | Path],
+    paths: Iterable[str | Path | Outcome],
     work: Callable[[Path], Awaitable[R]],
     take: Callable[[Path, R | AmbjudgeError], None],
     *,
@@ -125,13 +146,17 @@ async def over_runs(
 
     An error belongs to its run and is handed on as the result, unless a judge, a store or settings cannot be used: that
     ends everything. The first Ctrl-C waits for the runs under way; what follows an unfinished run is handed on as it is.
+    The paths are listed first, so that progress has a total, unless there are more than a hundred thousand.
     """
+    found = conversations(paths)
+    listed = list(islice(found, _MOST_LISTED + 1))
+    total = len(listed) if len(listed) <= _MOST_LISTED else None
     room = asyncio.Semaphore(concurrency * _AHEAD)
     early: dict[int, tuple[Path, R | AmbjudgeError]] = {}
     due = 0
 
     async def jobs() -> AsyncIterator[tuple[int, Path | Outcome]]:
-        for number, item in enumerate(conversations(paths)):
+        for number, item in enumerate(chain(listed, found)):
             await room.acquire()
             yield number, item
 
@@ -157,7 +182,7 @@ async def over_runs(
             room.release()
 
     summary = await run_batch(
-        jobs(), call, concurrency=concurrency, on_result=ordered, on_progress=on_progress, signals=signals
+        jobs(), call, concurrency=concurrency, total=total, on_result=ordered, on_progress=on_progress, signals=signals
     )
     for number in sorted(early):
         take(*early.pop(number))
@@ -165,7 +190,7 @@ async def over_runs(
 
 
 async def score_many(
-    paths: Iterable[str | Path],
+    paths: Iterable[str | Path | Outcome],
     judge: Judge,
     options: ScoreOptions,
     take: Callable[[Outcome], None],
@@ -179,7 +204,34 @@ async def score_many(
     With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
     kept. A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
     """
-    scorer = _Scorer(judge, options, store)
+    # Nobody waits for a judge without a model: what several runs at once would do is take turns at one core.
+    room = 1 if judge.name == RULES else options.concurrency
+    scorer = Scorer(judge, options, store)
+    return await score_with(scorer, paths, take, concurrency=room, on_progress=on_progress, signals=signals)
+
+
+class Scores(Protocol):
+    """What scores a run, and what that came to so far."""
+
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def throttles(self) -> int: ...
+    @property
+    def apart(self) -> int: ...
+    async def score(self, path: Path) -> ScoreCard: ...
+
+
+async def score_with(
+    scorer: Scores,
+    paths: Iterable[str | Path | Outcome],
+    take: Callable[[Outcome], None],
+    *,
+    concurrency: int,
+    on_progress: Callable[[Progress, Usage], None] | None = None,
+    signals: bool = True,
+) -> Session:
+    """The same by a scorer that is there already (`workers.Workers`)."""
 
     def hand_on(path: Path, result: ScoreCard | AmbjudgeError) -> None:
         take(Outcome(path, card=result) if isinstance(result, ScoreCard) else Outcome(path, error=result))
@@ -188,13 +240,11 @@ async def score_many(
         if on_progress is not None:
             on_progress(progress, scorer.usage)
 
-    summary = await over_runs(
-        paths, scorer.score, hand_on, concurrency=options.concurrency, on_progress=told, signals=signals
-    )
-    return Session(summary, scorer.usage, scorer.pacer.throttles, scorer.apart)
+    summary = await over_runs(paths, scorer.score, hand_on, concurrency=concurrency, on_progress=told, signals=signals)
+    return Session(summary, scorer.usage, scorer.throttles, scorer.apart)
 
 
-class _Scorer:
+class Scorer:
     """Scores one run at a time with what all of them share: judge, rubric, budget, store."""
 
     def __init__(self, judge: Judge, options: ScoreOptions, store: Store | None) -> None:
@@ -208,21 +258,43 @@ class _Scorer:
             from .store.reuse import StoredJudge, StoredOnly
             from .trust.rightness import shares_right
 
-            self._ask = Questions(identity(judge), answers(judge), options.wanted, options.public)
+            who = identity(judge)
+            self._ask = Questions(who, answers(judge), options.wanted, options.public)
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
             self._right = shares_right(store, judge.name)
+            self._keys = card_keys(judge, options, self._right)
         self._kept: set[str] = set()
         self.apart = 0
 
+    @property
+    def throttles(self) -> int:
+        return self.pacer.throttles
+
     async def score(self, path: Path) -> ScoreCard:
+        """The card of the run at a path: the store's, where nothing that decides it has changed."""
         from .store import stamps
 
+        if self.store is None:
+            run = self.scope.apply(load_conversation(path))
+            return await self._judged(run, None)
+        if (card := self._unchanged(path, self.store)) is not None:
+            self.apart += self.scope.rubric is not None and card.rubric.sha256 != self.scope.rubric.sha256
+            return card
         started = stamps.clock()
         run = self.scope.apply(load_conversation(path))
-        reference = None
-        if self.store is not None:
-            reference = self.store.add_run(run, stamps.take(run, started))
+        return await self._judged(run, self.store.add_run(run, stamps.take(run, started)))
+
+    def _unchanged(self, path: Path, store: Store) -> ScoreCard | None:
+        """The stored card, when the files are as they were and it was decided by what is in force now."""
+        from .store import stamps
+
+        seen = store.stamped([path]).get(path)
+        if seen is None or not stamps.unchanged(path, seen.stamp):
+            return None
+        return store.card_decided_by(self._keys.of(path, seen.run.content_sha256), path, self.judge.name)
+
+    async def _judged(self, run: Run, reference: int | None) -> ScoreCard:
         ready = self.scope.prepare(run, self.options.policy)
         rubric = ready.rubric
         self.apart += self.scope.rubric is not None and rubric is not self.scope.rubric
@@ -230,13 +302,16 @@ class _Scorer:
         replies = await ask_all(self.judge, requests)
         self.usage += used(replies.values())
         card = assemble(ready, self.judge, replies, self._right)
-        if self.store is not None and reference is not None:
-            if rubric.sha256 not in self._kept:
-                self._kept.add(rubric.sha256)
-                self.store.add_rubric(rubric)
-            self.store.add_card(reference, path, card)
-            asked = sum(len(request.criteria) for request in requests)
-            if self._stored.take_answered(reference) == asked:
-                question = self._ask.name(rubric, run.tier, run.track)
-                self.store.settle([(run.content_sha256, question, asked)])
+        if self.store is None or reference is None:
+            return card
+        if rubric.sha256 not in self._kept:
+            self._kept.add(rubric.sha256)
+            self.store.add_rubric(rubric)
+        asked = sum(len(request.criteria) for request in requests)
+        settled = self._stored.take_answered(reference) == asked
+        key = self._keys.of(run.path, run.content_sha256) if settled else None
+        self.store.add_card(reference, run.path, card, key)
+        if settled:
+            question = self._ask.name(rubric, run.tier, run.track)
+            self.store.settle([(run.content_sha256, question, asked)])
         return card

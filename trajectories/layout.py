@@ -104,9 +104,27 @@ def _is_dir(path: Path) -> bool:
 def inside(folder: Path, path: Path) -> bool:
     """Whether a path, links followed, lies in a folder. A run's links must not lead a reader to other files."""
     try:
-        return path.resolve().is_relative_to(folder.resolve())
+        return _no_link_between(os.fspath(folder), os.fspath(path)) or path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links.
         return False
+
+
+def _no_link_between(folder: str, path: str) -> bool:
+    """Whether a path is below a folder by its name, and no part of it below is a link: then nothing needs to be resolved,
+    which would look at every folder from the root on."""
+    at = folder.rstrip(os.sep)
+    if not path.startswith(at + os.sep):
+        return path == at
+    for part in path[len(at) + 1 :].split(os.sep):
+        at = f"{at}{os.sep}{part}"
+        if part == "..":
+            return False
+        try:
+            if stat.S_ISLNK(os.lstat(at).st_mode):
+                return False
+        except OSError:
+            return False
+    return True
 
 
 def run_folder(conversation: Path) -> Path:
@@ -234,10 +252,14 @@ def _list_outputs(
                 continue  # the harness's own file among the answers
             relative = path.relative_to(root).parts
             try:
-                status = path.stat()
+                status = path.lstat()
+                if stat.S_ISLNK(status.st_mode):
+                    status = path.stat()
+                    if not leave and not inside(run, path):
+                        continue
             except OSError:
                 continue
-            if not stat.S_ISREG(status.st_mode) or (path.is_symlink() and not leave and not inside(run, path)):
+            if not stat.S_ISREG(status.st_mode):
                 continue
             case = whole_text(relative[0]) if len(relative) > 1 else None
             below = whole_text("/".join(relative[1:] if case else relative))

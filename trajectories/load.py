@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from ..errors import InputError
 from ..tracks import TRACKS, track_of
 from .harness_report import report_identity, report_runtime, submit_answer
-from .json_bytes import amount, count, decode, number, parse_json, read_bytes, text_or_none
+from .json_bytes import amount, count, decode, number, parse_json, read_bytes, text_or_none, total
 from .layout import TRACE_NAMES, find_conversations, find_outputs, run_folder, run_id
 from .messages import TurnBuilder
 from .models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
@@ -254,16 +254,15 @@ def _resources(turns: list[Turn], side: SideFiles, head: dict[str, Any]) -> Reso
     own = report_runtime(summary if summary.get("status") != "failed" else None)  # of a failed one nothing was measured
     calls = side.events("api_call")
 
-    def total(key: str) -> float | None:
-        known = [v for e in calls if (v := number(e.get(key))) is not None]
-        return sum(known) if known else None
+    def counted(key: str) -> float | None:
+        return total([v for e in calls if (v := number(e.get(key))) is not None])
 
     last = side.trace[-1] if side.trace else {}
     end = next(iter(side.events("run_end")), {"wall_time_s": last.get("ts")})  # killed: the last sign of life
     offers: dict[str, list[tuple[Literal["report", "summary", "trace"], float | None]]] = {
         "wall_time_s": [("report", report["wall_time_s"]), ("summary", number(summary.get("elapsed_s"))), ("summary", own["wall_time_s"]), ("trace", number(end.get("wall_time_s")))],
-        "input_tokens": [("report", report["input_tokens"]), ("summary", number(summary.get("prompt_tokens"))), ("summary", own["input_tokens"]), ("trace", total("input_tokens"))],
-        "output_tokens": [("report", report["output_tokens"]), ("summary", number(summary.get("completion_tokens"))), ("summary", own["output_tokens"]), ("trace", total("output_tokens"))],
+        "input_tokens": [("report", report["input_tokens"]), ("summary", number(summary.get("prompt_tokens"))), ("summary", own["input_tokens"]), ("trace", counted("input_tokens"))],
+        "output_tokens": [("report", report["output_tokens"]), ("summary", number(summary.get("completion_tokens"))), ("summary", own["output_tokens"]), ("trace", counted("output_tokens"))],
         "cost_usd": [("report", report["cost_usd"]), ("summary", number(summary.get("cost_usd"))), ("summary", own["cost_usd"])],
     }  # fmt: skip
     found: dict[str, float] = {}

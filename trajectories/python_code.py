@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import threading
 import warnings
 from functools import lru_cache
@@ -23,13 +24,24 @@ def parse(text: str) -> ast.Module | None:
         try:
             with _ONE_AT_A_TIME, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the author's invalid escapes are not ours to report
-                return ast.parse(text)
+                return _tree(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         except SystemError:
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
+
+
+def _tree(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        if sys.version_info >= (3, 12) or "{" not in text:
+            raise
+        from .python_fstrings import parse_modern
+
+        return parse_modern(text, ast.parse)
 
 
 class Flat:

@@ -17,6 +17,9 @@ _STAY, _NEXT, _SKIP, _BACK = 0.60, 0.20, 0.06, 0.06
 """Odds of the next turn's stage before normalising: a stage lasts some turns, mostly hands over to the next one, may
 skip some (no validation at all is common) and is sometimes taken up again (a plan amended, a batch repaired)."""
 
+_ALIKE = 1e-9
+"""Log-odds that differ by less are the same: far above rounding (4e-16 a step), far below what any signal weighs."""
+
 _Row = tuple[float, ...]
 
 
@@ -67,14 +70,20 @@ def _surrounded(
         start, end = before[0] if before else 0, after[0] if after else 4
         between = range(end, start - 1, -1) if start <= end else (start, end)
         odds = [row[s] + (_LOG[start][s] if before else _START[s]) + (_LOG[s][end] if after else 0.0) for s in between]
-        best = max(range(len(odds)), key=odds.__getitem__)
+        best = _first_best(odds)
         sure = math.exp(odds[best] - _sum(odds))
         found[i] = STAGES[between[best]], sure * min(near[1] for near in (before, after, (0, 1.0)) if near)
     return found
 
 
+def _first_best(odds: Sequence[float]) -> int:
+    """The first of the best, told apart only beyond what rounding moves: equal odds are decided alike on every machine."""
+    floor = max(odds) - _ALIKE
+    return next(i for i, value in enumerate(odds) if value >= floor)
+
+
 def _alone(row: _Row) -> Stage:
-    return STAGES[max(range(5), key=row.__getitem__)]
+    return STAGES[_first_best(row)]
 
 
 def _share(row: _Row, stage: Stage) -> float:
@@ -82,7 +91,7 @@ def _share(row: _Row, stage: Stage) -> float:
 
 
 def _totals(reasons: Sequence[Signal]) -> _Row:
-    return tuple(sum(r.weight for r in reasons if r.stage == stage) for stage in STAGES)
+    return tuple(math.fsum(r.weight for r in reasons if r.stage == stage) for stage in STAGES)
 
 
 def _transition(start: int, end: int) -> float:
@@ -101,10 +110,10 @@ def _viterbi(weights: Sequence[_Row]) -> tuple[Stage, ...]:
     best = [start + weight for start, weight in zip(_START, weights[0], strict=True)]
     back: list[list[int]] = []
     for row in weights[1:]:
-        came = [max(range(5), key=lambda a, b=b: best[a] + _LOG[a][b]) for b in range(5)]  # type: ignore[misc]
+        came = [_first_best([best[a] + _LOG[a][b] for a in range(5)]) for b in range(5)]
         best = [best[a] + _LOG[a][b] + row[b] for b, a in enumerate(came)]
         back.append(came)
-    state = max(range(5), key=best.__getitem__)
+    state = _first_best(best)
     path = [state]
     for came in reversed(back):
         state = came[state]
@@ -132,4 +141,4 @@ def _posterior(weights: Sequence[_Row], path: Sequence[Stage]) -> tuple[float, .
 
 def _sum(logs: Sequence[float]) -> float:
     top = max(logs)
-    return top + math.log(sum(math.exp(value - top) for value in logs))
+    return top + math.log(math.fsum(math.exp(value - top) for value in logs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .json_bytes import whole_text
+from .json_bytes import total, whole_text
 from .models import STAGES, Frozen, Run, Segmentation, Stage
 
 
@@ -29,7 +29,7 @@ def stage_costs(run: Run, segmentation: Segmentation) -> dict[Stage, StageCost]:
             failed_calls=sum(
                 a.observation is not None and a.observation.kind in ("failed", "timeout", "blocked") for a in actions
             ),
-            exec_time_s=sum(times) if times else None,
+            exec_time_s=total(times),
         )
     return costs
 

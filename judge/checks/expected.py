@@ -19,6 +19,7 @@ from ...trajectories.models import Run
 from .public import PublicInputs
 
 Source = Literal["public", "agent_summary", "report", "submit", "trace"]
+_DIGIT = re.compile("[0-9]")
 _ID = re.compile(r"(?<![\w.-])[A-Za-z][A-Za-z0-9]{0,30}(?:[_-][A-Za-z0-9]{1,30}){0,4}(?![\w-])")
 _MAX_IDS = 20_000
 
@@ -124,8 +125,10 @@ def _printed(run: Run) -> Counter[str]:
         if action.observation is None:
             continue
         for line in action.observation.stdout.splitlines():
+            if _DIGIT.search(line) is None:
+                continue
             for match in _ID.finditer(line[:4000]):
-                if any(char.isdigit() for char in match[0]):
+                if _DIGIT.search(match[0]):
                     alone = line.strip().strip("/") == match[0] or line[: match.start()].endswith("/")
                     found[match[0]] += 1 if alone else 0
             if len(found) > _MAX_IDS:

@@ -9,12 +9,12 @@ import math
 import stat
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...trajectories.json_bytes import parse_json
+from ...trajectories.layout import inside
 from .outcome import FactKind
 
 if TYPE_CHECKING:
@@ -36,21 +36,17 @@ class Refused(Exception):
         self.text = text
 
 
-@lru_cache(maxsize=16)
-def _resolved(root: Path) -> Path:
-    """Asked for every file of a run; a root that is moved meanwhile only refuses what lies in it."""
-    return root.resolve()
-
-
 def guard(path: Path, root: Path) -> int:
     """The size of a regular file inside `root`; Refused for anything else, links that leave `root` included."""
     try:
-        resolved = path.resolve(strict=True)
-        if not resolved.is_relative_to(_resolved(root)):
-            raise Refused("link", "is a link that leaves the run; not followed")
-        status = resolved.stat()
-    except (OSError, RuntimeError) as error:
+        status = path.lstat()
+        linked = stat.S_ISLNK(status.st_mode)
+        if linked:
+            status = path.stat()
+    except OSError as error:
         raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
+    if not inside(root, path if linked else path.parent):
+        raise Refused("link", "is a link that leaves the run; not followed")
     if not stat.S_ISREG(status.st_mode):
         raise Refused("unreadable", "is not a regular file")
     return status.st_size

@@ -123,6 +123,21 @@ class EvidenceContexts:
         return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
+class CardKeys:
+    """Keys of scorecards: everything that decides one, as a hash, the run's verdicts apart. `decided_by` holds whatever is
+    the same for all runs of a session (judge, questions, rubric, policy, track, tier, public inputs); our code and what
+    a detector of another package adds to it count too."""
+
+    def __init__(self, *decided_by: object) -> None:
+        self._prefix = hashlib.sha256(canonical_json([*decided_by, code_sha256()]).encode())
+
+    def of(self, path: Path, content_sha256: str) -> str:
+        """The key of the card of the run at this path, as the card names it."""
+        digest = self._prefix.copy()
+        digest.update(f"\0{path}\0{content_sha256}".encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
+
+
 def inputs_stamp(public: Path | None) -> str | None:
     """The folder of public inputs: where it is, how many entries it has, their size, and when one was last changed.
 

@@ -11,6 +11,7 @@ no third verdict is ever made up. The parts sum exactly to the change.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 from itertools import combinations
@@ -96,7 +97,7 @@ def mean_split(splits: Iterable[Split | None]) -> Split | None:
     known = [split for split in splits if split is not None]
     if not known:
         return None
-    return Split(*(sum(values) / len(known) for values in zip(*map(astuple, known), strict=True)))
+    return Split(*(math.fsum(values) / len(known) for values in zip(*map(astuple, known), strict=True)))
 
 
 def rank_changes(
@@ -123,7 +124,7 @@ def _means(
         who, value = name(card), score(card)
         if who is not None and value is not None:
             values.setdefault(who, []).append(value)
-    return {who: sum(known) / len(known) for who, known in values.items()}
+    return {who: math.fsum(known) / len(known) for who, known in values.items()}
 
 
 class _Game:

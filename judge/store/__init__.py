@@ -12,12 +12,13 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from ...errors import StoreError
+from ..base import RETRIABLE
 from . import schema
 from .opening import connect, display, file_of, guard, locate
 from .ownership import is_own
 from .runs import FileStamp, RunIndex, StoredRun
 from .scorecards import Archive
-from .verdicts import RETRIABLE, StoredVerdict, VerdictTables, is_final
+from .verdicts import StoredVerdict, VerdictTables, is_final
 
 __all__ = [
     "DEFAULT_STORE", "RETRIABLE", "FileStamp", "Store", "StoredRun", "StoredVerdict", "is_final", "open_store",
@@ -50,6 +51,11 @@ class Store(RunIndex, VerdictTables, Archive):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    @property
+    def address(self) -> str:
+        """For other processes of ours to open it by: with its password, so never to be shown (that is `where`)."""
+        return self._engine.url.render_as_string(hide_password=False)
 
     def close(self) -> None:
         self._engine.dispose()

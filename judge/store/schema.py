@@ -22,9 +22,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Connection
 
-VERSION = 2
+VERSION = 3
 """Of the schema. A store with a higher one is refused, never guessed at; one with a lower one is brought up to it when it
-is opened (`upgrade`). 2 added `verdicts.answer` and the cached tokens of `calls`, and has longer names of questions."""
+is opened (`upgrade`). 2 added `verdicts.answer` and the cached tokens of `calls`, and has longer names of questions;
+3 added `cards.key`."""
 
 APPEND_ONLY = ("rubrics", "calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
 
@@ -198,9 +199,11 @@ cards = Table(
     Column("sha256", String(64), nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("created_at", String(32), nullable=False),
+    Column("key", String(64)),
     Index("cards_by_path", "path", "judge", "rubric_id"),
 )
-"""Scorecards as JSON, zlib; the last one of a (path, judge, rubric) is the one in force."""
+"""Scorecards as JSON, zlib; the last one of a (path, judge, rubric) is the one in force. `key`: a hash of everything that
+decided it (`keys.CardKeys`), NULL where an item still waits for its verdict."""
 
 rubrics = Table(
     "rubrics",
@@ -279,4 +282,5 @@ def upgrade(connection: Connection, found: int) -> None:
                 connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE VARCHAR(16)")
         for table, column, kind in _ADDED_IN_2:
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    connection.exec_driver_sql("ALTER TABLE cards ADD COLUMN key VARCHAR(64)")
     connection.execute(meta.update().where(meta.c.name == "schema").values(value=str(VERSION)))

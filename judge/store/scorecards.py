@@ -25,21 +25,31 @@ _PAGE = 200
 class Archive(StorePart):
     """What was concluded, annotated and noted; the last of each kind is in force, older ones stay readable."""
 
-    def add_card(self, run_ref: int, path: Path, card: ScoreCard) -> None:
-        """Keep a scorecard, unless the last one of this run, judge and rubric says the same."""
+    def add_card(self, run_ref: int, path: Path, card: ScoreCard, key: str | None = None) -> None:
+        """Keep a scorecard, unless the last one of this run, judge and rubric says the same, and what it was decided by."""
         text = to_json(card.model_dump(by_alias=True))
         digest, name = hashlib.sha256(text.encode()).hexdigest(), self.relative(path)
         table = schema.cards
         same = (table.c.path == name) & (table.c.judge == card.judge.name) & (table.c.rubric_id == card.rubric.id)
         with self._write() as connection:
-            last = connection.execute(sa.select(table.c.sha256).where(same).order_by(table.c.seq.desc()).limit(1))
-            if last.scalar() == digest:
+            query = sa.select(table.c.sha256, table.c.seq).where(same).order_by(table.c.seq.desc()).limit(1)
+            last = connection.execute(query).first()
+            if last is not None and last.sha256 == digest:
+                connection.execute(table.update().where(table.c.seq == last.seq).values(key=key))
                 return
             row = {
                 "run_ref": run_ref, "path": name, "judge": card.judge.name, "rubric_id": card.rubric.id,
-                "rubric_sha256": card.rubric.sha256, "sha256": digest, "created_at": now(),
+                "rubric_sha256": card.rubric.sha256, "sha256": digest, "created_at": now(), "key": key,
             }  # fmt: skip
             connection.execute(table.insert().values(**clean_row(row), body=zlib.compress(text.encode())))
+
+    def card_decided_by(self, key: str, path: Path, judge: str) -> ScoreCard | None:
+        """The last scorecard of this run and judge, if this key is what decided it."""
+        table = schema.cards
+        same = (table.c.path == self.relative(path)) & (table.c.judge == judge)
+        for row in self._read(sa.select(table.c.key, table.c.body).where(same).order_by(table.c.seq.desc()).limit(1)):
+            return self._card(row.body) if row.key == key else None
+        return None
 
     def cards(self, path: Path, *, judge: str | None = None) -> Iterator[ScoreCard]:
         """Scorecards of the run at a path, newest first."""

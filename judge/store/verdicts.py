@@ -27,14 +27,11 @@ from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
-from ..base import Estimate, Reply, Usage
+from ..base import RETRIABLE, Estimate, Reply, Usage
 from ..questions.keys import VerdictKey
 from ..scorecard import CriterionResult, UnscoredReason
 from . import schema
 from .connection import StorePart, clean_row, now, to_json
-
-RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
-"""Reasons that say nothing about the run, whatever the judge: another attempt may succeed."""
 
 _VERDICTS = sa.select(schema.verdicts, schema.calls.c.run_ref).join(schema.calls)
 

@@ -206,10 +206,14 @@ def calibration(by_run: Sequence[Sequence[tuple[float, bool]]]) -> Calibration:
         groups.setdefault(min(int(pair[0] * BINS), BINS - 1), []).append(pair)
     bins = tuple(
         Bin(
-            i / BINS, (i + 1) / BINS, len(g), sum(p for p, _ in g) / len(g), share(sum(right for _, right in g), len(g))
+            i / BINS,
+            (i + 1) / BINS,
+            len(g),
+            math.fsum(p for p, _ in g) / len(g),
+            share(sum(right for _, right in g), len(g)),
         )
         for i, g in sorted(groups.items())
     )
-    errors = [[sum((p - right) ** 2 for p, right in run), len(run)] for run in kept]
-    off = sum(b.n * abs(b.stated - (b.right.value or 0.0)) for b in bins)
+    errors = [[math.fsum((p - right) ** 2 for p, right in run), len(run)] for run in kept]
+    off = math.fsum(b.n * abs(b.stated - (b.right.value or 0.0)) for b in bins)
     return Calibration(len(pairs), over_runs(errors, ratio, len(pairs)), off / len(pairs) if pairs else None, bins)

@@ -343,10 +343,10 @@ def test_model_verdicts_are_asked_for_once(out, stored, tmp_path: Path, judge_se
     code, again, err = out("score", runs, "--json", *judge)
     assert judge_server.count == 8, "nothing changed, so nothing is asked"
     assert "calls" not in err
-    for before, after in zip(lines(first), lines(again), strict=True):
-        assert before["stages"] == after["stages"]
-        assert (before["judge"]["calls"], after["judge"]["calls"]) == (4, 0)
-        assert before["codes_read"] == after["codes_read"] == dict.fromkeys(CODES, "absent")
+    assert again == first, "what the judging cost, too"
+    for card in lines(first):
+        assert card["judge"]["calls"] == 4
+        assert card["codes_read"] == dict.fromkeys(CODES, "absent")
     out("score", runs, "--json", *judge, "--store", "none", "--no-diagnosis")
     assert judge_server.count == 14
 

@@ -271,7 +271,7 @@ def test_labels_and_events(target):
 def test_a_newer_store_is_refused(target):
     with open_store(target) as store, store._engine.begin() as connection:
         connection.exec_driver_sql("update meta set value = '99' where name = 'schema'")
-    with pytest.raises(StoreError, match=r"newer ambjudge \(schema 99, this one knows 2\)"):
+    with pytest.raises(StoreError, match=r"newer ambjudge \(schema 99, this one knows 3\)"):
         open_store(target)
 
 

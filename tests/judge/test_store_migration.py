@@ -152,7 +152,7 @@ def test_a_store_of_version_1_keeps_its_verdicts_and_takes_new_ones(old):
             assert call.usage == Usage(1, 10, 5, 0.25, None, None)
             assert store.total_usage() == Usage(1, 10, 5, 0.25, None, None)
             with store._engine.connect() as connection:
-                assert connection.exec_driver_sql("select value from meta where name = 'schema'").scalar() == "2"
+                assert connection.exec_driver_sql("select value from meta where name = 'schema'").scalar() == "3"
     with open_store(old) as store:
         answer = {"turns": [4], "sure": None, "ü": ["🙂"]}
         given = CriterionResult(id="diagnosis:E1", value=1.0, status="scored", answer=answer)
@@ -280,7 +280,7 @@ def test_where_it_cannot_be_written_the_error_says_why_it_would_be(tmp_path, mon
     monkeypatch.setattr(opening, "BUSY_TIMEOUT_S", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("begin immediate")
-    with pytest.raises(StoreError, match=r"held by another process.*older ambjudge \(schema 1\).*schema 2") as caught:
+    with pytest.raises(StoreError, match=r"held by another process.*older ambjudge \(schema 1\).*schema 3") as caught:
         open_store(path, create=False)
     assert "\n" not in str(caught.value)
     other.close()

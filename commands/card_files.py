@@ -1,0 +1,116 @@
+"""Scorecards in files: whole or not at all, and parts of a large collection under fixed names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..judge.base import Judge
+    from ..judge.session import Outcome, ScoreOptions
+
+
+class CardFile:
+    """JSON Lines that get their name when `keep` is called: until then they are in `NAME.part`, and what has the name stays
+    as it is. What is no file (a pipe, a terminal) is written at once."""
+
+    def __init__(self, path: Path, stack: ExitStack) -> None:
+        self.path = path
+        self.part = path.with_name(f"{path.name}.part") if path.is_file() or not path.exists() else path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = stack.enter_context(self.part.open("w", encoding="utf-8", errors="backslashreplace"))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}", "choose another --out") from None
+
+    def write(self, line: str) -> None:
+        self._file.write(line + "\n")
+
+    def keep(self) -> None:
+        self._file.flush()
+        if self.part != self.path:
+            os.fsync(self._file.fileno())
+            self.part.replace(self.path)
+
+    def leave(self) -> str:
+        """After an interruption: where the lines so far are."""
+        self._file.flush()
+        return f"scorecards so far are in {self.part}"
+
+
+def shard_of(ctx: click.Context, param: click.Parameter, value: str | None) -> Shard | None:
+    """Callback of an option `I/N`, 1 <= I <= N."""
+    if value is None:
+        return None
+    number, _, of = value.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 1_000_000):
+        raise click.BadParameter(f"{value!r} is not I/N with I from 1 to N, for example 3/100", ctx, param)
+    return Shard(int(number), int(of))
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of `of` parts of a collection."""
+
+    number: int
+    of: int
+
+    def file(self, folder: str) -> Path:
+        """The part's scorecards; names sort as the parts follow each other."""
+        return Path(folder, f"part-{self.number:05}-of-{self.of:05}.jsonl")
+
+    def slice(self, paths: Sequence[str]) -> list[Path | Outcome]:
+        """The runs of this part: as many as of any other, in the order of all, so that the parts, one after the other,
+        are what one command would write."""
+        from ..judge.session import conversations
+
+        every = list(conversations(paths))
+        return every[len(every) * (self.number - 1) // self.of : len(every) * self.number // self.of]
+
+    def share(self, options: ScoreOptions) -> ScoreOptions:
+        """The options with this part's share of the budget: all parts together never spend more."""
+        return options if options.max_cost is None else replace(options, max_cost=options.max_cost / self.of)
+
+
+class Part:
+    """A part's file and the key that says what it was made of: the runs' files by size and time, and all that decides a
+    card. A part whose key still holds is not made again."""
+
+    def __init__(self, file: Path, runs: Sequence[Path | Outcome], judge: Judge, options: ScoreOptions) -> None:
+        from ..judge.questions.keys import inputs_stamp
+        from ..judge.session import card_keys
+        from ..trajectories.layout import run_folder
+
+        self.file, self._note = file, file.with_suffix(".key")
+        keys, digest = card_keys(judge, options), hashlib.sha256()
+        for run in runs:
+            path = run if isinstance(run, Path) else run.path
+            digest.update(keys.of(path, inputs_stamp(run_folder(path)) or "").encode())
+        self._key = digest.hexdigest()
+
+    def made(self) -> tuple[int, int] | None:
+        """Scorecards in the part and the exit code of making it, when it is there and nothing has changed."""
+        try:
+            said = json.loads(self._note.read_text("utf-8"))
+            if said["key"] == self._key and said["bytes"] == self.file.stat().st_size:
+                return int(said["cards"]), int(said["exit_code"])
+        except (OSError, ValueError, TypeError, KeyError):
+            pass
+        return None
+
+    def note(self, cards: int, exit_code: int) -> None:
+        """That the file is there, after it is."""
+        said = {"key": self._key, "bytes": self.file.stat().st_size, "cards": cards, "exit_code": exit_code}
+        part = self._note.with_suffix(".key.part")
+        part.write_text(json.dumps(said) + "\n", "utf-8")
+        part.replace(self._note)

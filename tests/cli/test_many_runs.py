@@ -1,0 +1,102 @@
+"""Collections too large for one sitting: shards, restarts, files that are whole or not there, addresses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from ambjudge.commands.card_files import CardFile
+
+RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
+NAMES = ["kidney-lite-01", "vqa-lite-01", "crc-lite-01"]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Three runs whose files are an hour old."""
+    for name in NAMES:
+        shutil.copytree(RUNS / name, tmp_path / "runs" / name)
+    for where, folders, files in os.walk(tmp_path / "runs"):
+        for entry in (".", *folders, *files):
+            os.utime(Path(where) / entry, (1.7e9, 1.7e9))
+    return tmp_path / "runs"
+
+
+def test_parts_follow_each_other_and_are_made_once(out, runs, tmp_path):
+    assert out("score", runs, "--out", "all.jsonl")[0] == 0
+    for number in (1, 2):
+        assert out("score", runs, "--shard", f"{number}/2", "--out", "parts")[0] == 0
+    parts = sorted(Path("parts").glob("*.jsonl"))
+    assert [part.name for part in parts] == ["part-00001-of-00002.jsonl", "part-00002-of-00002.jsonl"]
+    assert b"".join(part.read_bytes() for part in parts) == Path("all.jsonl").read_bytes()
+    before = parts[1].stat().st_ino
+    code, _, said = out("score", runs, "--shard", "2/2", "--out", "parts")
+    assert (code, parts[1].stat().st_ino, "there already" in said) == (0, before, True)
+    (runs / "vqa-lite-01" / "plan.md").write_text("Another plan.")
+    assert "there already" not in out("score", runs, "--shard", "2/2", "--out", "parts")[2]
+    assert "there already" not in out("score", runs, "--shard", "2/2", "--out", "parts", "--missing", "zero")[2]
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "x", "1/0", "-1/2"])
+def test_a_shard_that_is_none_is_bad_usage(out, runs, shard):
+    code, _, said = out("score", runs, "--shard", shard, "--out", "parts")
+    assert (code, Path("parts").exists()) == (2, False), said
+
+
+def test_an_unchanged_run_is_not_read_again(out, runs, monkeypatch, tmp_path):
+    """What is read can be told from what stands for it: the file is another one of the same size and time."""
+    monkeypatch.setenv("AMBJUDGE_STORE", str(tmp_path / "s.db"))
+    first = out("score", runs, "--json")[1]
+    path = next((runs / "crc-lite-01").rglob("conversation.json"))
+    path.write_bytes(b"[" + b" " * (path.stat().st_size - 1))
+    os.utime(path, (1.7e9, 1.7e9))
+    assert out("score", runs, "--json") == (0, first, "3 scored\n")
+    assert out("score", runs, "--json", "--missing", "zero")[0] == 1, "another policy is another scorecard: it is read"
+    os.utime(path, (1.8e9, 1.8e9))
+    assert out("score", runs, "--json")[0] == 1
+
+
+def test_a_file_of_scorecards_is_whole_or_as_it_was(tmp_path):
+    path = tmp_path / "cards.jsonl"
+    path.write_text("old\n")
+    with ExitStack() as stack:
+        file = CardFile(path, stack)
+        file.write("new")
+        assert "cards.jsonl.part" in file.leave()
+    assert path.read_text() == "old\n"
+    with ExitStack() as stack:
+        file = CardFile(path, stack)
+        file.write("new")
+        file.keep()
+    assert path.read_text() == "new\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("score", "RUNS", "--out", "s3://b/cards.jsonl"), ("score", "s3://b/runs"), ("export", "s3://b/cards.jsonl"),
+        ("export", "RUNS", "--out", "gs://b/x.csv"), ("analyze", "RUNS", "--out", "s3://b"),
+        ("rubric", "validate", "https://x/y.yaml"), ("verify", "s3://b/cards.jsonl"),
+    ],
+)  # fmt: skip
+def test_an_address_is_no_folder_here(out, runs, line):
+    before = sorted(Path.cwd().iterdir())
+    code, text, said = out(*(str(runs) if word == "RUNS" else word for word in line))
+    assert (code, text) == (2, "")
+    assert "addresses are not understood" in said
+    assert sorted(Path.cwd().iterdir()) == before
+
+
+def test_what_goes_to_stderr_can_be_json(out, runs):
+    (runs / "crc-lite-01" / "process" / "conversation.json").write_text("[1")
+    code, _, said = out("--log-json", "score", runs, "--json")
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert code == 1
+    assert [line["event"] for line in lines] == ["error", "note"]
+    assert "conversation.json" in lines[0]["message"]
+    assert not out("score", runs, "--json")[2].startswith("{")

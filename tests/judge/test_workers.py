@@ -1,0 +1,51 @@
+"""Several processes score what one does, to the byte, and whoever kills one of them loses nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+from ambjudge.commands.card_files import Shard
+from ambjudge.judge.rules import RulesJudge
+from ambjudge.judge.session import Outcome, ScoreOptions, score_many, score_with
+from ambjudge.judge.store import open_store
+from ambjudge.judge.workers import Work, Workers
+
+RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
+OPTIONS = ScoreOptions(public=RUNS.parent / "public")
+
+
+def test_the_shares_of_a_budget_are_no_more_than_the_whole():
+    options = ScoreOptions(max_cost=1.0, concurrency=8)
+    assert Workers(3, Work(options, ("openai/x",))).work.options.max_cost == 1.0 / 3
+    assert Shard(2, 4).share(options).max_cost == 0.25
+    assert Shard(2, 4).share(OPTIONS) == OPTIONS
+    assert (Workers(3, Work(options)).room, Workers(3, Work(options, ("openai/x",))).room) == (3, 9)
+
+
+async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_path):
+    shutil.copytree(RUNS, tmp_path / "runs")
+    (tmp_path / "runs" / "bad").mkdir()
+    (tmp_path / "runs" / "bad" / "conversation.json").write_text("[1")
+    alone: list[Outcome] = []
+    await score_many([tmp_path / "runs"], RulesJudge(), OPTIONS, alone.append, signals=False)
+    with open_store(tmp_path / "s.db") as store:
+        work, found = Work(OPTIONS, store=(store.address, store.root)), []
+
+        def take(outcome: Outcome) -> None:
+            found.append(outcome)
+            if len(found) == 3:
+                os.kill(pool.pids[0], signal.SIGKILL)
+
+        async with Workers(2, work) as pool:
+            before = pool.pids
+            session = await score_with(pool, [tmp_path / "runs"], take, concurrency=pool.room, signals=False)
+            after = pool.pids
+        kept = sum(1 for _ in store.iter_cards())
+    assert [o.path for o in found] == [o.path for o in alone]
+    assert [o.card and o.card.to_json() for o in found] == [o.card and o.card.to_json() for o in alone]
+    assert [str(o.error) for o in found] == [str(o.error) for o in alone]
+    assert (session.summary.done, kept) == (len(alone), len(alone) - 1)
+    assert (before[1], before[0] in after) == (after[1], False)
