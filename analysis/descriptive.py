@@ -13,7 +13,7 @@ import polars as pl
 from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
-from .estimate import Bools, Estimate, Floats, Ints, Rows, estimate, finite, t_two_sided, tidy, transformed
+from .estimate import SCALES, Bools, Estimate, Floats, Ints, Rows, estimate, finite, t_two_sided, tidy, transformed
 from .frames import PRESUMED
 from .jackknife import both, codes_of, demean, of_sums, ratio
 from .ranking import failed
@@ -51,11 +51,19 @@ def axes_of(table: pl.DataFrame) -> Axes:
     return Axes(agent, task, codes_of(agent, task, tier)[0] if table.height else task)
 
 
-SCALES = {
-    "overall": (0.0, 100.0),
-    "failed": (0.0, 1.0),
-    **dict.fromkeys(("S1", "S2", "S3", "S4", "S5", "agentic", "task_score"), (0.0, 1.0)),
-}
+def balance(table: pl.DataFrame) -> Floats:
+    """Weights of runs that make cells of a task, tasks of a track and tracks weigh the same within each agent, as on the
+    leaderboard; they add up to the number of runs. In a balanced cohort with equal tracks all are 1."""
+    task = ["agent", "track", "task"]
+    cells = table.select(
+        1.0
+        / pl.len().over([*task, "tier"])
+        / pl.col("tier").n_unique().over(task)
+        / pl.col("task").n_unique().over(task[:2])
+        / pl.col("track").n_unique().over(task[:1])
+        * pl.len().over(task[:1])
+    )
+    return cells.to_series().to_numpy()
 
 
 def column_means(
@@ -77,7 +85,8 @@ def column_means(
             if not n:
                 rows.append(({**group, key: shown}, Estimate(title, "new", None, reason=f"no run has {shown}")))
                 continue
-            x = np.column_stack([values[name][use], np.ones(n)])
+            weight = balance(table.filter(pl.Series(use)))
+            x = np.column_stack([values[name][use] * weight, weight])
             j = of_sums(x, ratio, axes.task[use], axes.cell[use])
             rows += [
                 ({**group, key: shown}, est)

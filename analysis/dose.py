@@ -12,7 +12,7 @@ from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, design
 from .effects import circular_codes
-from .estimate import Estimate, Floats, Rows, estimate, on_scale, tidy
+from .estimate import Estimate, Floats, Rows, estimate, tidy
 from .jackknife import (
     Jackknifed,
     both,
@@ -195,7 +195,7 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
         j = of_sums(x, ratio, d.task[hit], d.cell[hit])
         est = estimate(
             label, "new", j.value[0], j.se_new[0], j.n_clusters - 1, n=runs, n_clusters=j.n_clusters,
-            method="jackknife over tasks", warnings=d.notes, test=False,
+            method="jackknife over tasks", warnings=d.notes, test=False, limits=(0.0, 1.0),
         )  # fmt: skip
         bounds = wilson(success, runs)
         if (est.se is None or est.se == 0 or runs < 30) and bounds:
@@ -204,7 +204,5 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
                 method="Wilson interval: runs as independent", reason=None,
                 warnings=(*d.notes, "few runs or no spread between tasks: tasks are not accounted for"),
             )  # fmt: skip
-        else:
-            est = on_scale(est, (0.0, 1.0))
         rows.append((key, est))
     return tidy(rows, keys)

@@ -110,7 +110,7 @@ def corrected_leaderboard(
         score = agent_score(g, a, np.ones(len(g.tasks), dtype=bool))
         if score is None:
             continue
-        variance, df, _ = variance_new(score.residual, score)
+        variance, df, _ = variance_new(score.residual, score.track_of)
         mine = d.agent == a
         n = int((labelled & mine).sum())
         pooled = n < POOL_BELOW

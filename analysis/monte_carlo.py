@@ -132,7 +132,7 @@ def _leaderboard(replicates: int, seed: int, base: Settings) -> list[Gate]:
             score = agent_score(g, a, everything)
             if score is None:
                 continue
-            variance, df, _ = variance_new(score.residual, score)
+            variance, df, _ = variance_new(score.residual, score.track_of)
             values.append((a, score.value))
             ses.append(np.sqrt(variance))
             y = sim.true.overall[sim.agent == a]

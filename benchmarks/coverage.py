@@ -1,0 +1,152 @@
+"""Intervals, rank sets and findings against planted truth, design by design: `python benchmarks/coverage.py [part...] --cohorts N --seed S`.
+
+Prints every quantity with its target and what was measured; exit code 1 when one is missed by more than two Monte Carlo
+standard errors. Targets: intervals cover .93 to .975, rank sets hold jointly in .93 of the cohorts or more, a cohort without an
+effect yields a false finding in .06 or fewer, corrections and agreement with labels drawn by `label next` cover .93 to .97.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads cost more than they give
+
+import argparse
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ambjudge.analysis.ranking import leaderboard, pairwise, rank_sets
+from ambjudge.analysis.simulation import Settings, simulate
+
+COVER, JOINT, FALSE, LABELS = (0.93, 0.975), (0.93, 1.0), (0.0, 0.06), (0.93, 0.97)
+Tally = dict[tuple[str, tuple[float, float]], list[float]]
+"""(quantity, target) -> one share a cohort."""
+EQUAL = {"ability": (0.0,) * 6, "n_tracks": 1}
+TRACKS: dict[str, tuple[int, ...]] = {
+    "5 5 5 5 4": (5, 5, 5, 5, 4), "12 12": (12, 12), "8": (8,), "4 4": (4, 4), "3 3 3": (3, 3, 3), "2 x 7": (2,) * 7,
+    "4": (4,), "20 2": (20, 2), "5 5 5 5 1": (5, 5, 5, 5, 1), "6 6 1": (6, 6, 1), "2 2 2 1 1": (2, 2, 2, 1, 1),
+    "3 1 1 1 1": (3, 1, 1, 1, 1), "10 8 1 1": (10, 8, 1, 1),
+}  # fmt: skip
+
+
+def in_tracks(frame: pl.DataFrame, sizes: tuple[int, ...]) -> pl.DataFrame:
+    """The tasks dealt into tracks of these sizes."""
+    tasks = frame["task"].unique().sort().to_list()
+    track = [f"track-{i}" for i, size in enumerate(sizes) for _ in range(size)]
+    return frame.with_columns(track=pl.col("task").replace_strict(dict(zip(tasks, track, strict=True))))
+
+
+def thinned(frame: pl.DataFrame, seed: int, spread: float = 1.0, least: int = 2) -> pl.DataFrame:
+    """Tasks repeated unequally: a log-normal share of each task's runs, at least `least` repeats a cell."""
+    rng = np.random.default_rng(seed)
+    tasks = frame["task"].unique().sort().to_list()
+    most = frame["repeat"].max()
+    keep = np.exp(spread * rng.standard_normal(len(tasks)))
+    keep = np.clip(np.round(most * keep / keep.max()), least, most).astype(int)  # type: ignore[operator]
+    return frame.filter(pl.col("repeat") <= pl.col("task").replace_strict(dict(zip(tasks, keep.tolist(), strict=True))))
+
+
+def covered(rows: pl.DataFrame, truth: dict[Any, float], *key: str) -> list[float]:
+    """For each row with an interval whether it holds the truth of its key."""
+    out = []
+    for row in rows.iter_rows(named=True):
+        target = truth.get(row[key[0]] if len(key) == 1 else tuple(row[k] for k in key))
+        if row["lo"] is not None and target is not None:
+            out.append(float(row["lo"] <= target <= row["hi"]))
+    return out
+
+
+def ranks(cohorts: int, seed: int) -> Tally:
+    """Equal agents: no rank may be excluded and no pair told apart, whatever the tasks of the tracks."""
+    out: Tally = defaultdict(list)
+    for name, sizes in TRACKS.items():
+        for r in range(cohorts):
+            frame = in_tracks(simulate(**EQUAL, n_tasks=sum(sizes), n_rep=2, seed=seed + r).frame(), sizes)
+            sets = rank_sets(frame, prepare=False)
+            refused = sets["rank_lo"].null_count() > 0
+            out[f"joint rank sets, equal agents, tasks by track {name}", JOINT].append(
+                float(refused or (sets["rank_lo"] == 1).all() and (sets["rank_hi"] == 6).all())
+            )
+    return out
+
+
+def board_truth(settings: Settings) -> dict[Any, float]:
+    """Agents' means in the population of tasks, and all differences."""
+    s = settings
+    whole = simulate(settings=Settings(**{**vars(s), "n_tasks": 400 * s.n_tracks, "n_rep": 2}), seed=4242).frame()
+    means = leaderboard(whole, scopes=("overall",), prepare=False).filter(pl.col("population") == "new")
+    by_agent: dict[Any, float] = dict(means.select("agent", "value").iter_rows())
+    return by_agent | {(a, b): x - y for a, x in by_agent.items() for b, y in by_agent.items()}
+
+
+def boards(cohorts: int, seed: int) -> Tally:
+    """Agents' means and paired differences for new tasks."""
+    out: Tally = defaultdict(list)
+    designs: dict[str, tuple[dict[str, Any], bool]] = {
+        "baseline": ({}, False), "agents differ much": ({"ability": (2.2, 1.2, 0.6, 0.0, -0.8, -1.6), "cell_sd": 0.8}, False),
+        "unequal repeats": ({}, True), "8 tasks, 5 tracks": ({"n_tasks": 8}, False), "4 tasks, 1 track": ({"n_tasks": 4, "n_tracks": 1}, False),
+        "3 repeats": ({"n_rep": 3}, False),
+    }  # fmt: skip
+    for name, (switches, thin) in designs.items():
+        truth = board_truth(Settings(**switches))
+        for r in range(cohorts):
+            frame = simulate(**switches, seed=seed + r).frame()
+            frame = thinned(frame, seed + r) if thin else frame
+            new = pl.col("population") == "new"
+            board = leaderboard(frame, scopes=("overall",), prepare=False).filter(new)
+            out[f"agents' means, {name}", COVER] += covered(board, truth, "agent")
+            out[f"pairs, {name}", COVER] += covered(pairwise(frame, prepare=False).filter(new), truth, "agent", "other")
+            sets = rank_sets(frame, prepare=False)
+            true = {a: 1 + sum(truth[b] > truth[a] for b in sets["agent"]) for a in sets["agent"]}
+            holds = all(row["rank_lo"] is None or row["rank_lo"] <= true[row["agent"]] <= row["rank_hi"] for row in sets.to_dicts())
+            out[f"joint rank sets, {name}", JOINT].append(float(holds))
+    # One agent has a quarter of its repeats on the hard half of the tasks: it must not look better for that.
+    for r in range(cohorts):
+        frame = simulate(**EQUAL, seed=seed + r).frame()
+        hard = frame.group_by("task").agg(pl.col("overall").mean()).sort("overall")["task"].head(12).to_list()
+        fewer = (pl.col("agent") == "agent-1") & pl.col("task").is_in(hard) & (pl.col("repeat") > 3)
+        found = pairwise(frame.filter(~fewer), prepare=False).filter(pl.col("population") == "new")
+        out["any pair found, equal agents, one with few repeats of hard tasks", FALSE].append(
+            float((found["p_holm"] < 0.05).any())
+        )
+    return out
+
+
+PARTS: dict[str, Callable[[int, int], Tally]] = {"ranks": ranks, "boards": boards}
+
+
+def report(tally: Tally, cohorts: int) -> int:
+    """Prints the lines of a part and returns how many are missed by more than two standard errors of `cohorts` cohorts."""
+    missed = 0
+    for (quantity, (lo, hi)), shares in tally.items():
+        value, n = float(np.mean(shares)) if shares else math.nan, len(shares)
+        error = 2 * math.sqrt(max(value * (1 - value), 0.0475) / cohorts) if shares else math.inf
+        verdict = "ok" if lo <= value <= hi else "within chance" if lo - error <= value <= hi + error else "MISSED"
+        missed += verdict == "MISSED"
+        print(f"{quantity:72} {lo:g}-{hi:g}  {value:6.3f}  of {n:5d}  {verdict}", flush=True)
+    return missed
+
+
+def main(arguments: Iterable[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--cohorts", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=70_000)
+    asked = parser.parse_args(list(arguments))
+    missed = 0
+    for name in asked.parts or PARTS:
+        start = time.perf_counter()
+        tally = PARTS[name](asked.cohorts, asked.seed)
+        print(f"\n== {name}: {asked.cohorts} cohorts from seed {asked.seed} ({time.perf_counter() - start:.0f} s)")
+        missed += report(tally, asked.cohorts)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
