@@ -139,8 +139,8 @@ def code_prevalence(
     given the total).
     """
     scored = table.with_columns(pl.lit(1.0).alias("_one"))
-    each = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, need_codes=False)
-    joint = design(scored, "_one", source=source, keep_breach=True, prepare=prepare)
+    each = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, need_codes=False, explain=False)
+    joint = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, explain=False)
     keys: dict[str, Any] = {
         **dict.fromkeys(by, pl.String), "code": pl.String, "measure": pl.String, "fired": pl.Int64, "read": pl.Int64,
         "runs": pl.Int64,

@@ -11,7 +11,6 @@ import polars as pl
 from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, design
-from .effects import circular_codes
 from .estimate import Estimate, Floats, Rows, estimate, tidy
 from .jackknife import (
     Jackknifed,
@@ -25,6 +24,7 @@ from .jackknife import (
     of_sums,
     ratio,
 )
+from .overlap import circular_codes
 
 GROUPS = ("0", "1", "2", "3+")
 MIN_GROUP = 10

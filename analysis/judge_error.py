@@ -202,9 +202,7 @@ def corrected_code_effects(
     human: pl.DataFrame,
     outcome: str = "overall",
     *,
-    method: Literal["ptd", "mi", "simex"] = "ptd",
     source: str = "any",
-    seed: int = 20260601,
     prepare: bool = True,
 ) -> pl.DataFrame:
     """Code effects (points, additive in agent, task, tier) corrected for wrong tags by human codes on some runs.
@@ -214,8 +212,6 @@ def corrected_code_effects(
     assumes that errors do not depend on the outcome and gives no interval: a sensitivity check only. Codes that the judge
     read too few runs for have no place in the model, and rows that say so.
     """
-    if method not in ("ptd", "mi", "simex"):
-        raise ConfigError(f"unknown method {method!r}", "ptd, mi or simex")
     d = design(table, outcome, source=source, prepare=prepare)
     labels = human.unique("run_id", keep="first").select(
         "run_id",
@@ -281,58 +277,3 @@ def corrected_code_effects(
                 warnings=(*d.notes, *(("additive fixed effects leave agent x task differences in",) if method == "ptd" else ())),
             )))  # fmt: skip
     return tidy(rows, keys)
-
-
-def imputed_effects(d: Design, truth: Floats, labelled: Bools, seed: int, draws: int = 20) -> tuple[Floats, Floats]:
-    """Multiple imputation of human codes by sequential logistic models on tags and outcome; Rubin's rules over CR3 fits."""
-    from sklearn.linear_model import LogisticRegression
-
-    from .effects import marginal_effects
-
-    rng = np.random.default_rng(seed)
-    scale = (d.y - d.y.mean()) / max(float(d.y.std()), 1e-12)
-    base = np.column_stack([d.codes.astype(float), scale, scale**2])
-    index = np.flatnonzero(labelled)
-    values, variances = [], []
-    for _ in range(draws):
-        chosen = rng.choice(index, len(index))
-        filled = np.where(labelled[:, None], np.nan_to_num(truth), 0.0)
-        for k in range(d.codes.shape[1]):
-            x = np.column_stack([base, filled[:, :k]])
-            y = truth[chosen, k]
-            if y.min() == y.max():
-                filled[~labelled, k] = y[0]
-                continue
-            p = LogisticRegression(C=10.0, max_iter=500).fit(x[chosen], y).predict_proba(x[~labelled])[:, 1]
-            filled[~labelled, k] = rng.random(len(p)) < p
-        fit = marginal_effects(filled, d.y[:, None], d.cell, d.task, pairs=False)
-        values.append(fit.ame[:, 0])
-        variances.append(fit.se[:, 0] ** 2)
-    between = np.var(values, axis=0, ddof=1)
-    return np.mean(values, 0), np.sqrt(np.mean(variances, 0) + (1 + 1 / draws) * between)
-
-
-def simex_effects(d: Design, truth: Floats, labelled: Bools, fixed: Floats, seed: int, repeats: int = 20) -> Floats:
-    """MC-SIMEX (Kuchenhoff et al.): more misclassification of the same kind is added and extrapolated back to none."""
-    rng = np.random.default_rng(seed)
-    judge = d.codes.astype(float)
-    steps = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
-    curve = np.zeros((len(steps), d.codes.shape[1]))
-    rates = []
-    for k in range(d.codes.shape[1]):
-        t, j = truth[labelled, k], judge[labelled, k]
-        sens = float(np.clip(j[t == 1].mean(), 0.55, 1)) if (t == 1).any() else 1.0
-        spec = float(np.clip(j[t == 0].mean(), 0, 0.45)) if (t == 0).any() else 0.0
-        rates.append((sens, 1 - spec))
-    for at, step in enumerate(steps):
-        for _ in range(repeats if step else 1):
-            noisy = judge.copy()
-            for k, (sens, spec) in enumerate(rates):
-                matrix = np.array([[spec, 1 - spec], [1 - sens, sens]])
-                values, vectors = np.linalg.eig(matrix)
-                power = np.real(vectors @ np.diag(np.maximum(np.real(values), 1e-9) ** step) @ np.linalg.inv(vectors))
-                noisy[:, k] = rng.random(d.n) < np.clip(power[judge[:, k].astype(int), 1], 0, 1)
-            curve[at] += weighted_fit(np.hstack([noisy, fixed]), d.y, np.ones(d.n), d.codes.shape[1])[0] / (
-                repeats if step else 1
-            )
-    return np.array([np.polyval(np.polyfit(steps, curve[:, k], 2), -1.0) for k in range(d.codes.shape[1])])

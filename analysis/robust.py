@@ -17,10 +17,10 @@ import polars as pl
 from ..errors import ConfigError
 from .codes_read import CODES
 from .design import Design, designs
-from .effects import fitted, refusals
 from .estimate import Estimate, Floats, Rows, estimate, tidy
 from .jackknife import codes_of, cr3, demean, group_sums
 from .judge_error import additive_design, weighted_fit
+from .overlap import fitted
 
 log = logging.getLogger(__name__)
 SEED = 20260601
@@ -34,14 +34,14 @@ def robustness(
     table: pl.DataFrame,
     outcome: str = "overall",
     *,
-    models: tuple[str, ...] = ("pairs", "cell_ols", "additive_ols", "logit", "hurdle", "permutation", "wild"),
+    models: tuple[str, ...] = ("cell_ols", "additive_ols", "logit", "hurdle", "permutation", "wild"),
     source: str = "any",
     seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
     """Code effects under other models, one row a code and model.
 
-    pairs: the default. cell_ols: cell effects, CR3. additive_ols: agent + task + tier, CR1 by task (biased when agents
+    cell_ols: cell effects, codes additive, CR3. additive_ols: agent + task + tier, CR1 by task (biased when agents
     differ by task). logit: fractional logit with cell means of codes (Mundlak). hurdle: 1{Task > 0} and Task given > 0, in
     points. permutation: within cells (same tasks, sharp null). wild: restricted wild cluster bootstrap, below 15 tasks.
     quantile: median and lower tail, point estimates only. mixed: random task intercept and slopes (slow).
@@ -59,7 +59,8 @@ def robustness(
 
 def _rows(d: Design, codes: tuple[str, ...], model: str, seed: int) -> Rows:
     """The rows of one model for `codes`, all of which a design has."""
-    reasons = dict(zip(d.code_names, refusals(d), strict=True))
+    found_by = fitted(d)
+    reasons = {code: found_by.why_not(k) for k, code in enumerate(d.code_names)}
     if all(reasons[code] for code in codes):
         return [({"code": code, "model": model}, _none(d, model, reasons[code])) for code in codes]
     with np.errstate(all="ignore"), python_warnings.catch_warnings():
@@ -111,16 +112,9 @@ def _by_task(d: Design, influence: Floats) -> Floats:
     return np.asarray(np.sqrt((sums**2).sum(0) * d.n_tasks / max(d.n_tasks - 1, 1)))
 
 
-def _pairs(d: Design, seed: int) -> Rows:
-    fit = fitted(d).fit
-    assert fit is not None  # `_rows` asks only where some code can be estimated
-    method = "cell effects + pairs, jackknife over tasks"
-    return _block(d, "pairs", "AME", fit.ame[:, 0], fit.se[:, 0], fit.n_clusters - 1, method)
-
-
 def _cell_ols(d: Design, seed: int) -> Rows:
     b, v = cr3(*_within(d), d.task)
-    return _block(d, "cell_ols", "overlap-weighted", b, np.sqrt(np.diag(v)), d.n_tasks - 1, "cell effects, CR3 by task")
+    return _block(d, "cell_ols", "regression", b, np.sqrt(np.diag(v)), d.n_tasks - 1, "cell effects, CR3 by task")
 
 
 def _additive(d: Design, seed: int) -> Rows:
@@ -319,6 +313,6 @@ def _mixed(d: Design, seed: int) -> Rows:
 
 
 _MODELS: dict[str, Callable[[Design, int], Rows]] = {
-    "pairs": _pairs, "cell_ols": _cell_ols, "additive_ols": _additive, "logit": _logit, "hurdle": _hurdle,
+    "cell_ols": _cell_ols, "additive_ols": _additive, "logit": _logit, "hurdle": _hurdle,
     "permutation": _permutation, "wild": _wild, "quantile": _quantile, "mixed": _mixed,
 }  # fmt: skip

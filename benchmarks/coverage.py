@@ -21,8 +21,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from ambjudge.analysis.codes_read import CODES
+from ambjudge.analysis.effects import code_effects
+from ambjudge.analysis.findings import findings
+from ambjudge.analysis.frames import WEIGHTS
 from ambjudge.analysis.ranking import leaderboard, pairwise, rank_sets
-from ambjudge.analysis.simulation import Settings, simulate
+from ambjudge.analysis.simulation import Settings, Simulation, simulate, truth
 
 COVER, JOINT, FALSE, LABELS = (0.93, 0.975), (0.93, 1.0), (0.0, 0.06), (0.93, 0.97)
 Tally = dict[tuple[str, tuple[float, float]], list[float]]
@@ -118,7 +122,99 @@ def boards(cohorts: int, seed: int) -> Tally:
     return out
 
 
-PARTS: dict[str, Callable[[int, int], Tally]] = {"ranks": ranks, "boards": boards}
+def effects(cohorts: int, seed: int) -> Tally:
+    """The effect of each code, for new tasks, against the counterfactual truth of the same estimand; and for these very tasks."""
+    out: Tally = defaultdict(list)
+    rare = {"alpha": (-5.12, -4.9, -5.2, -5.2, -5.4)}
+    designs: dict[str, tuple[dict[str, Any], bool]] = {
+        "baseline": ({}, False), "agents differ much": ({"ability": (2.2, 1.2, 0.6, 0.0, -0.8, -1.6), "cell_sd": 0.8}, False),
+        "rare codes": (rare, False), "unequal repeats": ({}, True), "8 tasks": ({"n_tasks": 8}, False),
+        "4 tasks, 1 track": ({"n_tasks": 4, "n_tracks": 1}, False), "3 repeats": ({"n_rep": 3}, False),
+    }  # fmt: skip
+    for name, (switches, thin) in designs.items():
+        target = {code: each["overlap"] for code, each in truth(Settings(**switches), n_tasks=1200).items()}
+        for r in range(cohorts):
+            sim = simulate(**switches, seed=seed + r)
+            frame = thinned(sim.frame(), seed + r) if thin else sim.frame()
+            found = code_effects(frame, prepare=False).filter(pl.col("status") != "refused")
+            new = found.filter(pl.col("population") == "new")
+            for code in target:
+                row = new.filter(pl.col("code") == code)
+                out[f"effect of {code}, {name}", COVER] += covered(row, target, "code")
+    return out
+
+
+def same_tasks(cohorts: int, seed: int) -> Tally:
+    """Effects and agents' means for these tasks run again: 20 redraws of the repeats of a cohort stand for its truth."""
+    out: Tally = defaultdict(list)
+    for r in range(cohorts):
+        base = simulate(seed=seed + r, n_rep=132)
+        many = base.frame()
+        whole = many.filter(pl.col("repeat") > 12)
+        parts = [whole.filter((pl.col("repeat") - 13) // 12 == i) for i in range(10)]
+        truths = [code_effects(part, prepare=False).filter(pl.col("population") == "same") for part in parts]
+        target: dict[Any, float] = dict(pl.concat(truths).group_by("code").agg(pl.col("value").mean()).iter_rows())
+        # The mean of ten redraws has an error of its own: a tenth of the variance is allowed for.
+        row = code_effects(many.filter(pl.col("repeat") <= 12), prepare=False).filter(pl.col("population") == "same")
+        wider = row.with_columns(half=(pl.col("hi") - pl.col("value")) * math.sqrt(1.1))
+        wider = wider.with_columns(lo=pl.col("value") - pl.col("half"), hi=pl.col("value") + pl.col("half"))
+        for code in ("E2", "E3", "E4", "E5"):
+            out[f"effect of {code}, same tasks", COVER] += covered(wider.filter(pl.col("code") == code), target, "code")
+    return out
+
+
+def nulls(cohorts: int, seed: int) -> Tally:
+    """Cohorts in which no code has an effect on Overall: how many of them yield a sentence that one has."""
+    out: Tally = defaultdict(list)
+    flat = {"slope_sd": 0.0}
+    designs: dict[str, tuple[dict[str, Any], bool]] = {
+        "baseline": ({}, False), "agents differ much": ({"ability": (2.2, 1.2, 0.6, 0.0, -0.8, -1.6), "cell_sd": 0.8}, False),
+        "unequal repeats": ({}, True), "8 tasks": ({"n_tasks": 8}, False), "confounding by the run": ({"conf": 0.5}, False),
+    }  # fmt: skip
+    for name, (switches, thin) in designs.items():
+        for r in range(cohorts):
+            frame = null_frame(simulate(**flat, **switches, seed=seed + r))
+            out[f"an effect is claimed, null, {name}", FALSE].append(claims(thinned(frame, seed + r) if thin else frame))
+    for name, thin in (("", False), (", unequal repeats", True)):
+        for r in range(cohorts):
+            frame = null_frame(simulate(**flat, seed=seed + r))
+            rng = np.random.default_rng(seed + r)
+            tasks = frame["task"].unique().sort().to_list()
+            lift = pl.lit(0.0)
+            for code in CODES:
+                by_task = dict(zip(tasks, (8 * rng.standard_normal(len(tasks))).tolist(), strict=True))
+                lift = lift + pl.when(pl.col(code)).then(pl.col("task").replace_strict(by_task)).otherwise(0.0)
+            frame = frame.with_columns(overall=pl.col("overall") + lift)
+            frame = thinned(frame, seed + r) if thin else frame
+            out[f"an effect is claimed, effects of 0 on average, sd 8 over tasks{name}", FALSE].append(claims(frame))
+    for share in (0.2, 0.4):
+        for r in range(cohorts):
+            frame = null_frame(simulate(**flat, seed=seed + r))
+            # A rule tags the lowest scores E3, until this share of its tags is the rule's.
+            wanted = int(frame["E3"].sum() * share / (1 - share))
+            low = frame.filter(~pl.col("E3")).sort("overall").head(wanted)["run_id"]
+            tagged = pl.col("run_id").is_in(low.implode())
+            frame = frame.with_columns(E3=pl.col("E3") | tagged, E3_score=tagged)
+            out[f"an effect is claimed, null, {share:.0%} of E3's tags read off the score", FALSE].append(claims(frame))
+    return out
+
+
+def null_frame(sim: Simulation) -> pl.DataFrame:
+    """A cohort with its codes, and scores as they would be had none fired."""
+    out = sim.outcome(np.zeros_like(sim.codes))
+    stages = {f"S{i + 1}": out.stages[:, i] for i in range(5)}
+    facts = {"task_score": out.task, "completed": out.completed, "completion": out.completion, "format_valid": out.format_valid}
+    agentic = out.stages @ np.array(list(WEIGHTS.values()))
+    columns = {**stages, **facts, "agentic": agentic, "overall": out.overall}
+    return sim.frame().with_columns(pl.Series(name, values) for name, values in columns.items())
+
+
+def claims(frame: pl.DataFrame) -> float:
+    """Whether the findings name an effect of a code."""
+    return float(any("goes with" in line and "Caution" not in line for line in findings({"code_effects": code_effects(frame, prepare=False)})))
+
+
+PARTS: dict[str, Callable[[int, int], Tally]] = {"ranks": ranks, "boards": boards, "effects": effects, "same_tasks": same_tasks, "nulls": nulls}
 
 
 def report(tally: Tally, cohorts: int) -> int:
