@@ -24,7 +24,7 @@ from .failure_texts import FailureTexts
 from .frames import conform
 from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
-from .label_tables import Labels, read_labels
+from .label_tables import Labels, read_labels, weighted
 from .ranking import leaderboard, pairwise
 from .raters import agreement
 from .robust import robustness
@@ -60,9 +60,20 @@ class Question:
         return self.texts or FailureTexts()
 
     @property
-    def human(self) -> pl.DataFrame:
-        """run_id and E1..E5 as the usual annotator has them."""
-        return self.gold.of(self.gold.usual).codes.drop("annotator")
+    def labelled(self) -> list[str]:
+        """Runs that the usual annotator labelled."""
+        mine = self.gold.of(self.gold.usual)
+        return pl.concat([mine.codes["run_id"], mine.criteria["run_id"]]).unique().to_list()
+
+    def corrected_means(self) -> pl.DataFrame:
+        human, notes = human_scores(self.cohort, self.gold, self.gold.usual)
+        return corrected_leaderboard(self.runs, human, self.outcome, notes=notes)
+
+    def corrected_effects(self) -> pl.DataFrame:
+        mine = self.gold.of(self.gold.usual)
+        there = mine.codes.drop("annotator").join(self.runs.select("run_id").unique(), on="run_id", how="semi")
+        human, notes = weighted(there.unique("run_id", keep="first"), mine.drawn)
+        return corrected_code_effects(self.runs, human, self.outcome, source=self.source, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -105,10 +116,10 @@ TABLES: dict[str, Table] = {
     "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation.", lambda q: stage_use(q.runs)),
     "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(variance_components(q.runs, q.outcome))),
     "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
-    "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first; weigh a label by 1/probability.", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.human["run_id"].to_list())),
+    "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first; weigh a label by 1/probability.", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.labelled)),
     "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", lambda q: agreement(q.cohort, q.gold), "labels"),
-    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error.", lambda q: corrected_leaderboard(q.runs, human_scores(q.cohort, q.gold, q.gold.usual), q.outcome), "labels"),
-    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", lambda q: corrected_code_effects(q.runs, q.human, q.outcome, source=q.source), "labels"),
+    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error.", Question.corrected_means, "labels"),
+    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", Question.corrected_effects, "labels"),
     "clusters": Table("Groups of failures", "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group. Runs that nobody read for a code have no reasons of it.", lambda q: q.words.table(), "texts"),
 }  # fmt: skip
 

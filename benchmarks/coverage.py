@@ -22,10 +22,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 from ambjudge.analysis.codes_read import CODES
+from ambjudge.analysis.cohorts import Cohort, cohort
 from ambjudge.analysis.effects import code_effects
 from ambjudge.analysis.findings import findings
 from ambjudge.analysis.frames import WEIGHTS
+from ambjudge.analysis.judge_error import corrected_leaderboard, human_scores
+from ambjudge.analysis.label_tables import DRAWN, Labels
 from ambjudge.analysis.ranking import leaderboard, pairwise, rank_sets
+from ambjudge.analysis.raters import agreement
+from ambjudge.analysis.sample_sizes import label_plan
 from ambjudge.analysis.simulation import Settings, Simulation, simulate, truth
 
 COVER, JOINT, FALSE, LABELS = (0.93, 0.975), (0.93, 1.0), (0.0, 0.06), (0.93, 0.97)
@@ -214,15 +219,76 @@ def claims(frame: pl.DataFrame) -> float:
     return float(any("goes with" in line and "Caution" not in line for line in findings({"code_effects": code_effects(frame, prepare=False)})))
 
 
-PARTS: dict[str, Callable[[int, int], Tally]] = {"ranks": ranks, "boards": boards, "effects": effects, "same_tasks": same_tasks, "nulls": nulls}
+HALO, NOISY = {"preset": "halo"}, {"preset": "judge", "sens": (0.6,) * 5, "spec": (0.99, 0.9, 0.85, 0.9, 0.85)}
+
+
+def labelled(cohorts: int, seed: int) -> Tally:
+    """Corrected means and agreement from labels drawn by `label next`: 60 (10 an agent) and 300 of 3,456 runs, two judges."""
+    out: Tally = defaultdict(list)
+    for judge, switches in (("halo", HALO), ("25 % wrong", NOISY)):
+        many = whole(simulate(**switches, n_tasks=1000, n_rep=3, seed=4242))
+        target = {(row["item"], row["coefficient"]): row["value"] for row in agreement(*many).to_dicts()}
+        board = leaderboard(human_overall(*many), scopes=("overall",), prepare=False)
+        new: dict[Any, float] = dict(board.filter(pl.col("population") == "new").select("agent", "value").iter_rows())
+        for budget in (60, 300):
+            for r in range(cohorts):
+                cards, gold = whole(simulate(**switches, seed=seed + r))
+                plan = label_plan(cards.runs, budget, seed=seed + r)
+                drawn = plan.select("run_id", "probability", "stratum", annotator=pl.lit("gold"), size="stratum_size")
+                chosen = pl.col("run_id").is_in(plan["run_id"].implode())
+                labels = Labels(gold.criteria.filter(chosen), gold.codes.filter(chosen), drawn.select(*DRAWN).cast(DRAWN))
+                human, notes = human_scores(cards, labels, "gold")
+                found = corrected_leaderboard(cards.runs, human, notes=notes).filter(pl.col("kind") == "corrected")
+                true = leaderboard(human_overall(cards, gold), scopes=("overall",), prepare=False)
+                these: dict[Any, float] = dict(true.filter(pl.col("population") == "new").select("agent", "value").iter_rows())
+                name = f"{judge}, {budget} labels"
+                out[f"corrected means, these runs, {name}", LABELS] += covered(found.filter(pl.col("population") == "same"), these, "agent")
+                out[f"corrected means, new tasks, {name}", LABELS] += covered(found.filter(pl.col("population") == "new"), new, "agent")
+                if budget == 300:
+                    rows = agreement(cards, labels).filter(pl.col("item").is_in(["E2", "E3", "E4", "E5", "S3"]))
+                    for coefficient in rows["coefficient"].unique().sort():
+                        part = rows.filter(pl.col("coefficient") == coefficient)
+                        out[f"{coefficient}, {name}", LABELS] += covered(part, target, "item", "coefficient")
+    return out
+
+
+def whole(sim: Simulation) -> tuple[Cohort, Labels]:
+    """A simulated cohort as frames with criteria, and labels of all its runs: what is true."""
+    frame, true = sim.frame(), sim.true
+    ids = frame["run_id"]
+    s1, s2, s3 = sim.judged
+    lite = np.array([name == "lite" for name in sim.settings.tiers])[sim.tier]
+    judged, gold = [], []
+    columns = [(f"S1{'abcdef'[i]}", s1[:, i], true.s1_items[:, i], lite & (i > 2)) for i in range(6)]
+    columns += [(f"S2{'abcde'[i]}", s2[:, i], true.s2_items[:, i], lite & False) for i in range(5)]
+    columns += [("S3", s3, true.s3, lite & False)]
+    for name, said, right, credited in columns:
+        both = pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": said, "status": np.where(credited, "credited", "scored")})
+        judged.append(both.with_columns(judge=pl.lit("simulated"), rubric=pl.lit("simulated")))
+        gold.append(pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": right}).filter(pl.Series(~credited)))
+    criteria = pl.concat(gold).select("run_id", pl.lit("gold").alias("annotator"), "criterion", "value")
+    codes = frame.select("run_id", pl.lit("gold").alias("annotator"), *(pl.col(f"{c}_human").alias(c) for c in CODES))
+    return Cohort(frame, pl.concat(judged), cohort([]).codes), Labels(criteria, codes)
+
+
+def human_overall(cards: Cohort, gold: Labels) -> pl.DataFrame:
+    """The runs with Overall as people would have it."""
+    human, _ = human_scores(cards, gold, "gold")
+    return cards.runs.drop("overall").join(human.select("run_id", overall="human"), on="run_id")
+
+
+PARTS: dict[str, Callable[[int, int], Tally]] = {"ranks": ranks, "boards": boards, "effects": effects, "same_tasks": same_tasks, "nulls": nulls, "labelled": labelled}
 
 
 def report(tally: Tally, cohorts: int) -> int:
     """Prints the lines of a part and returns how many are missed by more than two standard errors of `cohorts` cohorts."""
     missed = 0
     for (quantity, (lo, hi)), shares in tally.items():
-        value, n = float(np.mean(shares)) if shares else math.nan, len(shares)
-        error = 2 * math.sqrt(max(value * (1 - value), 0.0475) / cohorts) if shares else math.inf
+        value, n = float(np.mean(shares)) if shares else 0.0, len(shares)
+        if not shares:
+            print(f"{quantity:72} {lo:g}-{hi:g}  refused in all cohorts", flush=True)
+            continue
+        error = 2 * math.sqrt(max(value * (1 - value), 0.0475) / cohorts)
         verdict = "ok" if lo <= value <= hi else "within chance" if lo - error <= value <= hi + error else "MISSED"
         missed += verdict == "MISSED"
         print(f"{quantity:72} {lo:g}-{hi:g}  {value:6.3f}  of {n:5d}  {verdict}", flush=True)
