@@ -13,7 +13,20 @@ import polars as pl
 from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
-from .estimate import SCALES, Bools, Estimate, Floats, Ints, Rows, estimate, finite, t_two_sided, tidy, transformed
+from .estimate import (
+    MIN_RUNS,
+    SCALES,
+    Bools,
+    Estimate,
+    Floats,
+    Ints,
+    Rows,
+    estimate,
+    finite,
+    t_two_sided,
+    tidy,
+    transformed,
+)
 from .frames import PRESUMED
 from .jackknife import both, codes_of, demean, of_sums, ratio
 from .ranking import failed
@@ -397,8 +410,9 @@ def _correlations(
 
 def _correlation(x: Floats, y: Floats, task: Ints, cell: Ints, label: str, notes: tuple[str, ...]) -> Estimate:
     n = len(x)
-    if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return Estimate(label, "new", None, n=n, reason="needs three runs that differ in both", warnings=notes)
+    if n < MIN_RUNS or np.ptp(x) == 0 or np.ptp(y) == 0:
+        reason = f"needs {MIN_RUNS} runs that differ in both"
+        return Estimate(label, "new", None, n=n, reason=reason, warnings=notes)
     a, b = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
 
     def z(s: Floats) -> Floats:

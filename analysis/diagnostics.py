@@ -43,7 +43,7 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
                     est = found.estimate(d.code_names.index(code), label, limits=(-100.0, 100.0))
                     block.append(({"code": code, "stage": stage}, est))
         rows += sorted(block, key=lambda row: str(row[0]["code"]))
-    for (key, est), p in zip(rows, adjusted([est.p for _, est in rows], "holm"), strict=True):
+    for (key, _), p in zip(rows, adjusted([est.p for _, est in rows], "holm"), strict=True):
         key["p_holm"] = p
     key, est = _together(table, source)
     for each, found_ in [*rows, (key, est)]:

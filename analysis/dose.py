@@ -11,7 +11,7 @@ import polars as pl
 from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, design
-from .estimate import Estimate, Floats, Rows, estimate, tidy
+from .estimate import MIN_RUNS, Estimate, Floats, Rows, estimate, tidy
 from .jackknife import (
     Jackknifed,
     both,
@@ -27,8 +27,6 @@ from .jackknife import (
 from .overlap import circular_codes
 
 GROUPS = ("0", "1", "2", "3+")
-MIN_GROUP = 10
-"""Runs a group needs before its drop is printed."""
 
 
 def _adjusted(d: Design, dummies: Floats) -> Jackknifed | None:
@@ -129,7 +127,7 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
     for at in range(3):
         pair = f"{GROUPS[at]} to {GROUPS[at + 1]}"
         label = f"step of mean {outcome} from {GROUPS[at]} to {GROUPS[at + 1]} codes{among}, points"
-        add("step", pair, int(counts[at + 1]), label, step, at, enough[at] or enough[at + 1])
+        add("step", pair, int(counts[at + 1]), label, step, at, _too_few(int(counts[at]), int(counts[at + 1]), pair))
     alone = single.sum(0)
     dummies = np.column_stack([single.astype(float), several])
     within = _adjusted(d, dummies)
@@ -156,10 +154,10 @@ def _share(runs: int | None, n: int) -> float | None:
     return runs / n if n and runs is not None else None
 
 
-def _too_few(clean: int, fired: int) -> str | None:
-    if min(clean, fired) >= MIN_GROUP:
+def _too_few(clean: int, fired: int, groups: str = "0 to some") -> str | None:
+    if min(clean, fired) >= MIN_RUNS:
         return None
-    return f"too few runs to compare: {fired} with, {clean} without codes; {MIN_GROUP} of each are needed"
+    return f"too few runs to compare {groups} codes: {clean} and {fired}; {MIN_RUNS} of each are needed"
 
 
 def completed(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> Design:

@@ -22,6 +22,8 @@ Population = Literal["new", "same"]
 """new: other tasks of the same kind (tasks are a sample); same: these tasks again (only repeats vary)."""
 
 LEVEL = 0.95
+MIN_RUNS = 10
+"""Of a group, before it is compared with another."""
 NO_LIMITS = (-math.inf, math.inf)
 SCALES: dict[str, tuple[float, float]] = {
     "overall": (0.0, 100.0),
@@ -139,7 +141,13 @@ def estimate(
         )  # fmt: skip
     if se < 1e-12 * max(1.0, abs(value)):
         se = 0.0
-    common: dict[str, Any] = {"df": float(df), "n": n, "n_clusters": n_clusters, "method": method, "warnings": tuple(warnings)}
+    common: dict[str, Any] = {
+        "df": float(df),
+        "n": n,
+        "n_clusters": n_clusters,
+        "method": method,
+        "warnings": tuple(warnings),
+    }
     if se == 0:
         reason = reason or "no variation between the units, which is not certainty: no interval"
         return Estimate(estimand, population, value, se, reason=reason, **common)

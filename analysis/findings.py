@@ -1,15 +1,20 @@
-"""The main results of a cohort in sentences, each with its interval, in the order of a reader's questions."""
+"""The main results of a cohort in sentences, each with its interval, in the order of a reader's questions.
+
+One gate for all: at least MIN_RUNS runs, a difference only where a test that allows for its family finds it, ties named as
+ties, corrected numbers where labels exist.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from .codes_read import CODES
 from .design import MIN_READ
-from .display import interval, number
+from .display import interval, number, probability
+from .estimate import MIN_RUNS, adjusted
 
 Row = dict[str, Any]
 
@@ -31,63 +36,140 @@ def _rows(tables: Mapping[str, pl.DataFrame], name: str, **where: Any) -> list[R
     return [row for row in rows if row["value"] is not None and row.get("population") != "same"]
 
 
-def _with(row: Row, unit: str = "") -> str:
-    found = f" {interval(row['lo'], row['hi'])}" if row["lo"] is not None or row["hi"] is not None else ""
-    return f"{number(row['value'])}{unit}{found}"
+def _with(row: Row, unit: str = "", scale: float = 1.0) -> str:
+    lo, hi = (None if row[end] is None else scale * row[end] for end in ("lo", "hi"))
+    found = f" {interval(lo, hi)}" if lo is not None or hi is not None else ""
+    return f"{number(scale * row['value'])}{unit}{found}"
+
+
+def _runs(n: int) -> str:
+    return f"{n} run" if n == 1 else f"{n} runs"
+
+
+def _named(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 2 else list(names))
+
+
+def _apart(row: Row) -> bool:
+    """Whether the interval leaves 0 on one side, from enough runs."""
+    return row["n"] >= MIN_RUNS and row["lo"] is not None and row["hi"] is not None and row["lo"] * row["hi"] > 0
+
+
+def _holm(rows: list[Row]) -> list[Row]:
+    """Those of a family of tests that Holm's procedure finds."""
+    return [
+        row
+        for row, p in zip(rows, adjusted([row["p"] for row in rows], "holm"), strict=True)
+        if p is not None and p < 0.05
+    ]
+
+
+def _together(rows: Sequence[Row], highest: bool) -> list[Row]:
+    """The row at one end and those whose intervals meet its own, or that have none: nobody can tell them from it."""
+    ends = sorted(rows, key=lambda row: -row["value"] if highest else row["value"])
+    first = ends[0]
+    out = [first]
+    for row in ends[1:]:
+        near, far = (row["hi"], first["lo"]) if highest else (first["hi"], row["lo"])
+        if near is None or far is None or near >= far:
+            out.append(row)
+    return out
+
+
+def _labelled(tables: Mapping[str, pl.DataFrame]) -> bool:
+    return "corrected_leaderboard" in tables or "corrected_effects" in tables
+
+
+def _as_judged(tables: Mapping[str, pl.DataFrame]) -> str:
+    """What a sentence says whose numbers no label corrects, although there are labels."""
+    return " (as judged: no label corrects this number)" if _labelled(tables) else ""
 
 
 def _lead(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     rows = _rows(tables, "leaderboard", scope="overall")
+    known = {row["agent"]: row for row in rows}
+    corrected = [row for row in _rows(tables, "corrected_leaderboard", kind="corrected") if row["lo"] is not None]
+    by, tail = "", _as_judged(tables)
+    if rows and {row["agent"] for row in corrected} >= set(known):
+        rows = sorted(
+            ({**known[row["agent"]], **row} for row in corrected if row["agent"] in known),
+            key=lambda row: -row["value"],
+        )
+        by, tail = ", corrected by labels,", ""
     if len(rows) < 2:
-        return [f"{row['agent']} has a mean Overall of {_with(row)} over {row['runs']} runs." for row in rows]
-    first = rows[0]
+        return [f"{row['agent']} has a mean Overall of {_with(row)} over {_runs(row['runs'])}{tail}." for row in rows]
     if any("not comparable" in text for row in rows for text in row["warnings"] or ()):
         return ["Agents ran different tracks, so their overall means cannot be compared: read the boards by track."]
+    first = rows[0]
+    ties = [row["agent"] for row in rows if abs(row["value"] - first["value"]) < 1e-9]
+    if len(ties) > 1:
+        return [f"{_named(ties)} share the highest mean Overall{by} {_with(first)}{tail}."]
+    start = f"{first['agent']} has the highest mean Overall{by} {_with(first)}"
+    hidden = _order_hidden(rows)
     if first["rank_hi"] is None:
-        return [
-            f"{first['agent']} leads with a mean Overall of {_with(first)}; these tasks do not suffice to say which ranks are possible."
-        ]
-    if first["rank_hi"] == 1:
-        return [
-            f"{first['agent']} leads with a mean Overall of {_with(first)}, and does so for new tasks of the kind as well."
-        ]
+        return [f"{start}{tail}; these tasks do not suffice to say whether that holds for new ones.{hidden}"]
+    if first["rank_hi"] == 1 and not hidden:
+        return [f"{start}{tail}, and is first for new tasks of the kind as well (Holm over all pairs, 95 %)."]
     rivals = sum(1 for row in rows[1:] if row["rank_lo"] == 1)
-    return [
-        f"{first['agent']} leads with a mean Overall of {_with(first)}, but for new tasks {rivals} other agent{'s' if rivals != 1 else ''} could be first: "
-        f"its rank is 1 to {first['rank_hi']}."
-    ]
+    others = f"{rivals} other agent{'s' if rivals != 1 else ''}"
+    but = f", but for new tasks {others} could be first: its rank is 1 to {first['rank_hi']}" if rivals else ""
+    return [f"{start}{tail}{but}.{hidden}"]
+
+
+def _order_hidden(rows: list[Row]) -> str:
+    """Says where runs without a score could turn the order."""
+    first, others = rows[0], rows[1:]
+    worst = first.get("value_missing_zero")
+    best = [row["value_missing_best"] for row in others if row.get("value_missing_best") is not None]
+    if worst is None or not best or max(best) < worst or all(
+        row.get("value_missing_zero") == row.get("value_missing_best") for row in rows
+    ):  # fmt: skip
+        return ""
+    return f" Runs without a score could change the order: counted as 0 and as 100 they leave {first['agent']} between {number(worst)} and {number(first['value_missing_best'])}."
 
 
 def _stages(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     rows = [row for row in _rows(tables, "stages", agent="(all)") if row["stage"] in ("S1", "S2", "S3", "S4", "S5")]
-    if len(rows) < 2:
+    if len(rows) < 2 or min(row["n"] for row in rows) < MIN_RUNS:
         return []
-    low, high = min(rows, key=lambda r: r["value"]), max(rows, key=lambda r: r["value"])
-    return [
-        f"{low['stage']} is the weakest stage with a mean of {_with(low)}, {high['stage']} the strongest with {_with(high)}."
-    ]
+    said = []
+    for highest, word in ((False, "lowest"), (True, "highest")):
+        group = _together(rows, highest)
+        if len(group) == len(rows):
+            return [f"No stage is told apart from all others by its mean{_as_judged(tables)}."]
+        each = _named([f"{row['stage']} ({_with(row)})" for row in group])
+        said.append(
+            f"{each} {'has' if len(group) == 1 else 'have'} the {word} mean{'' if len(group) == 1 else 's, not told apart'}"
+        )
+    return [f"Of the stages {said[0]}; {said[1]}{_as_judged(tables)}."]
 
 
 def _codes(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     out: list[str] = []
     rows = _rows(tables, "codes", measure="share of fired codes")
-    if rows:
-        top = sorted(rows, key=lambda row: -row["value"])[:2]
-        shares = " and ".join(f"{row['code']} ({100 * row['value']:.1f} %)" for row in top)
+    fired = [row for row in rows if row["fired"]]
+    total = sum(row["fired"] for row in fired)
+    if fired and total >= MIN_RUNS:
         ratio = _rows(tables, "codes", measure="ratio")
-        tail = (
-            f" There are {number(ratio[0]['value'])} engineering codes (E2–E5) per knowledge code (E1)."
-            if ratio
-            else ""
-        )
+        tail = ""
+        if ratio and ratio[0]["lo"] is not None:
+            tail = f" There are {_with(ratio[0])} engineering codes (E2–E5) per knowledge code (E1)."
         counted = [row["code"] for row in rows]
         of = "the fired codes" if len(counted) == len(CODES) else f"the fired codes {', '.join(counted)}"
-        out.append(f"Of {of} most are {shares}{_share_read(rows[0])}.{tail}")
+        top = _together(fired, True)
+        shares = _named([f"{row['code']} {_with(row, ' %', 100)}" for row in top])
+        if len(fired) == 1:
+            out.append(f"All {total} of {of} are {fired[0]['code']}{_share_read(rows[0])}.{tail}")
+        elif len(top) == len(fired):
+            out.append(f"Of {of} none is told apart as the most frequent: {shares}{_share_read(rows[0])}.{tail}")
+        else:
+            none = ", not told apart from each other" if len(top) > 1 else ""
+            out.append(f"Most frequent of {of}{_as_judged(tables)}: {shares}{none}{_share_read(rows[0])}.{tail}")
     return out + _unread(tables)
 
 
 def _share_read(row: Row) -> str:
-    return f", in {row['read']} of {row['runs']} runs that were read for them" if row["read"] < row["runs"] else ""
+    return f", in {row['read']} of {_runs(row['runs'])} that were read for them" if row["read"] < row["runs"] else ""
 
 
 def _unread(tables: Mapping[str, pl.DataFrame]) -> list[str]:
@@ -105,61 +187,106 @@ def _unread(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     said = []
     for n, group in sorted(by_count.items()):
         names = " and ".join(row["code"] for row in group)
-        said.append(f"{names} {'was' if len(group) == 1 else 'were'} read in {n if n else 'none'} of {runs} runs")
+        said.append(f"{names} {'was' if len(group) == 1 else 'were'} read in {n if n else 'none'} of {_runs(runs)}")
     shown = ", ".join(f"{row['code']} in {row['fired_unread']}" for row in rows if row["fired_unread"])
     tail = f" Facts show {shown} of the runs that nobody read." if shown else ""
     return [f"{'; '.join(said)}: nothing is known of how often a code occurs in the others.{tail}"]
 
 
 def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    raw = _rows(tables, "cliff", kind="drop_raw", group="1")
-    within = _rows(tables, "cliff", kind="drop_within_cell", group="1")
+    raw = [row for row in _rows(tables, "cliff", kind="drop_raw", group="1") if _apart(row)]
+    within = [row for row in _rows(tables, "cliff", kind="drop_within_cell", group="1") if _apart(row)]
     if not raw:
         return []
     counted = raw[0].get("codes") or ""
     among = "" if not counted or counted == ", ".join(CODES) else f" of {counted}"
-    text = f"Runs with one fired code{among} score {_with(raw[0], ' %')} against runs with none{' of these' if among else ''}"
-    return [
-        text + (f"; among repeats of the same agent, task and tier it is {_with(within[0], ' %')}." if within else ".")
-    ]
+    text = f"Runs with one fired code{among} score {_moved(raw[0])} than runs with none{' of these' if among else ''}"
+    tail = f"; among repeats of the same agent, task and tier {_moved(within[0])}" if within else ""
+    return [f"{text}{tail}{_as_judged(tables)}."]
+
+
+def _moved(row: Row) -> str:
+    """A change in percent with its direction in words."""
+    size = {end: abs(row[end]) for end in ("value", "lo", "hi")}
+    ends = sorted((size["lo"], size["hi"]))
+    return f"{number(size['value'])} % {interval(*ends)} {'higher' if row['value'] > 0 else 'lower'}"
 
 
 def _effects(tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    rows = [row for row in _rows(tables, "code_effects") if row["status"] == "ok"]
-    if not rows:
+    table = tables.get("code_effects")
+    if table is None or "status" not in table.columns:
         return []
-    worst = min(rows, key=lambda row: row["value"])
-    part = _rows(tables, "effect_parts", code=worst["code"], part="task part")
-    tail = (
-        f", of which {number(part[0]['value'])} are Task, the only part that no judge and no rule decides"
-        if part
-        else ""
+    rows = [row for row in table.to_dicts() if row["population"] == "new" and row["value"] is not None]
+    if any(row["status"] == "confounded" for row in rows):
+        p = min(row["placebo_p"] for row in rows if row["placebo_p"] is not None)
+        return [
+            f"Caution: runs with E3, E4 or E5 differ already in stages that were over before (placebo p = {probability(p)}): something "
+            "else may drive both, and no effect of a code is claimed."
+        ]
+    circular = tables.get("circularity", pl.DataFrame(schema={"code": pl.String, "verdict": pl.String}))
+    restate = (
+        set(circular.filter(pl.col("verdict").str.ends_with("by outcome"))["code"])
+        if "verdict" in circular.columns
+        else set()
     )
-    all_rows = tables["code_effects"].filter(pl.col("population") == "new").to_dicts()
-    unread = [row["code"] for row in all_rows if row["read"] < min(MIN_READ, row["runs"])]
-    but = f" Too few runs were read for {' and '.join(unread)} to say." if unread else ""
+    claimed = [
+        row for row in rows
+        if row["status"] == "ok" and row["p_holm"] is not None and row["p_holm"] < 0.05 and _apart(row)
+        and row["code"] not in restate and (row["missing_lo"] is None or row["missing_lo"] * row["missing_hi"] > 0)
+    ]  # fmt: skip
+    how = "points of Overall against repeats of the same cell with the same other codes (Holm over the codes)"
+    if _labelled(tables):
+        fixed = {row["code"]: row for row in _rows(tables, "corrected_effects", kind="corrected") if _apart(row)}
+        kept = {row["code"] for row in _holm(list(fixed.values()))}
+        claimed = [{**row, **fixed[row["code"]]} for row in claimed if row["code"] in kept]
+        how = "points of Overall, tags corrected by labels (predict-then-debias, additive; Holm over the codes)"
+    if not claimed:
+        return []
+    claimed.sort(key=lambda row: -abs(row["value"]))
+    said = []
+    for row in claimed:
+        part = _rows(tables, "effect_parts", code=row["code"], part="task part: quality")
+        less = (
+            ""
+            if _labelled(tables) or not part
+            else f", of which {number(part[0]['value'])} are how good results are, not a rule's or a judge's word"
+        )
+        rv = row["robustness_value"]
+        doubt = [f"RV {100 * rv:.0f} %"] if rv is not None else []
+        doubt += [f"placebo p {probability(row['placebo_p'])}"] if row["placebo_p"] is not None else []
+        said.append(
+            f"{row['code']} {_with(row)}{less}{f' ({chr(44).join(doubt)})'.replace(',', ', ') if doubt else ''}"
+        )
+    unread = [
+        row["code"]
+        for row in table.to_dicts()
+        if row["population"] == "new" and row["read"] < min(MIN_READ, row["runs"])
+    ]
+    but = f" Too few runs were read for {_named(unread)} to say." if unread else ""
     return [
-        f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of Overall against repeats of the same "
-        f"cell without it{tail}. This is an association, not a cause.{but}"
+        f"Codes that go with a difference, in {how}: {'; '.join(said)}. These are associations, not causes: RV is the share of what is "
+        f"left of both that an unseen cause would have to explain to erase one.{but}"
     ]
 
 
 def _tiers(tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    rows = _rows(tables, "tiers", agent="(all)", outcome="overall")
+    rows = [row for row in _rows(tables, "tiers", agent="(all)", outcome="overall") if _apart(row)]
     return [
-        f"Overall in {row['tier']} differs by {_with(row, ' %')} from {row['baseline']} on tasks that have both."
-        for row in rows
+        f"Overall in {row['tier']} is {_moved(row)} than in {row['baseline']}, on tasks that have both{_as_judged(tables)}."
+        for row in _holm(rows)
     ]
 
 
 def _cost(tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    runs = _rows(tables, "cost", track="(all)", cost="cost_usd", kind="runs")
-    cell = _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell")
-    if not runs or not cell:
-        return []
-    return [
-        f"Cost and Overall correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
-    ]
+    runs = [row for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="runs") if _apart(row)]
+    cell = [row for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell") if _apart(row)]
+    both = {id(row) for row in _holm(runs + cell)}
+    said = [
+        f"{where} dearer runs score {'higher' if row['value'] > 0 else 'lower'}, r = {_with(row)}"
+        for row, where in [*((row, "over all runs") for row in runs), *((row, "between repeats of the same cell") for row in cell)]
+        if id(row) in both
+    ]  # fmt: skip
+    return [f"Cost and Overall: {'; '.join(said)}{_as_judged(tables)}."] if said else []
 
 
 def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[str]:
@@ -167,27 +294,21 @@ def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     if table is None or "rank" not in table.columns:
         return []
     wordy = pl.col("example").str.count_matches(" ") >= 2
-    rows = table.filter((pl.col("rank") == 1) & wordy).sort("runs", descending=True).to_dicts()
-    return [
-        f"The commonest trouble in words: “{row['example']}” and its like, in {row['runs']} runs." for row in rows[:1]
-    ]
+    rows = table.filter(wordy).sort("runs", descending=True).to_dicts()
+    if not rows or rows[0]["runs"] < 2 or (len(rows) > 1 and rows[1]["runs"] == rows[0]["runs"]):
+        return []
+    return [f"The group of troubles in most runs ({rows[0]['runs']}) is of this kind: “{rows[0]['example']}”."]
 
 
 def _alarms(tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    out = []
     circular = tables.get("circularity")
-    if circular is not None and {"code", "verdict"} <= set(circular.columns):
-        for row in circular.iter_rows(named=True):
-            if str(row["verdict"]).endswith("by outcome"):
-                out.append(f"Caution: {row['code']} {row['verdict']}; it cannot explain the score that it restates.")
-    placebo = tables.get("placebo")
-    if placebo is not None and {"code", "stage", "verdict"} <= set(placebo.columns):
-        for row in placebo.iter_rows(named=True):
-            if str(row["verdict"]).startswith("alarm"):
-                out.append(
-                    f"Caution: {row['code']} goes with {row['stage']}, a stage before it could act: something else drives both."
-                )
-    return out
+    if circular is None or not {"code", "verdict"} <= set(circular.columns):
+        return []
+    return [
+        f"Caution: {row['code']} {row['verdict']}; it cannot explain the score that it restates."
+        for row in circular.iter_rows(named=True)
+        if str(row["verdict"]).endswith("by outcome")
+    ]
 
 
 def _checks(tables: Mapping[str, pl.DataFrame]) -> list[str]:
@@ -195,11 +316,10 @@ def _checks(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     if table is None or "status" not in table.columns:
         return []
     bad = table.filter(pl.col("status") == "problem")
-    return (
-        [f"{bad.height} checks of the scores found problems: {', '.join(bad['check'].to_list()[:6])}."]
-        if bad.height
-        else []
-    )
+    if bad.is_empty():
+        return []
+    count = "1 check of the scores" if bad.height == 1 else f"{bad.height} checks of the scores"
+    return [f"{count} found problems: {', '.join(bad['check'].to_list()[:6])}."]
 
 
 __all__ = ["findings"]

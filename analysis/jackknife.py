@@ -193,9 +193,25 @@ def both(
     common: dict[str, Any] = {"n": n, "n_clusters": j.n_clusters, "warnings": notes, "test": test}
     one, none = "one task only" if j.n_clusters < 2 else None, None if j.df_same else "no repeats"
     new = estimate(
-        label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, method="jackknife over tasks", reason=one, limits=limits, **common
+        label,
+        "new",
+        j.value[at],
+        j.se_new[at],
+        j.n_clusters - 1,
+        method="jackknife over tasks",
+        reason=one,
+        limits=limits,
+        **common,
     )
     same = estimate(
-        label, "same", j.value[at], j.se_same[at], j.df_same, method="variation within cells", reason=none, limits=limits, **common
+        label,
+        "same",
+        j.value[at],
+        j.se_same[at],
+        j.df_same,
+        method="variation within cells",
+        reason=none,
+        limits=limits,
+        **common,
     )
     return [new, same]

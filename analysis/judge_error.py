@@ -24,7 +24,7 @@ from .frames import WEIGHTS
 from .jackknife import codes_of, group_sums
 from .label_tables import CONVENIENCE, Labels, weighted
 from .overlap import fitted
-from .ranking import ONE_TASK, agent_score, grid, variance_new
+from .ranking import ONE_TASK, Grid, agent_score, contrasts, grid, possible_ranks, variance_new
 
 MIN_POSITIVES = 10
 MIN_LABELS, FEW, TUNE_FROM = 5, 25, 50
@@ -47,7 +47,9 @@ class Gap:
     """What a variance of the differences of 1 makes for `variance`."""
 
 
-def judge_gap(judge: Floats, human: Floats, weight: Floats, target: Floats | None = None, *, tuned: bool = False) -> Gap:
+def judge_gap(
+    judge: Floats, human: Floats, weight: Floats, target: Floats | None = None, *, tuned: bool = False
+) -> Gap:
     """The difference estimator over N runs with `human` NaN where not labelled: lam mean(f) + mean_w(y - lam f) - mean(f).
 
     `weight` is one over the probability of being labelled, `target` what each run weighs in the mean (default: the same).
@@ -72,7 +74,9 @@ def judge_gap(judge: Floats, human: Floats, weight: Floats, target: Floats | Non
     leverage = float(parts.sum()) / total**2 * n / max(free, 1)
     df = float(parts.sum() ** 2 / (parts**2).sum()) - 1 - tuned if parts.any() else float(free)
     spread = float((w * b * square).sum() / total)
-    return Gap(value, float((parts * square).sum()) / total**2 * n / max(free, 1), max(df, 1.0), spread, n, lam, leverage)
+    return Gap(
+        value, float((parts * square).sum()) / total**2 * n / max(free, 1), max(df, 1.0), spread, n, lam, leverage
+    )
 
 
 def judged_mean(
@@ -161,7 +165,9 @@ def corrected_leaderboard(
     """
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
-    chosen = human.unique("run_id").select("run_id", "human", pl.col("weight") if "weight" in human.columns else pl.lit(1.0).alias("weight"))
+    chosen = human.unique("run_id").select(
+        "run_id", "human", pl.col("weight") if "weight" in human.columns else pl.lit(1.0).alias("weight")
+    )
     known = d.table.select("run_id").join(chosen, on="run_id", how="left", maintain_order="left")
     y, weight = (known[name].cast(pl.Float64).to_numpy() for name in ("human", "weight"))
     labelled = np.isfinite(y)
@@ -170,13 +176,20 @@ def corrected_leaderboard(
     limits = SCALES.get(outcome, (-math.inf, math.inf))
     span = limits[1] - limits[0] if math.isfinite(limits[1]) else 1.0
     target = balance(d.table)
-    keys: dict[str, Any] = {"agent": pl.String, "kind": pl.String, "labels": pl.Int64}
+    keys: dict[str, Any] = {
+        "agent": pl.String, "kind": pl.String, "labels": pl.Int64, "rank_lo": pl.Int64, "rank_hi": pl.Int64,
+    }  # fmt: skip
     of = [d.agent == a for a in range(len(g.agents))]
     gaps = [
         judge_gap(d.y[mine], y[mine], weight[mine], target[mine], tuned=int((labelled & mine).sum()) >= TUNE_FROM)
         if (labelled & mine).sum() >= MIN_LABELS else None for mine in of
     ]  # fmt: skip
     pooled = _pooled_spread(gaps)
+    gaps = [
+        replace(gap, variance=max(gap.variance, pooled * gap.leverage)) if gap is not None and gap.n < FEW else gap
+        for gap in gaps
+    ]
+    ranks = _corrected_ranks(g, gaps) if drawn else None
     rows: Rows = []
     for a, name in enumerate(g.agents):
         score, gap = agent_score(g, a, np.ones(len(g.tasks), dtype=bool)), gaps[a]
@@ -193,6 +206,8 @@ def corrected_leaderboard(
             method="tasks within tracks, t", warnings=d.notes, n_clusters=tasks, **common,
         )))  # fmt: skip
         key = {"agent": name, "kind": "corrected", "labels": n}
+        if ranks:
+            key |= {"rank_lo": ranks[a][0], "rank_hi": ranks[a][1]}
         label = f"corrected mean {outcome}"
         if gap is None:
             reason = f"{n} labelled runs of {name}; {MIN_LABELS} are needed"
@@ -200,11 +215,13 @@ def corrected_leaderboard(
             continue
         warnings = notes
         if n < FEW:
-            gap = replace(gap, variance=max(gap.variance, pooled * gap.leverage))
             warnings = (*notes, f"{n} labels only: they are taken to spread no less than those of all agents")
         if not drawn:
             value, why = score.value + gap.value, "convenience sample: no interval"
-            rows += [(key, Estimate(label, each, value, n=score.n_runs, reason=why, warnings=warnings)) for each in POPULATIONS]
+            rows += [
+                (key, Estimate(label, each, value, n=score.n_runs, reason=why, warnings=warnings))
+                for each in POPULATIONS
+            ]
             continue
         these = _these_runs(label, score.value, gap, score.n_runs, span, limits, warnings)
         rows.append((key, these))
@@ -220,6 +237,23 @@ def corrected_leaderboard(
 
 
 POPULATIONS: tuple[Population, ...] = ("same", "new")
+
+
+def _corrected_ranks(g: Grid, gaps: Sequence[Gap | None]) -> list[tuple[int, int]] | None:
+    """The ranks that corrected differences leave possible for new tasks: each has the error of the pair and of both
+    corrections; None where an agent has no correction or a pair cannot be compared."""
+    pairs, n, moved = contrasts(g), len(g.agents), []
+    if n < 2 or len(pairs) < n * (n - 1) // 2:
+        return None
+    for pair in pairs:
+        first, second = gaps[pair.a], gaps[pair.b]
+        if first is None or second is None or pair.df < 1:
+            return None
+        parts = ((pair.se**2, pair.df), (first.variance, first.df), (second.variance, second.df))
+        whole = sum(variance for variance, _ in parts)
+        free = whole**2 / sum(variance**2 / df for variance, df in parts) if whole > 0 else pair.df
+        moved.append(replace(pair, value=pair.value + first.value - second.value, se=math.sqrt(whole), df=free))
+    return possible_ranks(moved, n)
 
 
 def _pooled_spread(gaps: Sequence[Gap | None]) -> float:
@@ -303,7 +337,9 @@ def corrected_code_effects(
     d = design(table, outcome, source=source, prepare=prepare)
     drawn = "weight" in human.columns and CONVENIENCE not in notes
     labels = human.unique("run_id", keep="first").select(
-        "run_id", *(pl.col(c).alias(f"{c}_h") for c in CODES), pl.col("weight") if drawn else pl.lit(1.0).alias("weight")
+        "run_id",
+        *(pl.col(c).alias(f"{c}_h") for c in CODES),
+        pl.col("weight") if drawn else pl.lit(1.0).alias("weight"),
     )
     joined = d.table.select("run_id").join(labels, on="run_id", how="left", maintain_order="left")
     names = d.code_names

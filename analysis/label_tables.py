@@ -79,12 +79,16 @@ def weighted(labelled: pl.DataFrame, drawn: pl.DataFrame) -> tuple[pl.DataFrame,
     allowed for. Runs that were not drawn are left out beside drawn ones; where none was, all weigh the same, and the note is
     CONVENIENCE.
     """
-    known = labelled.join(drawn.drop("annotator", strict=False).unique("run_id", keep="last"), on="run_id", maintain_order="left")
+    known = labelled.join(
+        drawn.drop("annotator", strict=False).unique("run_id", keep="last"), on="run_id", maintain_order="left"
+    )
     if known.is_empty():
         return labelled.with_columns(weight=pl.lit(1.0)), (CONVENIENCE,)
     strata = pl.col("size").max().over("stratum") / pl.len().over("stratum")
     grouped = pl.col("stratum").is_not_null() & pl.col("size").is_not_null()
-    out = known.with_columns(weight=pl.when(grouped).then(strata.clip(lower_bound=1.0)).otherwise(1 / pl.col("probability")))
+    out = known.with_columns(
+        weight=pl.when(grouped).then(strata.clip(lower_bound=1.0)).otherwise(1 / pl.col("probability"))
+    )
     left = labelled.height - known.height
     said = (f"{left} labelled runs were not drawn at random and are left out",) if left else ()
     return out.drop("probability", "stratum", "size"), said

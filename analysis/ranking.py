@@ -9,6 +9,7 @@ from all paired differences at once (Mogstad, Romano, Shaikh and Wilhelm, with H
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -133,7 +134,9 @@ def variance_new(residual: Floats, track_of: Ints) -> tuple[float, float, str | 
     if not several.any():
         return math.nan, 0, ONE_TASK
     lonely = int((~several).sum())
-    squares = np.array([(residual[track_of == track] ** 2).sum() for track in tracks[several]]) * (k * size[several]) ** 2
+    squares = (
+        np.array([(residual[track_of == track] ** 2).sum() for track in tracks[several]]) * (k * size[several]) ** 2
+    )
     # Each track's variance s2 = squares / free enters with 1 / (size k^2), and its share of the pooled one for lonely tracks.
     weight = (1 / size[several] + lonely * free / free.sum()) / k**2
     variance = float((weight * squares / free).sum())
@@ -179,7 +182,9 @@ def unbalanced(g: Grid) -> tuple[str, ...]:
         return ()
     missing = int(g.count.size - len(counts))
     gaps = f", and {missing} cell{'s have' if missing > 1 else ' has'} none" if missing else ""
-    return (f"{counts.min():.0f} to {counts.max():.0f} runs a cell{gaps}: tasks weigh the same, however many runs they have",)
+    return (
+        f"{counts.min():.0f} to {counts.max():.0f} runs a cell{gaps}: tasks weigh the same, however many runs they have",
+    )
 
 
 def leaderboard(
@@ -217,6 +222,7 @@ def leaderboard(
     for scope, name, tasks in plans:
         ranked = _rows(g, tasks, f"mean {outcome}", (*d.notes, *unbalanced(g)), SCALES.get(outcome, NO_LIMITS))
         extra = _rank_columns(g) if scope == "overall" else {}
+        alike = not any("not comparable" in note for _, new, _ in ranked for note in new.warnings)
         for rank, (a, new, same) in enumerate(ranked, 1):
             agent = g.agents[a]
             bounds = {}
@@ -225,7 +231,7 @@ def leaderboard(
                 score = agent_score(whole, whole.agents.index(agent), inside)
                 bounds[column] = score.value if score else None
             key = {
-                "scope": scope, "name": name, "rank": rank, "agent": agent, "runs": new.n, "tasks": new.n_clusters,
+                "scope": scope, "name": name, "rank": rank if alike else None, "agent": agent, "runs": new.n, "tasks": new.n_clusters,
                 **bounds, **extra.get(agent, {}), **sides.get((scope, name, agent), {}),
             }  # fmt: skip
             rows += [(key, new), (key, same)]
@@ -357,17 +363,23 @@ def _rank_columns(g: Grid, level: float = 0.95, seed: int = SEED) -> dict[str, d
     first = _first_shares(g, 1000, seed)
     if n < 2 or len(pairs) < n * (n - 1) // 2 or any(pair.df < 1 for pair in pairs):
         return {agent: {"rank_lo": None, "rank_hi": None, "p_first": first.get(agent)} for agent in g.agents}
-    better, worse = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
+    sets = possible_ranks(pairs, n, level)
+    return {
+        agent: {"rank_lo": lo, "rank_hi": hi, "p_first": first.get(agent)}
+        for agent, (lo, hi) in zip(g.agents, sets, strict=True)
+    }
+
+
+def possible_ranks(pairs: Sequence[Contrast], n: int, level: float = 0.95) -> list[tuple[int, int]]:
+    """First and last rank of each of n agents that Holm's procedure over all their differences leaves possible."""
+    lo, hi = [1] * n, [n] * n
     tests = [t_two_sided(pair.value / pair.se, pair.df) if pair.se > 0 else None for pair in pairs]
     for pair, p in zip(pairs, adjusted(tests, "holm"), strict=True):
         if p is not None and p < 1 - level:
             up, down = (pair.a, pair.b) if pair.value > 0 else (pair.b, pair.a)
-            better[down] += 1
-            worse[up] += 1
-    return {
-        agent: {"rank_lo": int(1 + better[a]), "rank_hi": int(n - worse[a]), "p_first": first.get(agent)}
-        for a, agent in enumerate(g.agents)
-    }
+            lo[down] += 1
+            hi[up] -= 1
+    return list(zip(lo, hi, strict=True))
 
 
 def _first_shares(g: Grid, draws: int, seed: int) -> dict[str, float]:

@@ -183,9 +183,7 @@ def _undefined(name: str, table: Floats) -> str:
     )
 
 
-def agreement(
-    cards: Cohort, labels: Labels, *, annotator: str | None = None, judge: str | None = None
-) -> pl.DataFrame:
+def agreement(cards: Cohort, labels: Labels, *, annotator: str | None = None, judge: str | None = None) -> pl.DataFrame:
     """Judge against human labels for every criterion and code (AGREEMENT_SCHEMA, one row a coefficient).
 
     Runs are matched by id and weigh by how they were drawn for labelling; where labels do not say it, the numbers speak of the

@@ -80,7 +80,7 @@ def ranks(cohorts: int, seed: int) -> Tally:
             sets = rank_sets(frame, prepare=False)
             refused = sets["rank_lo"].null_count() > 0
             out[f"joint rank sets, equal agents, tasks by track {name}", JOINT].append(
-                float(refused or (sets["rank_lo"] == 1).all() and (sets["rank_hi"] == 6).all())
+                float(refused or ((sets["rank_lo"] == 1).all() and (sets["rank_hi"] == 6).all()))
             )
     return out
 
@@ -113,7 +113,10 @@ def boards(cohorts: int, seed: int) -> Tally:
             out[f"pairs, {name}", COVER] += covered(pairwise(frame, prepare=False).filter(new), truth, "agent", "other")
             sets = rank_sets(frame, prepare=False)
             true = {a: 1 + sum(truth[b] > truth[a] for b in sets["agent"]) for a in sets["agent"]}
-            holds = all(row["rank_lo"] is None or row["rank_lo"] <= true[row["agent"]] <= row["rank_hi"] for row in sets.to_dicts())
+            holds = all(
+                row["rank_lo"] is None or row["rank_lo"] <= true[row["agent"]] <= row["rank_hi"]
+                for row in sets.to_dicts()
+            )
             out[f"joint rank sets, {name}", JOINT].append(float(holds))
     # One agent has a quarter of its repeats on the hard half of the tasks: it must not look better for that.
     for r in range(cohorts):
@@ -179,7 +182,9 @@ def nulls(cohorts: int, seed: int) -> Tally:
     for name, (switches, thin) in designs.items():
         for r in range(cohorts):
             frame = null_frame(simulate(**flat, **switches, seed=seed + r))
-            out[f"an effect is claimed, null, {name}", FALSE].append(claims(thinned(frame, seed + r) if thin else frame))
+            out[f"an effect is claimed, null, {name}", FALSE].append(
+                claims(thinned(frame, seed + r) if thin else frame)
+            )
     for name, thin in (("", False), (", unequal repeats", True)):
         for r in range(cohorts):
             frame = null_frame(simulate(**flat, seed=seed + r))
@@ -208,7 +213,12 @@ def null_frame(sim: Simulation) -> pl.DataFrame:
     """A cohort with its codes, and scores as they would be had none fired."""
     out = sim.outcome(np.zeros_like(sim.codes))
     stages = {f"S{i + 1}": out.stages[:, i] for i in range(5)}
-    facts = {"task_score": out.task, "completed": out.completed, "completion": out.completion, "format_valid": out.format_valid}
+    facts = {
+        "task_score": out.task,
+        "completed": out.completed,
+        "completion": out.completion,
+        "format_valid": out.format_valid,
+    }
     agentic = out.stages @ np.array(list(WEIGHTS.values()))
     columns = {**stages, **facts, "agentic": agentic, "overall": out.overall}
     return sim.frame().with_columns(pl.Series(name, values) for name, values in columns.items())
@@ -216,7 +226,12 @@ def null_frame(sim: Simulation) -> pl.DataFrame:
 
 def claims(frame: pl.DataFrame) -> float:
     """Whether the findings name an effect of a code."""
-    return float(any("goes with" in line and "Caution" not in line for line in findings({"code_effects": code_effects(frame, prepare=False)})))
+    return float(
+        any(
+            "Codes that go with" in line and "Caution" not in line
+            for line in findings({"code_effects": code_effects(frame, prepare=False)})
+        )
+    )
 
 
 HALO, NOISY = {"preset": "halo"}, {"preset": "judge", "sens": (0.6,) * 5, "spec": (0.99, 0.9, 0.85, 0.9, 0.85)}
@@ -236,14 +251,22 @@ def labelled(cohorts: int, seed: int) -> Tally:
                 plan = label_plan(cards.runs, budget, seed=seed + r)
                 drawn = plan.select("run_id", "probability", "stratum", annotator=pl.lit("gold"), size="stratum_size")
                 chosen = pl.col("run_id").is_in(plan["run_id"].implode())
-                labels = Labels(gold.criteria.filter(chosen), gold.codes.filter(chosen), drawn.select(*DRAWN).cast(DRAWN))
+                labels = Labels(
+                    gold.criteria.filter(chosen), gold.codes.filter(chosen), drawn.select(*DRAWN).cast(DRAWN)
+                )
                 human, notes = human_scores(cards, labels, "gold")
                 found = corrected_leaderboard(cards.runs, human, notes=notes).filter(pl.col("kind") == "corrected")
                 true = leaderboard(human_overall(cards, gold), scopes=("overall",), prepare=False)
-                these: dict[Any, float] = dict(true.filter(pl.col("population") == "new").select("agent", "value").iter_rows())
+                these: dict[Any, float] = dict(
+                    true.filter(pl.col("population") == "new").select("agent", "value").iter_rows()
+                )
                 name = f"{judge}, {budget} labels"
-                out[f"corrected means, these runs, {name}", LABELS] += covered(found.filter(pl.col("population") == "same"), these, "agent")
-                out[f"corrected means, new tasks, {name}", LABELS] += covered(found.filter(pl.col("population") == "new"), new, "agent")
+                out[f"corrected means, these runs, {name}", LABELS] += covered(
+                    found.filter(pl.col("population") == "same"), these, "agent"
+                )
+                out[f"corrected means, new tasks, {name}", LABELS] += covered(
+                    found.filter(pl.col("population") == "new"), new, "agent"
+                )
                 if budget == 300:
                     rows = agreement(cards, labels).filter(pl.col("item").is_in(["E2", "E3", "E4", "E5", "S3"]))
                     for coefficient in rows["coefficient"].unique().sort():
@@ -263,9 +286,18 @@ def whole(sim: Simulation) -> tuple[Cohort, Labels]:
     columns += [(f"S2{'abcde'[i]}", s2[:, i], true.s2_items[:, i], lite & False) for i in range(5)]
     columns += [("S3", s3, true.s3, lite & False)]
     for name, said, right, credited in columns:
-        both = pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": said, "status": np.where(credited, "credited", "scored")})
+        both = pl.DataFrame(
+            {
+                "run_id": ids,
+                "criterion": [name] * sim.n,
+                "value": said,
+                "status": np.where(credited, "credited", "scored"),
+            }
+        )
         judged.append(both.with_columns(judge=pl.lit("simulated"), rubric=pl.lit("simulated")))
-        gold.append(pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": right}).filter(pl.Series(~credited)))
+        gold.append(
+            pl.DataFrame({"run_id": ids, "criterion": [name] * sim.n, "value": right}).filter(pl.Series(~credited))
+        )
     criteria = pl.concat(gold).select("run_id", pl.lit("gold").alias("annotator"), "criterion", "value")
     codes = frame.select("run_id", pl.lit("gold").alias("annotator"), *(pl.col(f"{c}_human").alias(c) for c in CODES))
     return Cohort(frame, pl.concat(judged), cohort([]).codes), Labels(criteria, codes)
@@ -277,7 +309,14 @@ def human_overall(cards: Cohort, gold: Labels) -> pl.DataFrame:
     return cards.runs.drop("overall").join(human.select("run_id", overall="human"), on="run_id")
 
 
-PARTS: dict[str, Callable[[int, int], Tally]] = {"ranks": ranks, "boards": boards, "effects": effects, "same_tasks": same_tasks, "nulls": nulls, "labelled": labelled}
+PARTS: dict[str, Callable[[int, int], Tally]] = {
+    "ranks": ranks,
+    "boards": boards,
+    "effects": effects,
+    "same_tasks": same_tasks,
+    "nulls": nulls,
+    "labelled": labelled,
+}
 
 
 def report(tally: Tally, cohorts: int) -> int:
