@@ -69,13 +69,13 @@ def judge_gap(
     mean = float((w * b * gap).sum() / total)
     value = mean + (lam - 1) * float((share * judge).sum() / share.sum())
     free = n - 1 - tuned
-    square = (gap - mean) ** 2
+    squares = (gap - mean) ** 2
     parts = w * np.maximum(w - 1, 0) * b**2
     leverage = float(parts.sum()) / total**2 * n / max(free, 1)
     df = float(parts.sum() ** 2 / (parts**2).sum()) - 1 - tuned if parts.any() else float(free)
-    spread = float((w * b * square).sum() / total)
+    spread = float((w * b * squares).sum() / total)
     return Gap(
-        value, float((parts * square).sum()) / total**2 * n / max(free, 1), max(df, 1.0), spread, n, lam, leverage
+        value, float((parts * squares).sum()) / total**2 * n / max(free, 1), max(df, 1.0), spread, n, lam, leverage
     )
 
 

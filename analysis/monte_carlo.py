@@ -137,7 +137,7 @@ def _labels(replicates: int, seed: int, base: Settings, m: int = 300) -> list[Ga
 def _leaderboard(replicates: int, seed: int, base: Settings) -> list[Gate]:
     """An agent's mean for new tasks: coverage of the task interval, and of the iid interval that must fail."""
     s = replace(PRESETS["paper"], n_tasks=base.n_tasks, n_rep=base.n_rep)
-    values, ses, iid, df = [], [], [], 0
+    values, ses, iid, df = [], [], [], 0.0
     for r in range(replicates):
         sim = simulate(settings=s, seed=seed + 30_000 + r)
         g = grid(design(sim.frame(), prepare=False))

@@ -62,15 +62,14 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
     pattern = np.delete(codes, k, 1) @ (1 << np.arange(codes.shape[1] - 1))
     stratum, n_strata = codes_of(cell, pattern.astype(np.int64))
     fired = codes[:, k].astype(float)
-    n1 = np.bincount(stratum, fired, minlength=n_strata)
-    size = np.bincount(stratum, minlength=n_strata).astype(float)
-    use = ((n1 > 0) & (n1 < size))[stratum]
+    count, all_ = np.bincount(stratum, fired, minlength=n_strata), np.bincount(stratum, minlength=n_strata)
+    use = ((count > 0) & (count < all_))[stratum]
     if not use.any():
         return None
     (stratum, n_strata), (cells, n_cells), task = codes_of(stratum[use]), codes_of(cell[use]), task[use]
     e, y = fired[use], y[use]
-    n1 = np.bincount(stratum, e, minlength=n_strata)
-    size = np.bincount(stratum, minlength=n_strata).astype(float)
+    n1: Floats = np.bincount(stratum, e, minlength=n_strata)
+    size: Floats = np.bincount(stratum, minlength=n_strata).astype(float)
     above = e - (n1 / size)[stratum]
     tasks, cluster = np.unique(task, return_inverse=True)
     sums = group_sums(np.column_stack([above[:, None] * y, above * e]), cluster, len(tasks))

@@ -81,7 +81,9 @@ def grid(d: Design) -> Grid:
         spread = np.where(count > 1, squares / (count - 1), squares.sum() / df if df else math.nan)
     track = np.zeros(len(d.tasks), dtype=np.int64)
     track[d.task] = d.track
-    return Grid(d.agents, d.tasks, track, *(x.reshape(shape) for x in (count, total, spread)), df)
+    return Grid(
+        d.agents, d.tasks, track, count.reshape(shape), np.reshape(total, shape), np.reshape(spread, shape), df
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _rows(
     g: Grid, tasks: Bools, label: str, notes: tuple[str, ...], limits: tuple[float, float]
 ) -> list[tuple[int, Estimate, Estimate]]:
     out = []
-    there = (g.count > 0).any(2)
+    there: Bools = (g.count > 0).any(axis=2)
     most = max((len(np.unique(g.track[tasks & there[a]])) for a in range(len(g.agents))), default=0)
     for a in range(len(g.agents)):
         score = agent_score(g, a, tasks)
