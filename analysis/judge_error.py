@@ -72,10 +72,15 @@ def judge_gap(
     squares = (gap - mean) ** 2
     parts = w * np.maximum(w - 1, 0) * b**2
     leverage = float(parts.sum()) / total**2 * n / max(free, 1)
-    df = float(parts.sum() ** 2 / (parts**2).sum()) - 1 - tuned if parts.any() else float(free)
     spread = float((w * b * squares).sum() / total)
     return Gap(
-        value, float((parts * squares).sum()) / total**2 * n / max(free, 1), max(df, 1.0), spread, n, lam, leverage
+        value,
+        float((parts * squares).sum()) / total**2 * n / max(free, 1),
+        max(float(free), 1.0),
+        spread,
+        n,
+        lam,
+        leverage,
     )
 
 
@@ -145,7 +150,8 @@ def human_scores(cards: Cohort, labels: Labels, annotator: str) -> tuple[pl.Data
         .join(shifts.filter(pl.col("stages") == 3).drop_nulls("shift"), on="run_id", maintain_order="left")
         .select("run_id", human=pl.col("overall") + pl.col("shift"))
     )
-    return weighted(found, mine.drawn)
+    out, notes = weighted(found, mine.drawn)
+    return out.select("run_id", "human", "weight"), notes
 
 
 def corrected_leaderboard(

@@ -91,4 +91,4 @@ def weighted(labelled: pl.DataFrame, drawn: pl.DataFrame) -> tuple[pl.DataFrame,
     )
     left = labelled.height - known.height
     said = (f"{left} labelled runs were not drawn at random and are left out",) if left else ()
-    return out.drop("probability", "stratum", "size"), said
+    return out.drop("probability", "size"), said

@@ -86,12 +86,19 @@ def coefficients(table: Floats, levels: Floats, ordinal: bool) -> dict[str, Floa
 
 
 def agreement_of(
-    human: Floats, judge: Floats, task: list[str], *, levels: Floats | None = None, weight: Floats | None = None
+    human: Floats,
+    judge: Floats,
+    task: list[str],
+    *,
+    levels: Floats | None = None,
+    weight: Floats | None = None,
+    stratum: list[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Coefficients of two raters' values (equal length, no gaps) with 95 % intervals from deleting tasks in turn.
 
     Shares (agreement, sensitivity, specificity) have Wilson's interval for as many independent runs as their jackknife error is
-    worth (Korn and Graubard 1998), the others t intervals on Fisher's z. `weight`: what each run stands for (default: itself).
+    worth (Korn and Graubard 1998), the others t intervals on Fisher's z. `weight`: what each run stands for (default: itself), `stratum`: from
+    which it was drawn.
     More than two levels give ordinal coefficients.
     """
     values = np.unique(np.concatenate([human, judge])) if levels is None else levels
@@ -103,10 +110,18 @@ def agreement_of(
         return []
     w = np.ones(n) if weight is None else weight / weight.mean()
     names, cluster = np.unique(np.array(task), return_inverse=True)
-    tables = np.zeros((len(names), size, size))
-    np.add.at(tables, (cluster, np.searchsorted(values, human), np.searchsorted(values, judge)), w)
-    whole = tables.sum(0)
-    point, deleted = coefficients(whole, values, ordinal), coefficients(whole - tables, values, ordinal)
+    kinds, kind = np.unique(np.array(stratum or [""] * n), return_inverse=True)
+    tables = np.zeros((len(kinds), len(names), size, size))
+    np.add.at(tables, (kind, cluster, np.searchsorted(values, human), np.searchsorted(values, judge)), w)
+    each = tables.sum(1, keepdims=True)
+    whole = each.sum((0, 1))
+    # A stratum stands for as many runs without a task: what is left of it is weighed up.
+    left = (each - tables).sum((-1, -2), keepdims=True)
+    grown = np.divide(each.sum((-1, -2), keepdims=True), left, out=np.zeros_like(left), where=left > 1e-9)
+    point, deleted = (
+        coefficients(whole, values, ordinal),
+        coefficients(((each - tables) * grown).sum(0), values, ordinal),
+    )
     mass = np.bincount(cluster, w)
     df = max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0)
     rarer = min(int((human > 0).sum()), int((human == 0).sum()))
@@ -281,7 +296,8 @@ def _by_item(
     for item, kind, part, column in pairs:
         first, second = (part[name].cast(pl.Float64).to_numpy() for name in (column, f"{column}_second"))
         weight = part["weight"].to_numpy() if "weight" in part.columns else None
-        found = agreement_of(first, second, part[cluster].to_list(), weight=weight)
+        stratum = part["stratum"].fill_null("").to_list() if "stratum" in part.columns else None
+        found = agreement_of(first, second, part[cluster].to_list(), weight=weight, stratum=stratum)
         if not found and f"{item}_any" in codes.columns:
             found = _unread(item, codes.drop_nulls(item))
         rows += [{"item": item, "kind": kind, **row, "warnings": [*notes, *row.get("warnings", ())]} for row in found]

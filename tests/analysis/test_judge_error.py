@@ -13,7 +13,9 @@ from ambjudge.analysis.simulated_cards import simulated_scorecards
 
 
 def human_codes(table, n, seed=1):
-    return table.sample(n, seed=seed).select("run_id", *(pl.col(f"{c}_human").alias(c) for c in CODES), weight=pl.lit(table.height / max(n, 1)))
+    return table.sample(n, seed=seed).select(
+        "run_id", *(pl.col(f"{c}_human").alias(c) for c in CODES), weight=pl.lit(table.height / max(n, 1))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,9 @@ def test_a_favoured_agent_is_found_by_its_own_labels():
     lifted = (pl.col("agent") == "agent-2") & pl.Series(rng.random(table.height) < 0.5)
     judged = table.with_columns(overall=pl.col("overall") + pl.when(lifted).then(8.75).otherwise(0.0))
     labels = true.sample(120, seed=3).select("run_id", "human", weight=pl.lit(table.height / 120))
-    found = corrected_leaderboard(judged, labels).filter((pl.col("kind") == "corrected") & (pl.col("population") == "same"))
+    found = corrected_leaderboard(judged, labels).filter(
+        (pl.col("kind") == "corrected") & (pl.col("population") == "same")
+    )
     right = dict(true.group_by("agent").agg(pl.col("human").mean()).iter_rows())
     row = found.filter(pl.col("agent") == "agent-2").row(0, named=True)
     assert row["lo"] < right["agent-2"] + 1 < row["hi"] + 1.5
@@ -132,14 +136,21 @@ def test_human_scores_from_label_files():
     mine = whole.criteria.filter(pl.col("run_id").cast(pl.String) == run["run_id"])
     values = {row["criterion"]: row["value"] for row in mine.to_dicts() if row["status"] == "scored"}
     drawn = {"probability": 0.5, "stratum": "none", "size": 20}
-    same = {"run": run["run_id"], "annotator": "gold", "criteria": {k: values[k] for k in ("S1a", "S2a", "S2b", "S3")}, "drawn": drawn}
+    same = {
+        "run": run["run_id"],
+        "annotator": "gold",
+        "criteria": {k: values[k] for k in ("S1a", "S2a", "S2b", "S3")},
+        "drawn": drawn,
+    }
     found, notes = human_scores(whole, read_labels([same]), "gold")
     assert found.rows() == [(run["run_id"], pytest.approx(run["overall"]), 20.0)]
     assert notes == ()
     other = same | {"criteria": {**same["criteria"], "S1a": 1 - values["S1a"]}, "drawn": None}
     moved, notes = human_scores(whole, read_labels([other]), "gold")
     shift = 50 * 0.25 * (1 - 2 * values["S1a"]) * 3 / 6
-    assert moved["human"].to_list() == [pytest.approx(run["overall"] + shift)], "three of six criteria are credited in lite"
+    assert moved["human"].to_list() == [pytest.approx(run["overall"] + shift)], (
+        "three of six criteria are credited in lite"
+    )
     assert "convenience" in notes[0]
     assert human_scores(whole, read_labels([]), "gold")[0].is_empty()
 
