@@ -307,7 +307,10 @@ def tier_contrast(
                     continue
                 key |= {"mean": float(v[a].mean()), "mean_baseline": float(v[b].mean())}
                 j = of_sums(np.column_stack([v * a, a, v * b, b]), change, axes.task[use], axes.cell[use])
-                rows += [(key, est) for est in both(label, j, 0, n=len(v), notes=tuple(notes), test=True)]
+                rows += [
+                    (key, est)
+                    for est in both(label, j, 0, n=len(v), notes=tuple(notes), test=True, limits=(-100.0, math.inf))
+                ]
             rows.append(_interaction(table, y, axes, other, baseline, outcome))
     return tidy(rows, keys)
 

@@ -17,6 +17,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from ambjudge.analysis.label_tables import DRAWN, Labels
 from ambjudge.analysis.ranking import leaderboard, pairwise, rank_sets
 from ambjudge.analysis.raters import agreement
 from ambjudge.analysis.sample_sizes import label_plan
-from ambjudge.analysis.simulation import Settings, Simulation, simulate, truth
+from ambjudge.analysis.simulation import Settings, Simulation, sample_truth, simulate
 
 COVER, JOINT, FALSE, LABELS = (0.93, 0.975), (0.93, 1.0), (0.0, 0.06), (0.93, 0.97)
 Tally = dict[tuple[str, tuple[float, float]], list[float]]
@@ -59,6 +60,14 @@ def thinned(frame: pl.DataFrame, seed: int, spread: float = 1.0, least: int = 2)
     keep = np.exp(spread * rng.standard_normal(len(tasks)))
     keep = np.clip(np.round(most * keep / keep.max()), least, most).astype(int)  # type: ignore[operator]
     return frame.filter(pl.col("repeat") <= pl.col("task").replace_strict(dict(zip(tasks, keep.tolist(), strict=True))))
+
+
+def kept(sim: Simulation, seed: int) -> Simulation:
+    """The runs of a simulation that `thinned` keeps."""
+    left = set(thinned(sim.frame(), seed)["run_id"])
+    mask = np.array([run in left for run in sim.frame()["run_id"]])
+    arrays = {name: getattr(sim, name)[mask] for name in ("agent", "task", "tier", "repeat", "eta", "luck", "codes")}
+    return replace(sim, **arrays, noise={name: values[mask] for name, values in sim.noise.items()})
 
 
 def covered(rows: pl.DataFrame, truth: dict[Any, float], *key: str) -> list[float]:
@@ -140,7 +149,8 @@ def effects(cohorts: int, seed: int) -> Tally:
         "4 tasks, 1 track": ({"n_tasks": 4, "n_tracks": 1}, False), "3 repeats": ({"n_rep": 3}, False),
     }  # fmt: skip
     for name, (switches, thin) in designs.items():
-        target = {code: each["overlap"] for code, each in truth(Settings(**switches), n_tasks=1200).items()}
+        many = simulate(**{**switches, "n_tasks": 1200}, seed=12345)
+        target = {code: each["overlap"] for code, each in sample_truth(kept(many, 12345) if thin else many).items()}
         for r in range(cohorts):
             sim = simulate(**switches, seed=seed + r)
             frame = thinned(sim.frame(), seed + r) if thin else sim.frame()

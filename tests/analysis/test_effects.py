@@ -122,18 +122,13 @@ def test_parts_add_up_exactly(table):
 
 
 def test_other_models_surround_the_default(table):
-    found = robustness(table, models=("cell_ols", "additive_ols", "logit", "hurdle", "permutation", "wild"))
+    found = robustness(table, models=("cell_ols", "additive_ols", "logit", "permutation", "wild"))
     e3 = dict(
         found.filter((pl.col("code") == "E3") & pl.col("target").is_in(["AME", "regression"]))
         .select("model", "value")
         .iter_rows()
     )
     assert all(-33 < value < -21 for value in e3.values())
-    hurdle = dict(
-        found.filter((pl.col("model") == "hurdle") & (pl.col("code") == "E5")).select("target", "value").iter_rows()
-    )
-    assert hurdle["zeroing (points of Overall)"] < -20
-    assert abs(hurdle["intensity (points of Overall)"]) < 4
     wild = found.filter(pl.col("model") == "wild")
     assert wild["reason"].str.contains("15 tasks").all()
 
