@@ -124,6 +124,16 @@ TABLES: dict[str, Table] = {
 }  # fmt: skip
 
 
+CORRECTED_IN = {
+    "leaderboard": "the leaderboard corrected by labels takes the judge's errors out",
+    "pairwise": "the ranks of the leaderboard corrected by labels take the judge's errors out",
+    "code_effects": "tags may be wrong: the effects corrected by labels show by how much",
+    "effect_parts": "tags may be wrong: the effects corrected by labels show by how much",
+    "cliff": "tags may be wrong, which makes it look smaller; no label corrects it",
+}
+"""What stands in every row of tables that labels speak about."""
+
+
 def all_tables(
     source: Any,
     *,
@@ -153,6 +163,10 @@ def all_tables(
                 out[name] = table.make(asked)
             except AmbjudgeError as error:
                 out[name] = pl.DataFrame({"reason": [str(error)]})
+    for name, where in CORRECTED_IN.items() if labels is not None else ():
+        if "warnings" in out.get(name, pl.DataFrame()).columns:
+            note = pl.lit([f"as judged; {where}"], dtype=pl.List(pl.String))
+            out[name] = out[name].with_columns(pl.concat_list("warnings", note))
     return out
 
 

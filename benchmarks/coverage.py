@@ -53,12 +53,14 @@ def in_tracks(frame: pl.DataFrame, sizes: tuple[int, ...]) -> pl.DataFrame:
 
 
 def thinned(frame: pl.DataFrame, seed: int, spread: float = 1.0, least: int = 2) -> pl.DataFrame:
-    """Tasks repeated unequally: a log-normal share of each task's runs, at least `least` repeats a cell."""
+    """Tasks repeated unequally: a log-normal share of the runs of the fullest of 24 tasks, at least `least` repeats a cell."""
     rng = np.random.default_rng(seed)
     tasks = frame["task"].unique().sort().to_list()
     most = frame["repeat"].max()
     keep = np.exp(spread * rng.standard_normal(len(tasks)))
-    keep = np.clip(np.round(most * keep / keep.max()), least, most).astype(int)  # type: ignore[operator]
+    blocks = np.arange(len(tasks)) // 24
+    largest = np.array([keep[blocks == block].max() for block in np.unique(blocks)])[blocks]
+    keep = np.clip(np.round(most * keep / largest), least, most).astype(int)  # type: ignore[operator]
     return frame.filter(pl.col("repeat") <= pl.col("task").replace_strict(dict(zip(tasks, keep.tolist(), strict=True))))
 
 
