@@ -88,7 +88,7 @@ def _effect_row(
     name = d.code_names[k]
     key: dict[str, Any] = {
         "code": name, "outcome": d.outcome, "status": "refused", "fired": int(d.codes[:, k].sum()) if d.n else None,
-        "compared": fit.compared if fit else 0, "read": d.n, "runs": d.n_scored, "cells_varying": fit.cells if fit else 0,
+        "compared": fit.compared if fit else 0 if d.n else None, "read": d.n, "runs": d.n_scored, "cells_varying": fit.cells if fit else 0 if d.n else None,
     }  # fmt: skip
     label = f"overlap-weighted effect of {name} on {d.outcome}: same agent, task, tier and other codes"
     if fit is None or found.why_not(k) is not None:

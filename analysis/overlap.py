@@ -68,7 +68,7 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
         return None
     (stratum, n_strata), (cells, n_cells), task = codes_of(stratum[use]), codes_of(cell[use]), task[use]
     e, y = fired[use], y[use]
-    n1: Floats = np.bincount(stratum, e, minlength=n_strata)
+    n1 = np.asarray(np.bincount(stratum, e, minlength=n_strata), dtype=np.float64)
     size: Floats = np.bincount(stratum, minlength=n_strata).astype(float)
     above = e - (n1 / size)[stratum]
     tasks, cluster = np.unique(task, return_inverse=True)

@@ -151,7 +151,7 @@ def _rows(
     g: Grid, tasks: Bools, label: str, notes: tuple[str, ...], limits: tuple[float, float]
 ) -> list[tuple[int, Estimate, Estimate]]:
     out = []
-    there: Bools = (g.count > 0).any(axis=2)
+    there = np.asarray((g.count > 0).any(axis=2))
     most = max((len(np.unique(g.track[tasks & there[a]])) for a in range(len(g.agents))), default=0)
     for a in range(len(g.agents)):
         score = agent_score(g, a, tasks)

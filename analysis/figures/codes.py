@@ -269,7 +269,7 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
     """How strong an unobserved cause would have to be, with the code and with the score, to erase each effect."""
     rows = [
         row for row in tidy_rows(tables, "code_effects")
-        if row["population"] != "same" and row["value"] is not None and row["robustness_value"] and row["status"] == "ok"
+        if row["population"] != "same" and row["value"] is not None and row["robustness_value"] and row["status"] != "uninformative"
     ]  # fmt: skip
     if not rows:
         raise Nothing("no code has an informative effect")

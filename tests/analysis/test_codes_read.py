@@ -186,7 +186,7 @@ def test_a_judge_that_did_not_read_gets_no_agreement_from_what_facts_show() -> N
     human = SIM.frame().select(
         "run_id", pl.lit("gold").alias("annotator"), *(pl.col(f"{c}_human").alias(c) for c in CODES)
     )
-    found = agreement(cohort([unread(card) for card in CARDS]), Labels(read_labels([]).criteria, human), draws=20)
+    found = agreement(cohort([unread(card) for card in CARDS]), Labels(read_labels([]).criteria, human))
     e3 = found.filter(pl.col("item") == "E3").row(0, named=True)
     assert (e3["value"], e3["n"]) == (None, 0)
     assert "was read in none" in e3["reason"]
