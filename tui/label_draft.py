@@ -27,7 +27,8 @@ class Draft:
         if begun is None or not begun.begun:
             given: dict[str, float | None] = {c.id: 1 for c in rubric.criteria() if run.tier in c.credit}
             given |= {c.id: None for c in rubric.criteria() if c.tiers is not None and run.tier not in c.tiers}
-            begun = Labels(run=run.id, annotator=annotator, criteria=given)
+            begun = begun or Labels(run=run.id, annotator=annotator)
+            begun = begun.model_copy(update={"criteria": given})
         self.now = self._saved = begun.model_copy(update={"drawn": drawn})
         """What is said so far: a criterion is None where it does not apply, absent where nothing is said."""
         self._past: list[Labels] = []
