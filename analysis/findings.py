@@ -251,12 +251,13 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[str]:
             if _labelled(tables) or not part
             else f", of which {number(part[0]['value'])} are how good results are, not a rule's or a judge's word"
         )
-        rv = row["robustness_value"]
+        # The robustness value is that of the uncorrected number.
+        rv = None if _labelled(tables) else row["robustness_value"]
         doubt = [f"RV {100 * rv:.0f} %"] if rv is not None else []
         doubt += [f"placebo p {probability(row['placebo_p'])}"] if row["placebo_p"] is not None else []
-        said.append(
-            f"{row['code']} {_with(row)}{less}{f' ({chr(44).join(doubt)})'.replace(',', ', ') if doubt else ''}"
-        )
+        said.append(f"{row['code']} {_with(row)}{less}" + (f" ({', '.join(doubt)})" if doubt else ""))
+    rv_words = ": RV is the share of what is left of both that an unseen cause would have to explain to erase one"
+    rv_words = "" if _labelled(tables) else rv_words
     unread = [
         row["code"]
         for row in table.to_dicts()
@@ -264,8 +265,7 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     ]
     but = f" Too few runs were read for {_named(unread)} to say." if unread else ""
     return [
-        f"Codes that go with a difference, in {how}: {'; '.join(said)}. These are associations, not causes: RV is the share of what is "
-        f"left of both that an unseen cause would have to explain to erase one.{but}"
+        f"Codes that go with a difference, in {how}: {'; '.join(said)}. These are associations, not causes{rv_words}.{but}"
     ]
 
 
