@@ -171,7 +171,7 @@ def _share_interval(value: float, deleted: Floats, weight: Floats, df: float) ->
     if g > 1 and 0 < value < 1:
         variance = float((g - 1) / g * ((deleted - value) ** 2).sum())
         known = value * (1 - value) / variance if variance > 0 else n
-        n = min(n, known * (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2)
+        n = min(len(weight), known * (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2)
         method = "Wilson interval for the effective number of runs, jackknife over tasks"
     lo, hi = wilson(value * n, n) or (0.0, 1.0)
     return lo, hi, method
