@@ -136,7 +136,7 @@ def agreement_of(
         if defined is None:
             reason = _undefined(name, whole)
         elif name in SHARES:
-            lo, hi, method = _share_interval(defined, sample, w[inside], df)
+            lo, hi, method = _share_interval(defined, sample, w[inside], df, len(kinds) > 1)
         elif len(names) < 2:
             reason = "one task only"
         elif len(sample) < 0.9 * len(names):
@@ -163,7 +163,9 @@ def agreement_of(
 SHARES = ("agreement", "sensitivity", "specificity")
 
 
-def _share_interval(value: float, deleted: Floats, weight: Floats, df: float) -> tuple[float, float, str]:
+def _share_interval(
+    value: float, deleted: Floats, weight: Floats, df: float, stratified: bool
+) -> tuple[float, float, str]:
     """Wilson's interval of a share for its effective number of runs, made smaller for few tasks (Korn and Graubard 1998)."""
     n = float(weight.sum() ** 2 / (weight**2).sum())
     g = len(deleted)
@@ -171,7 +173,9 @@ def _share_interval(value: float, deleted: Floats, weight: Floats, df: float) ->
     if g > 1 and 0 < value < 1:
         variance = float((g - 1) / g * ((deleted - value) ** 2).sum())
         known = value * (1 - value) / variance if variance > 0 else n
-        n = min(len(weight), known * (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2)
+        # Strata by tag tell more than as many runs drawn at random; without them no sample does, but by chance.
+        most = math.inf if stratified else len(weight)
+        n = min(most, known * (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2)
         method = "Wilson interval for the effective number of runs, jackknife over tasks"
     lo, hi = wilson(value * n, n) or (0.0, 1.0)
     return lo, hi, method
