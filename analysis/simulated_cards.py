@@ -80,7 +80,7 @@ def _cards(sim: Simulation) -> Iterator[ScoreCard]:
                 agent=agents[sim.agent[i]], model=agents[sim.agent[i]], task=task, track=tracks[sim.task[i]],
                 tier=tier, repeat=int(sim.repeat[i]) + 1, turns=use["turns"][i], format="simulated",
             ),
-            rubric=rubric, judge=judge, policy=policy, stages=stages, agentic=agentic, agentic_bounds=(agentic, agentic),
+            rubric=rubric, judge=judge, policy=policy, stages={**stages}, agentic=agentic, agentic_bounds=(agentic, agentic),
             task=score, task_from="report" if out.completed[i] else "gate", overall=overall,
             overall_bounds=(overall, overall), codes=tuple(_codes(judged[i], rule[i])),
             codes_read={code: "present" if judged[i][k] else "absent" for k, code in enumerate(CODES)},

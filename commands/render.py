@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..console import fit, number, paint, say, style_of, table, width, wrap
 from ..sanitize import sanitize_line
-from ..trajectories.models import STAGE_NAMES, STAGES
+from ..trajectories.stages import STAGES, stage_title
 
 if TYPE_CHECKING:
     from ..judge.base import Usage
@@ -135,12 +135,11 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         say(wrap(" · ".join(spent(card.judge, "${:.4f}", tokens=True)), "    ", "  "))
     say()
     rows, styles = [], []
-    for name in STAGES:
-        stage = card.stages[name]
+    for name, stage in card.stages.items():
         low, high = stage.bounds
         span = "" if stage.score is not None and low == high else f"{low:.2f}–{high:.2f}"
         value, drawn = about(number(stage.score), stage.presumed), bar(stage.score)
-        rows.append([f"{name} {STAGE_NAMES[name]}", value, drawn, span, stage_detail(name, stage)])
+        rows.append([stage_title(name), value, drawn, span, stage_detail(name, stage)])
         styles.append([None, style_of(stage.score), style_of(stage.score), "dim", None])
     table(
         ["Stage", "Score", "", "Bounds" if any(r[3] for r in rows) else "", "From"],
@@ -181,14 +180,14 @@ def _line(name: str, rest: str) -> None:
 
 def _lost(card: ScoreCard, verbose: bool) -> None:
     shown = [
-        (name, c) for name in STAGES for c in card.stages[name].criteria
+        c for stage in card.stages.values() for c in stage.criteria
         if verbose or (c.status in ("scored", "presumed", "unscored") and (c.value is None or c.value < 1))
     ]  # fmt: skip
     if not shown:
         return
     say()
     say("Criteria" if verbose else "Where points were lost")
-    for _, c in shown:
+    for c in shown:
         value = (
             "unscored"
             if c.status == "unscored"
@@ -264,7 +263,7 @@ def promised(item: PlanItem, indent: int = 2) -> str:
 
 
 def _problems(card: ScoreCard) -> None:
-    problems = [p for name in ("S4", "S5") if (checks := card.stages[name].checks) for p in checks.problems]
+    problems = [p for stage in card.stages.values() if stage.checks for p in stage.checks.problems]
     blocks = (
         ("Deliverables", list(dict.fromkeys(problems))),
         (
@@ -286,22 +285,37 @@ def _problems(card: ScoreCard) -> None:
                 say(f"  … and {len(lines) - 12} more (--json shows all)")
 
 
-def row(card: ScoreCard) -> tuple[list[str], list[str | None]]:
-    """One line of the table of several runs: its cells and their styles."""
-    scores = [card.stages[s].score for s in STAGES]
+class Row(NamedTuple):
+    """One line of the table of several runs: cells and styles of what all runs have, around those of the stages."""
+
+    head: list[str]
+    stages: dict[str, tuple[str, str | None]]
+    tail: list[str]
+    bad: str | None
+    """The style of the last cell."""
+
+
+def row(card: ScoreCard) -> Row:
+    """A scorecard's line."""
     unknown = ["?"] if {"cannot_tell", "not_read"} & set(card.codes_read.values()) else []
     codes = " ".join([*dict.fromkeys(c.code for c in card.codes), *unknown]) or "–"
-    shown = (about(number(card.stages[s].score), card.stages[s].presumed) for s in STAGES)
+    stages = {name: (about(number(s.score), s.presumed), style_of(s.score)) for name, s in card.stages.items()}
     agentic, overall = about(number(card.agentic), card.presumed), about(number(card.overall, 1), card.presumed)
-    cells = [card.run.id, card.run.task or "–", card.run.tier or "–", *shown, agentic, number(card.task), overall, codes,
-             card.status.ended]  # fmt: skip
-    bad = "bad" if card.status.ended in ("breach", "cut") else None
-    return cells, [None, None, None, *(style_of(s) for s in scores), None, None, "bold", None, bad]
+    return Row([card.run.id, card.run.task or "–", card.run.tier or "–"], stages,
+               [agentic, number(card.task), overall, codes, card.status.ended],
+               "bad" if card.status.ended in ("breach", "cut") else None)  # fmt: skip
 
 
-def rows(lines: Sequence[tuple[list[str], list[str | None]]]) -> None:
-    """The table of several runs, one row a run."""
-    table(["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Ended"], [cells for cells, _ in lines],
-          right=range(3, 11), flexible=0, styles=[styles for _, styles in lines])  # fmt: skip
-    if any("?" in cells[11].split() for cells, _ in lines):
+def rows(lines: Sequence[Row]) -> None:
+    """The table of several runs, one row a run; its stages are those of the rubrics, the benchmark's before others."""
+    stages = sorted({name for line in lines for name in line.stages}, key=lambda name: (name not in STAGES, name))
+    cells = [[line.stages.get(name, ("", None)) for name in stages] for line in lines]
+    table(
+        ["Run", "Task id", "Tier", *stages, "Agentic", "Task", "Overall", "Codes", "Ended"],
+        [[*line.head, *(text for text, _ in drawn), *line.tail] for line, drawn in zip(lines, cells, strict=True)],
+        right=range(3, 6 + len(stages)), flexible=0,
+        styles=[[None, None, None, *(style for _, style in drawn), None, None, "bold", None, line.bad]
+                for line, drawn in zip(lines, cells, strict=True)],
+    )  # fmt: skip
+    if any("?" in line.tail[3].split() for line in lines):
         say("?  codes that nobody read, or that the judge could not tell")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
     from ..judge.session import Outcome, ScoreOptions, Session
     from ..judge.store import Store
+    from .render import Row
 
 
 @click.command(
@@ -125,7 +126,7 @@ class _Sink:
         self.progress = console.Progress("scored", None, self.quiet)
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None
-        self.rows: list[tuple[list[str], list[str | None]]] = []
+        self.rows: list[Row] = []
         self.done = self.failed = self.partial = self.unread = self.presumed = 0
 
     def take(self, outcome: Outcome) -> None:

@@ -17,13 +17,13 @@ from .. import __version__
 from ..error_codes.registry import packages
 from ..plugins import stamps
 from ..rubrics.load import load_rubric, rubric_for
-from ..rubrics.model import Rubric
+from ..rubrics.model import Rubric, in_all_stages
 from ..tracks import TRACKS
-from ..trajectories.models import STAGES, Run, Segmentation, Stage
+from ..trajectories.models import Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
-from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
+from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
 from .checks.check import OutputCheck, check_outputs
 from .checks.grades import grades
 from .presumed import presume
@@ -74,10 +74,9 @@ class Prepared:
         return detect(self.run, self.segmentation, self.check, self.public)
 
     @cached_property
-    def splits(self) -> Mapping[Stage, Split]:
+    def splits(self) -> Mapping[str, Split]:
         """Criteria to judge, credited and inapplicable ones, by stage."""
-        stages = self.rubric.stages
-        return {stage: split_criteria(stages[stage], self.run.tier) for stage in JUDGED if stage in stages}
+        return {stage: split_criteria(self.rubric.stages[stage], self.run.tier) for stage in self.rubric.judged}
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
@@ -91,7 +90,7 @@ class Prepared:
         if self.wanted.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)
         # A judge that answers criteria alone has its own view of a run.
-        facts = self.facts if able - CRITERIA else ()
+        facts = self.facts if able else ()
         return tuple(
             Request(
                 self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public,
@@ -199,29 +198,28 @@ def assemble(
     """The scorecard from a prepared run and a judge's replies. Stages without a reply are unscored."""
     run, rubric, policy, check = ready.run, ready.rubric, ready.policy, ready.check
     segmentation, stages_from = read_stages(ready, replies.get("stages"))
-    results: dict[Stage, tuple[CriterionResult, ...]] = {
-        stage: _stage_results(ready, stage, replies.get(stage)) for stage in JUDGED
-    }
-    caps: dict[Stage, Sequence[Cap]] = {
+    results = {stage: _stage_results(ready, stage, replies.get(stage)) for stage in rubric.judged}
+    caps: dict[str, Sequence[Cap]] = {
         "S4": check.s4_caps,
         **{stage: (cap,) for stage, cap in check.stage_caps.items()},
     }
-    scores: dict[Stage, float | None] = {"S4": check.s4, "S5": check.s5}
-    bounds: dict[Stage, tuple[float, float]] = {"S4": check.s4_bounds, "S5": check.s5_bounds}
-    for stage in JUDGED:
-        criteria = rubric.stages[stage].criteria if stage in rubric.stages else ()
-        value, span = stage_score(results[stage], criteria, policy.missing)
-        scores[stage], bounds[stage] = apply_caps(value, span, caps.get(stage, ()))
+    known = {"S4": (check.s4, check.s4_bounds), "S5": (check.s5, check.s5_bounds)}
+    for stage in rubric.judged:
+        value, span = stage_score(results[stage], rubric.stages[stage].criteria, policy.missing)
+        known[stage] = apply_caps(value, span, caps.get(stage, ()))
+    order = sorted(rubric.stages)
+    scores: dict[str, float | None] = {stage: known[stage][0] for stage in order}
+    bounds: dict[str, tuple[float, float]] = {stage: known[stage][1] for stage in order}
     task, task_from = check.task, check.task_from
-    zeroed: Sequence[Stage] = ()
+    zeroed: Sequence[str] = ()
     if run.status.disqualified:
         at = run.status.breach_turn
-        known = at is not None and 1 <= at <= len(run.turns)
-        stage_of_breach = segmentation.turn_stages[at - 1] if known and at is not None else None
+        stage_of_breach = segmentation.turn_stages[at - 1] if at is not None and 1 <= at <= len(run.turns) else None
         after = apply_breach(scores, bounds, task, policy.breach, stage_of_breach)
         scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
     total = aggregate(scores, bounds, rubric.weights, task, policy.missing)
     diagnosis = diagnose(run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right)
+    failures: dict[str, str] = {**diagnosis.failures}
     stages = {
         stage: StageResult(
             score=scores[stage],
@@ -230,15 +228,15 @@ def assemble(
             else "unscored"
             if scores[stage] is None
             else "judge"
-            if stage in JUDGED
+            if stage in results
             else "deterministic",
             bounds=bounds[stage],
-            failure=diagnosis.failures.get(stage),
+            failure=failures.get(stage),
             criteria=results.get(stage, ()),
             checks={"S4": check.s4_checks, "S5": check.s5_checks}.get(stage),
             **_cap(caps.get(stage, ())),
         )
-        for stage in STAGES
+        for stage in order
     }
     usage = used(replies.values())
     costs = stage_costs(run, segmentation)
@@ -277,10 +275,8 @@ def assemble(
     )  # fmt: skip
 
 
-def _stage_results(ready: Prepared, stage: Stage, reply: Reply | None) -> tuple[CriterionResult, ...]:
+def _stage_results(ready: Prepared, stage: str, reply: Reply | None) -> tuple[CriterionResult, ...]:
     """Judged, presumed, credited and inapplicable items in the rubric's order, with requirements applied."""
-    if stage not in ready.splits:
-        return ()
     split = ready.splits[stage]
     found = {r.id: r for r in (*split.credited, *split.not_applicable, *(reply.results if reply else ()))}
     criteria = ready.rubric.stages[stage].criteria
@@ -313,9 +309,9 @@ def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
 
 def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:
     lines = [*ready.run.warnings, *ready.check.warnings]
-    if ready.run.track is None:
+    if ready.run.track is None and in_all_stages(ready.rubric.stages):
         lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")
-    if ready.run.tier is None:
+    if ready.run.tier is None and any(c.credit or c.tiers for c in ready.rubric.criteria()):
         lines.append("tier unknown: no item is credited and every item is judged (--tier names it)")
     if ready.rubric.derived:
         lines.append(

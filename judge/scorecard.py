@@ -297,7 +297,8 @@ class ScoreCard(Part):
     rubric: RubricInfo
     judge: JudgeInfo
     policy: Policy
-    stages: dict[Stage, StageResult]
+    stages: dict[str, StageResult]
+    """S1-S5 by the benchmark's rubrics; by one of the user's own the stages, or groups of criteria, that it declares."""
     agentic: Unit | None
     agentic_bounds: tuple[Unit, Unit]
     task: Unit | None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..rubrics.model import Criterion, StageRubric
+from ..rubrics.model import Criterion, StageRubric, in_all_stages
 from ..trajectories.models import STAGES, Stage, Tier
 from .scorecard import CriterionResult
 
@@ -64,10 +64,10 @@ class Aggregate:
 class Zeroed:
     """Scores after a disqualification, and the stages that the policy set to 0."""
 
-    scores: dict[Stage, float | None]
-    bounds: dict[Stage, Bounds]
+    scores: dict[str, float | None]
+    bounds: dict[str, Bounds]
     task: float | None
-    stages: tuple[Stage, ...]
+    stages: tuple[str, ...]
 
 
 def unit(value: float, what: str) -> float:
@@ -344,16 +344,17 @@ def answers_stage_caps(
 
 
 def aggregate(
-    stage_scores: Mapping[Stage, float | None],
-    stage_bounds: Mapping[Stage, Bounds],
-    weights: Mapping[Stage, float],
+    stage_scores: Mapping[str, float | None],
+    stage_bounds: Mapping[str, Bounds],
+    weights: Mapping[str, float],
     task: float | None,
     missing: Missing = "renormalize",
 ) -> Aggregate:
     """Agentic = weighted stage mean; Overall = 100 (0.5 Agentic + 0.5 Task) (benchmark.md sections 1 and 5).
 
     `renormalize` rescales the weights of the scored stages, `zero` counts an unscored stage 0; with no scored stage
-    Agentic is None either way. Overall is None without Task. Bounds let an unscored stage and an unknown Task span [0, 1].
+    Agentic is None either way. Overall is None without Task, and with a rubric of other stages than the benchmark's five.
+    Bounds let an unscored stage and an unknown Task span [0, 1].
     """
     unknown = [stage for stage in stage_scores if stage not in weights]
     if unknown:
@@ -382,12 +383,12 @@ def aggregate(
     return Aggregate(
         agentic=agentic,
         agentic_bounds=bounds,
-        overall=None if agentic is None or task is None else overall(agentic, task),
+        overall=None if agentic is None or task is None or not in_all_stages(weights) else overall(agentic, task),
         overall_bounds=(overall(bounds[0], task_low), overall(bounds[1], task_high)),
     )
 
 
-def _stage_interval(stage: Stage, score: float | None, bounds: Mapping[Stage, Bounds]) -> Bounds:
+def _stage_interval(stage: str, score: float | None, bounds: Mapping[str, Bounds]) -> Bounds:
     if stage in bounds:
         return _around(score, _interval(bounds[stage], stage))
     return UNKNOWN if score is None else (score, score)
@@ -399,8 +400,8 @@ def overall(agentic: float, task: float) -> float:
 
 
 def apply_breach(
-    stage_scores: Mapping[Stage, float | None],
-    stage_bounds: Mapping[Stage, Bounds],
+    stage_scores: Mapping[str, float | None],
+    stage_bounds: Mapping[str, Bounds],
     task: float | None,
     policy: Breach,
     breach_stage: Stage | None,
@@ -408,10 +409,11 @@ def apply_breach(
     """Scores of a disqualified run (benchmark.md section 4, isolation).
 
     `zero-all` (the paper): every stage and Task are 0. `from-stage` (one harness branch): the breach's stage, every later
-    stage and Task are 0; earlier stages keep their scores. An unknown breach stage falls back to `zero-all`.
+    stage and Task are 0; earlier stages keep their scores. An unknown breach stage falls back to `zero-all`. Groups
+    of a rubric of one's own are no stages of the benchmark and keep their scores.
     """
     first = 0 if policy == "zero-all" or breach_stage is None else STAGES.index(breach_stage)
-    zeroed = STAGES[first:]
-    scores: dict[Stage, float | None] = {**stage_scores, **dict.fromkeys(zeroed, 0.0)}
-    bounds: dict[Stage, Bounds] = {**stage_bounds, **dict.fromkeys(zeroed, (0.0, 0.0))}
+    zeroed = tuple(stage for stage in STAGES[first:] if stage in stage_scores)
+    scores: dict[str, float | None] = {**stage_scores, **dict.fromkeys(zeroed, 0.0)}
+    bounds: dict[str, Bounds] = {**stage_bounds, **dict.fromkeys(zeroed, (0.0, 0.0))}
     return Zeroed(scores=scores, bounds=bounds, task=0.0, stages=zeroed)

@@ -75,19 +75,19 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     """
     run, status = card["run"], card["status"]
     stages = card["stages"]
-    criteria = [c for name in STAGES for c in stages[name]["criteria"]]
+    criteria = [c for stage in stages.values() for c in stage["criteria"]]
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
     unknown, read = _readings(card, codes)
     return RunRow(
         number, _text(run["id"]) or "?", str(path) if path is not None else str(run["path"]), "scored",
         _text(run["agent"]), _text(run["model"]), _text(run["task"]), _text(run["track"]), _text(run["tier"]),
         _whole(run["repeat"]), _whole(run["turns"]),
-        tuple(_number(stages[name]["score"]) for name in STAGES),
+        tuple(_number(stages[name]["score"]) if name in stages else None for name in STAGES),
         _number(card["agentic"]), _number(card["task"]), _number(card["overall"]),
         codes,
         _text(card["primary_failure"]), _text(status["ended"]), bool(status["disqualified"]),
         _whole(card["resources"]["failed_calls"]), len(card["contradictions"]),
-        sum(c["status"] == "unscored" for c in criteria) + sum(stages[name]["score"] is None for name in STAGES),
+        sum(c["status"] == "unscored" for c in criteria) + sum(stage["score"] is None for stage in stages.values()),
         sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
         _number(card["resources"]["cost_usd"]), unknown=unknown, read=read,
