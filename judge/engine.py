@@ -30,6 +30,7 @@ from .presumed import presume
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
 from .rules import RulesJudge
 from .run_facts import run_facts
+from .runner import finished
 from .scorecard import (
     CardResources,
     CardStatus,
@@ -115,15 +116,7 @@ def score(
     `wanted` what a judge that reads is asked (default: criteria and codes, stages by rules).
     Works inside a running event loop too (notebooks). JudgeError when the judge cannot be used at all.
     """
-    work = score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
+    return finished(score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted))
 
 
 async def score_run(
@@ -308,7 +301,8 @@ def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
 
 
 def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:
-    lines = [*ready.run.warnings, *ready.check.warnings]
+    checked = {"S4", "S5"} & ready.rubric.stages.keys()
+    lines = [*ready.run.warnings, *(ready.check.warnings if checked else ())]
     if ready.run.track is None and in_all_stages(ready.rubric.stages):
         lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")
     if ready.run.tier is None and any(c.credit or c.tiers for c in ready.rubric.criteria()):

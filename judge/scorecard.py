@@ -289,7 +289,11 @@ class PlanItem(Part):
 
 
 class ScoreCard(Part):
-    """Everything that judging one run yields; see interface.md for the JSON contract."""
+    """Everything that judging one run yields: scores with bounds, verdicts with evidence, codes, what was checked.
+
+    card = ambjudge.score("examples/codes")
+    print(card.overall, card.overall_bounds, card.stages["S1"].criteria[0].rationale)
+    """
 
     schema_: Literal["ambjudge.scorecard/1"] = Field(default=SCHEMA, alias="schema")
     ambjudge: str
@@ -333,7 +337,7 @@ class ScoreCard(Part):
     contradictions: tuple[Contradiction, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
     @property
     def presumed(self) -> int:
@@ -342,8 +346,23 @@ class ScoreCard(Part):
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""
-        return self.model_dump_json(by_alias=True)
+        return self.model_dump_json()
 
     def to_dict(self) -> dict[str, Any]:
         """The same, as plain values."""
-        return self.model_dump(mode="json", by_alias=True)
+        return self.model_dump(mode="json")
+
+    def __repr__(self) -> str:
+        """One line."""
+        score = "unknown" if self.overall is None else f"{self.overall:.1f}"
+        low, high = self.overall_bounds
+        said = f"Overall {score} [{low:.1f}–{high:.1f}]"
+        return f"<ScoreCard {self.run.id}: {said}, rubric {self.rubric.id}, judge {self.judge.name}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The scorecard in a notebook."""
+        from .scorecard_html import card_html
+
+        return card_html(self)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric
+from ..rubrics.model import Rubric
 from ..trajectories.layout import find_conversations, is_run, run_folder
 from ..trajectories.load import load_conversation
-from ..trajectories.models import Tier, TrackName
-from .base import Judge, Usage, answers, used
-from .engine import ask_all, assemble
+from ..trajectories.models import Run, Tier, TrackName
+from .base import Judge, QuestionName, Reply, Usage, answers, used
+from .engine import Prepared, ask_all, assemble
 from .limits import GuardedJudge, Pacer
 from .questions.items import Wanted
 from .runner import BatchSummary, Progress, run_batch
@@ -44,7 +45,7 @@ class Outcome:
 class ScoreOptions:
     """How runs are scored. `track` and `tier` stand where the files do not say; `concurrency` counts runs and calls."""
 
-    rubric: str | Path | None = None
+    rubric: Rubric | str | Path | None = None
     policy: Policy = field(default_factory=Policy)
     public: Path | None = None
     track: TrackName | None = None
@@ -60,7 +61,8 @@ class ScoreOptions:
 
 def scope_of(options: ScoreOptions) -> Scope:
     """The scope that a plan for the same runs has."""
-    rubric = load_rubric(options.rubric) if options.rubric else None
+    given = options.rubric
+    rubric = given if given is None or isinstance(given, Rubric) else load_rubric(given)
     return Scope(rubric, options.track, options.tier, options.wanted, options.public)
 
 
@@ -170,7 +172,7 @@ async def score_many(
     With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
     kept. A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
     """
-    scorer = _Scorer(judge, options, store)
+    scorer = Scorer(judge, options, store)
 
     def hand_on(path: Path, result: ScoreCard | AmbjudgeError) -> None:
         take(Outcome(path, card=result) if isinstance(result, ScoreCard) else Outcome(path, error=result))
@@ -185,14 +187,15 @@ async def score_many(
     return Session(summary, scorer.usage, scorer.pacer.throttles, scorer.apart)
 
 
-class _Scorer:
+class Scorer:
     """Scores one run at a time with what all of them share: judge, rubric, budget, store."""
 
     def __init__(self, judge: Judge, options: ScoreOptions, store: Store | None) -> None:
         self.options, self.scope, self.store, self.usage = options, scope_of(options), store, Usage()
         self.pacer = Pacer(options.concurrency)
         self.judge: Judge = GuardedJudge.under(judge, self.pacer, options.max_cost)
-        self._right: Mapping[str, float] = {}
+        self.right: Mapping[str, float] = {}
+        """By code, the share of this judge's readings that labels confirm."""
         if store is not None:
             from .questions.asked import Questions
             from .questions.keys import identity
@@ -202,31 +205,39 @@ class _Scorer:
             self._ask = Questions(identity(judge), answers(judge), options.wanted, options.public)
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
-            self._right = shares_right(store, judge.name)
+            self.right = shares_right(store, judge.name)
         self._kept: set[str] = set()
         self.apart = 0
 
     async def score(self, path: Path) -> ScoreCard:
+        """The scorecard of a conversation file."""
         from .store import stamps
 
         started = stamps.clock()
-        run = self.scope.apply(load_conversation(path))
-        reference = None
-        if self.store is not None:
-            reference = self.store.add_run(run, stamps.take(run, started))
-        ready = self.scope.prepare(run, self.options.policy)
-        rubric = ready.rubric
-        self.apart += self.scope.rubric is not None and rubric is not self.scope.rubric
-        requests = ready.requests(self.judge)
-        replies = await ask_all(self.judge, requests)
+        run = load_conversation(path)
+        return await self.score_run(run, path, stamps.take(run, started) if self.store is not None else None)
+
+    async def ask(self, run: Run) -> tuple[Prepared, dict[QuestionName, Reply]]:
+        """A run and the judge's answers about it."""
+        ready = self.scope.prepare(self.scope.apply(run), self.options.policy)
+        self.apart += self.scope.rubric is not None and ready.rubric is not self.scope.rubric
+        replies = await ask_all(self.judge, ready.requests(self.judge))
         self.usage += used(replies.values())
-        card = assemble(ready, self.judge, replies, self._right)
+        return ready, replies
+
+    async def score_run(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
+        """The scorecard of a run; `stamp`: its files as they were when it was read."""
+        run = self.scope.apply(run)
+        reference = self.store.add_run(run, stamp) if self.store is not None else None
+        ready, replies = await self.ask(run)
+        rubric = ready.rubric
+        card = assemble(ready, self.judge, replies, self.right)
         if self.store is not None and reference is not None:
             if rubric.sha256 not in self._kept:
                 self._kept.add(rubric.sha256)
                 self.store.add_rubric(rubric)
             self.store.add_card(reference, path, card)
-            asked = sum(len(request.criteria) for request in requests)
+            asked = sum(len(reply.results) for reply in replies.values())
             if self._stored.take_answered(reference) == asked:
                 question = self._ask.name(rubric, run.tier, run.track)
                 self.store.settle([(run.content_sha256, question, asked)])

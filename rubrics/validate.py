@@ -176,7 +176,9 @@ def _kind(value: Any) -> str:
 def _meaning_problems(document: Document) -> Iterator[Problem]:
     stages, track = document.value["stages"], document.value.get("track")
     if set(stages) <= set(COMPUTED):
-        yield _problem(document, ("stages",), "no stage has criteria", "S4 and S5 are computed; add what is to be judged")
+        yield _problem(
+            document, ("stages",), "no stage has criteria", "S4 and S5 are computed; add what is to be judged"
+        )
     if track is not None and track not in TRACKS.entries:
         close = difflib.get_close_matches(track, TRACKS.names, 1)
         hint = f"known: {', '.join(TRACKS.names)}" + (f"; did you mean {close[0]}?" if close else "")

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 from ambjudge.rubrics.diff import diff_rubrics
-from ambjudge.rubrics.load import builtin_ids, criterion_sha256, dump_rubric, load_rubric, notes_on, starter, validate_file
+from ambjudge.rubrics.load import (
+    builtin_ids,
+    criterion_sha256,
+    dump_rubric,
+    load_rubric,
+    notes_on,
+    starter,
+    validate_file,
+)
 
 
 @pytest.mark.parametrize("name", [None, *builtin_ids()])
