@@ -50,7 +50,7 @@ def _cards(sim: Simulation) -> Iterator[ScoreCard]:
         tier = s.tiers[sim.tier[i]]
         task = tasks[sim.task[i]]
         run_id = f"run-{i:06d}"
-        stages: dict[Stage, StageResult] = {
+        stages: dict[str, StageResult] = {
             "S1": _judged("S1", items1[i].tolist(), credited=3 if tier == "lite" else 6),
             "S2": _judged("S2", items2[i].tolist(), credited=5),
             "S3": StageResult(
@@ -80,7 +80,7 @@ def _cards(sim: Simulation) -> Iterator[ScoreCard]:
                 agent=agents[sim.agent[i]], model=agents[sim.agent[i]], task=task, track=tracks[sim.task[i]],
                 tier=tier, repeat=int(sim.repeat[i]) + 1, turns=use["turns"][i], format="simulated",
             ),
-            rubric=rubric, judge=judge, policy=policy, stages={**stages}, agentic=agentic, agentic_bounds=(agentic, agentic),
+            rubric=rubric, judge=judge, policy=policy, stages=stages, agentic=agentic, agentic_bounds=(agentic, agentic),
             task=score, task_from="report" if out.completed[i] else "gate", overall=overall,
             overall_bounds=(overall, overall), codes=tuple(_codes(judged[i], rule[i])),
             codes_read={code: "present" if judged[i][k] else "absent" for k, code in enumerate(CODES)},

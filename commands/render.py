@@ -299,7 +299,9 @@ def row(card: ScoreCard) -> Row:
     """A scorecard's line."""
     unknown = ["?"] if {"cannot_tell", "not_read"} & set(card.codes_read.values()) else []
     codes = " ".join([*dict.fromkeys(c.code for c in card.codes), *unknown]) or "–"
-    stages = {name: (about(number(s.score), s.presumed), style_of(s.score)) for name, s in card.stages.items()}
+    stages: dict[str, tuple[str, str | None]] = {
+        name: (about(number(s.score), s.presumed), style_of(s.score)) for name, s in card.stages.items()
+    }
     agentic, overall = about(number(card.agentic), card.presumed), about(number(card.overall, 1), card.presumed)
     return Row([card.run.id, card.run.task or "–", card.run.tier or "–"], stages,
                [agentic, number(card.task), overall, codes, card.status.ended],

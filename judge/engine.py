@@ -160,9 +160,7 @@ def prepare(
     wanted: Wanted | None = None,
 ) -> Prepared:
     """Everything that needs no judge; each part is worked out when it is first asked for."""
-    chosen = (
-        rubric if isinstance(rubric, Rubric) else load_rubric(rubric) if rubric else rubric_for(run.track, run.task)
-    )
+    chosen = load_rubric(rubric) if rubric else rubric_for(run.track, run.task)
     return Prepared(run, chosen, policy or Policy(), wanted or Wanted(), Path(public) if public else None)
 
 
@@ -212,7 +210,7 @@ def assemble(
         scores, bounds, task, zeroed, task_from = after.scores, after.bounds, after.task, after.stages, "policy"
     total = aggregate(scores, bounds, rubric.weights, task, policy.missing)
     diagnosis = diagnose(run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right)
-    failures: dict[str, str] = {**diagnosis.failures}
+    failures: dict[str, str] = {str(stage): code for stage, code in diagnosis.failures.items()}
     stages = {
         stage: StageResult(
             score=scores[stage],

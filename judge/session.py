@@ -61,8 +61,7 @@ class ScoreOptions:
 
 def scope_of(options: ScoreOptions) -> Scope:
     """The scope that a plan for the same runs has."""
-    given = options.rubric
-    rubric = given if given is None or isinstance(given, Rubric) else load_rubric(given)
+    rubric = load_rubric(options.rubric) if options.rubric else None
     return Scope(rubric, options.track, options.tier, options.wanted, options.public)
 
 

@@ -51,11 +51,14 @@ def builtin_ids() -> tuple[str, ...]:
     return tuple(_files())
 
 
-def load_rubric(id_or_path: str | Path) -> Rubric:
-    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/` or a suffix).
+def load_rubric(id_or_path: Rubric | str | Path) -> Rubric:
+    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/` or a suffix); one that is
+    loaded already as it is.
 
     Raises RubricError naming file, line, column and what was expected; of several problems the first.
     """
+    if isinstance(id_or_path, Rubric):
+        return id_or_path
     if isinstance(id_or_path, str) and not _looks_like_path(id_or_path):
         if id_or_path not in builtin_ids():
             known = builtin_ids()

@@ -36,7 +36,7 @@ class Update:
     errors: tuple[Outcome, ...]
 
 
-def outdated(store: Store, paths: Sequence[Path], judge: Judge, rubric: str | Path | None) -> tuple[Path, ...]:
+def outdated(store: Store, paths: Sequence[Path], judge: Judge, rubric: Rubric | str | Path | None) -> tuple[Path, ...]:
     """Runs without a scorecard by this judge, or with one by another version of the rubric now in force."""
     given = load_rubric(rubric) if rubric else None
     heads = store.card_heads(judge.name)

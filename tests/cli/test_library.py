@@ -44,7 +44,7 @@ def test_the_page_on_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         exec(block.replace("http://localhost:8000/v1", judge_server.url), world)  # noqa: S102
     card, again = world["card"], world["again"]
     assert isinstance(card, ambjudge.ScoreCard)
-    assert again == card
+    assert again.to_json() == card.to_json()
     assert card.agentic == 1, "the scripted server says yes to every question of one's own, too"
     assert judge_server.count == 2 * (4 + 1) + 2 + 1, (
         "two runs asked once for score, diagnose and ask; then the own rubric"

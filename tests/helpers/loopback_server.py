@@ -116,7 +116,7 @@ def record_of(body: dict) -> str:
     return match.group(2) if match else ""
 
 
-_ITEM = re.compile(r"^([A-Za-z]\w{0,15}) \(.*\)$", re.MULTILINE)
+_ITEM = re.compile(r"^(S[1-3][a-z]?) \(.*\)$", re.MULTILINE)
 _VALUE = re.compile(r'^  value ("?)([\w.]+)\1:', re.MULTILINE)
 
 
