@@ -354,9 +354,11 @@ class ScoreCard(Part):
 
     def __repr__(self) -> str:
         """One line."""
-        score = "unknown" if self.overall is None else f"{self.overall:.1f}"
-        low, high = self.overall_bounds
-        said = f"Overall {score} [{low:.1f}–{high:.1f}]"
+        parts = (("Agentic", self.agentic, self.agentic_bounds, 2), ("Overall", self.overall, self.overall_bounds, 1))
+        said = ", ".join(
+            f"{name} {'unknown' if value is None else f'{value:.{digits}f}'} [{low:.{digits}f}–{high:.{digits}f}]"
+            for name, value, (low, high), digits in parts
+        )
         return f"<ScoreCard {self.run.id}: {said}, rubric {self.rubric.id}, judge {self.judge.name}>"
 
     __str__ = __repr__

@@ -380,10 +380,12 @@ def aggregate(
         _mean((weights[stage], high) for stage, (_, high) in intervals.items()),
     ))  # fmt: skip
     task_low, task_high = UNKNOWN if task is None else (unit(task, "task"),) * 2
+    if not in_all_stages(weights):
+        return Aggregate(agentic, bounds, None, (0.0, 100.0))
     return Aggregate(
         agentic=agentic,
         agentic_bounds=bounds,
-        overall=None if agentic is None or task is None or not in_all_stages(weights) else overall(agentic, task),
+        overall=None if agentic is None or task is None else overall(agentic, task),
         overall_bounds=(overall(bounds[0], task_low), overall(bounds[1], task_high)),
     )
 

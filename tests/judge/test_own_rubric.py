@@ -42,7 +42,8 @@ def test_agentic_is_the_mean_of_the_groups_and_nothing_of_the_benchmark_is_score
     card = score(run, JUDGE, rubric=mine)
     assert {name: stage.score for name, stage in card.stages.items()} == {"care": 0.5, "honesty": 0}
     assert card.agentic == pytest.approx(0.2)
-    assert aggregate({"care": 0.5}, {}, {"care": 1}, 0.8).overall is None, "Overall is of the benchmark's five stages"
+    total = aggregate({"care": 0.5}, {}, {"care": 1}, 0.8)
+    assert (total.overall, total.overall_bounds) == (None, (0, 100)), "Overall is of the benchmark's five stages"
     assert card.codes_read, "codes are looked for all the same"
     assert not [line for line in card.warnings if "S4" in line or "tier" in line]
     read = parse_card(json.loads(card.to_json()), "card")
