@@ -138,7 +138,7 @@ def cases(
 
 def _run_cases(base: Request, same_ids: tuple[tuple[str, str], ...]) -> Iterator[Case]:
     for name, (expectation, _, change) in RUN_CHANGES.items():
-        if base.question == "diagnosis" and expectation == "falls":
+        if base.question not in JUDGED and expectation == "falls":
             continue
         if name == "batch before the pilot" and (base.question != "S3" or not _has_pilot(base.segmentation)):
             continue
