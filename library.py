@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import AmbjudgeError, ConfigError, InputError
 from .judge.engine import Prepared
-from .judge.questions.items import Answer, AnswerKind, Wanted, ask_item
+from .judge.questions.items import Answer, AnswerKind, StagesFrom, Wanted, ask_item, check_wanted
 from .judge.runner import finished
 from .judge.scorecard import Policy, ScoreCard
+from .judge.scoring import Breach, Missing
 from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
 from .judge.session import Outcome, ScoreOptions, Scorer, conversations
@@ -85,20 +86,24 @@ def segment(run: Run | str | Path) -> Segmentation:
 def score(
     run: Run | str | Path, judge: Judge | str | Sequence[str] | None = None, *,
     rubric: Rubric | str | Path | None = None, track: str | None = None, tier: Tier | None = None,
-    public: str | Path | None = None, policy: Policy | None = None, wanted: Wanted | None = None,
+    public: str | Path | None = None, missing: Missing = "renormalize", breach: Breach = "zero-all",
+    diagnosis: bool = True, stages: StagesFrom = "rules",
     store: Store | str | Path | None = None,
 ) -> ScoreCard:  # fmt: skip
     """The scorecard of one run, by the rules judge unless given another.
 
         card = ambjudge.score("runs/vqa-std-01", judge="openai/gpt-5.4-mini", store="verdicts.db")
 
-    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `public`: the folder with the public inputs. `wanted`:
-    what a model is asked (default: criteria and codes). ConfigError for a rubric of another track than the run's; JudgeError
-    when the judge cannot be used at all.
+    `rubric`: an id, a YAML file, or a Rubric (default: the track's). `track`, `tier`: where the files do not say. `public`:
+    the folder with the public inputs. `missing`, `breach`: how unscored and disqualified runs count. `diagnosis`: a model is
+    asked for error codes too; `stages`: who labels the turns, rules, judge or mixed. ConfigError for a rubric of another track
+    than the run's, and for a judge that cannot label turns; JudgeError when the judge cannot be used at all.
     """
     found = _run(run)
-    options = _options(rubric, track, tier, public, policy, wanted)
+    wanted = Wanted(diagnosis=diagnosis, stages=stages)
+    options = _options(rubric, track, tier, public, Policy(missing=missing, breach=breach), wanted)
     with _scorer(judge, options, store) as scorer:
+        check_wanted(scorer.judge, wanted)
         given, of = scorer.scope.rubric, found.track or track
         if given is not None and scorer.scope.rubric_of(of, found.task) is not given:
             raise ConfigError(
@@ -110,7 +115,8 @@ def score(
 def score_many(
     paths: Paths, judge: Judge | str | Sequence[str] | None = None, *,
     rubric: Rubric | str | Path | None = None, track: str | None = None, tier: Tier | None = None,
-    public: str | Path | None = None, policy: Policy | None = None, wanted: Wanted | None = None,
+    public: str | Path | None = None, missing: Missing = "renormalize", breach: Breach = "zero-all",
+    diagnosis: bool = True, stages: StagesFrom = "rules",
     store: Store | str | Path | None = None, concurrency: int = 8, max_cost: float | None = None,
     errors: list[AmbjudgeError] | None = None,
 ) -> list[ScoreCard]:  # fmt: skip
@@ -122,6 +128,7 @@ def score_many(
     not fit is unscored for `budget`. What cannot be read goes into `errors`, or is warned of, and never stops the others.
     """
     cards: list[ScoreCard] = []
+    wanted, policy = Wanted(diagnosis=diagnosis, stages=stages), Policy(missing=missing, breach=breach)
     options = _options(rubric, track, tier, public, policy, wanted, concurrency, max_cost)
 
     def take(outcome: Outcome) -> None:
@@ -131,7 +138,9 @@ def score_many(
             _lost(outcome.error, errors)
 
     with _opened(store) as opened:
-        work = score_session(_each(paths), _judge(judge), options, take, store=opened, signals=False)
+        asked = _judge(judge)
+        check_wanted(asked, wanted)
+        work = score_session(_each(paths), asked, options, take, store=opened, signals=False)
         session = finished(work)
     if session.apart:
         warn(f"{session.apart} of another track than the given rubric, judged by their own")
@@ -151,7 +160,7 @@ def diagnose(
     """
     from .judge.tagging import diagnose as merged
 
-    options = _options(None, track, tier, public, None, Wanted(criteria=False))
+    options = _options(None, track, tier, public, Policy(), Wanted(criteria=False))
     with _scorer(judge, options, store) as scorer:
         asked: tuple[Prepared, Mapping[str, Any]] = finished(scorer.ask(_run(run)))
         ready, replies = asked
@@ -220,13 +229,13 @@ def _scorer(
 
 def _options(
     rubric: Rubric | str | Path | None, track: str | None, tier: Tier | None, public: str | Path | None,
-    policy: Policy | None, wanted: Wanted | None, concurrency: int = 8, max_cost: float | None = None,
+    policy: Policy, wanted: Wanted, concurrency: int = 8, max_cost: float | None = None,
 ) -> ScoreOptions:  # fmt: skip
     if public is not None and not Path(public).is_dir():
         raise InputError("no such folder", "`public` takes the folder with the public inputs", Path(public))
     return ScoreOptions(
-        rubric, policy or Policy(), None if public is None else Path(public), _track(track), tier, concurrency, max_cost,
-        wanted=wanted or Wanted(),
+        rubric, policy, None if public is None else Path(public), _track(track), tier, concurrency, max_cost,
+        wanted=wanted,
     )  # fmt: skip
 
 

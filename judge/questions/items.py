@@ -13,7 +13,7 @@ from ...errors import ConfigError
 from ...rubrics.model import Criterion, Level, Rubric
 from ...tracks import TRACKS
 from ...trajectories.models import Segmentation, Tier, TrackName
-from ..base import QuestionName, is_criteria
+from ..base import Judge, QuestionName, answers, is_criteria
 from ..scoring import split_criteria
 
 PLAN_ITEM = "plan"
@@ -116,6 +116,15 @@ class Wanted:
         if self.ask is not None:
             found["ask"] = (self.ask,)
         return {name: items for name, items in found.items() if items and (name in able or is_criteria(name))}
+
+
+def check_wanted(judge: Judge, wanted: Wanted) -> None:
+    """ConfigError for stages that this judge cannot label."""
+    if wanted.stages != "rules" and "stages" not in answers(judge):
+        raise ConfigError(
+            f"--stages {wanted.stages}: judge {judge.name} cannot label turns, only a model can",
+            "name one with --judge, or give --stages rules",
+        )
 
 
 def unsure_below(track: TrackName | None) -> float:

@@ -86,5 +86,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
         ambjudge.make_judge("openai/m", temprature=1)
     with pytest.raises(ConfigError, match="unknown track"):
         ambjudge.score(run, track="sgmentation")
+    with pytest.raises(ConfigError, match="judge rules cannot label turns"):
+        ambjudge.score(run, stages="judge")
     with pytest.raises(ConfigError, match="judge rules cannot be asked"):
         ambjudge.ask(tmp_path, "Did it?", "rules")
