@@ -10,14 +10,18 @@ from ambjudge.analysis import cohort
 from ambjudge.analysis.flat_tables import criterion_rows
 from ambjudge.commands.render import row, rows, scorecard
 from ambjudge.judge.api.messages import Messages
-from ambjudge.judge.engine import prepare, score
+from ambjudge.judge.engine import prepare
 from ambjudge.judge.rejudge.change import split_change
 from ambjudge.judge.scoring import aggregate
+from ambjudge.judge.session import ScoreOptions
+from ambjudge.judge.store import open_store
 from ambjudge.judge.verify import parse_card, verify
+from ambjudge.library import score
 from ambjudge.rubrics.load import load_rubric, starter
 from ambjudge.rubrics.model import Rubric
 from ambjudge.testing import ScriptedJudge, tiny_run
 from ambjudge.trajectories.models import Run
+from ambjudge.tui.collection import Collection
 from ambjudge.tui.difference_lines import difference_lines
 from ambjudge.tui.run_rows import row_of
 from ambjudge.tui.scorecard_lines import scorecard_lines
@@ -104,3 +108,10 @@ def test_a_change_of_weights_is_told_apart_from_one_of_verdicts(run: Run, mine: 
     assert change is not None
     assert change.change == pytest.approx((after.agentic or 0) - (before.agentic or 0))
     assert (change.text, change.data) == (0, 0)
+
+
+def test_the_browser_finds_its_words_in_the_store(run: Run, mine: Rubric, tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        card = score(run, JUDGE, rubric=mine, store=store)
+        runs = Collection(tmp_path, options=ScoreOptions, store=lambda: store)
+        assert runs.rubric_of_card(card) == mine
