@@ -23,7 +23,6 @@ from ..rubrics.load import builtin_ids, load_rubric
 from ..sanitize import sanitize
 from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
-from ..trajectories.stages import STAGES
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
 from .run_page import LIMITS, Contents, facts_of, globals_of, heading
@@ -46,7 +45,7 @@ MOST_BYTES = 300_000
 FIELDS = (
     "page", "id", "state", "agent", "model", "task", "track", "tier", "repeat", "turns", "stages", "agentic", "task_score",
     "overall", "codes", "primary", "ended", "disqualified", "failed_calls", "contradictions", "unscored", "unverified",
-    "judge", "rubric", "cost", "unknown", "presumed", "read", "outcomes",
+    "judge", "rubric", "cost", "unknown", "presumed", "read", "outcomes", "span",
 )  # fmt: skip
 """Of a row of the table, as `RunRow` names them."""
 
@@ -84,7 +83,7 @@ class Site:
         self.pages.setdefault(card.run.id, []).append(name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
         values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
-        results = [result for stage in STAGES if stage in card.stages for result in card.stages[stage].criteria]
+        results = [result for stage in sorted(card.stages) for result in card.stages[stage].criteria]
         results = results[:MOST_IN_CELL]
         values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
         line = json.dumps(values, separators=(",", ":"))
