@@ -287,9 +287,12 @@ class Scorer:
         return await self.score_run(run, path, stamps.take(run, started))
 
     def _unchanged(self, path: Path, store: Store) -> ScoreCard | None:
-        """The stored card, when the files are as they were and it was decided by what is in force now."""
+        """The stored card, when the files are as they were and it was decided by what is in force now, in a store of ours:
+        what another store says is marked each time."""
         from .store import stamps
 
+        if not store.own:
+            return None
         seen = store.stamped([path]).get(path)
         if seen is None or not stamps.unchanged(path, seen.stamp):
             return None
