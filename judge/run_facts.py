@@ -440,8 +440,7 @@ def _suffix(name: str) -> str:
 
 def _listed(parts: Iterable[str], room: int, between: str = ", ") -> str:
     """As many parts as have room (characters), at least one, and how many are left."""
-    shown: list[str] = []
-    left = 0
+    shown, left = list[str](), 0
     for part in parts:
         room -= len(part) + len(between)
         if room < 0 and shown:

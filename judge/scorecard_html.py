@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import TYPE_CHECKING
 
 from ..sanitize import sanitize_line
 from ..trajectories.stages import stage_title
-from .scorecard import CriterionResult, ScoreCard, StageResult
+from .read_share import total_words
+
+if TYPE_CHECKING:
+    from .scorecard import CriterionResult, ScoreCard, StageResult
 
 _LONGEST = 300
 
@@ -17,11 +21,10 @@ def card_html(card: ScoreCard) -> str:
     run = card.run
     who = " · ".join(str(part) for part in (run.task, run.track, run.tier, run.agent) if part)
     by = f"rubric {card.rubric.id} {card.rubric.version} · judge {card.judge.name}"
-    low, high = card.overall_bounds
-    totals = (
-        f"Agentic {_number(card.agentic)} · Task {_number(card.task)} · "
-        f"Overall {_number(card.overall, 1)} [{low:.1f}–{high:.1f}]"
-    )
+    how, mark = card.standing, card.presumed > 0
+    agentic = total_words(card.agentic, card.agentic_bounds, how, mark, 2)
+    overall = total_words(card.overall, card.overall_bounds, how, mark, 1)
+    totals = f"Agentic {agentic} · Task {_number(card.task)} · Overall {overall}"
     rows = [_row("th", ("Stage", "Score", "Bounds", "Criteria"))]
     rows += [_stage(name, stage) for name, stage in card.stages.items()]
     codes = [
