@@ -48,6 +48,7 @@ ORDER = {
     "leaderboard_ratings": (
         "agent", "value", "resolved", "valid", "pass_rate", "breach", "timeout", "no_output", "below_band", "notes",
     ),
+    "compare": (*ESTIMATE, "p", "mde80", "notes"),
     "pairwise": ("agent", "other", *ESTIMATE, "p", "p_holm", "mde80"),
 }  # fmt: skip
 _WORDS = frozenset({"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"})
