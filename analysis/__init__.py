@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from .judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
     from .label_tables import read_labels
     from .monte_carlo import selfcheck
+    from .planning import power
     from .ranking import leaderboard, pairwise, rank_sets
     from .raters import agreement, judge_labels, judge_pairs, rater_agreement
     from .report_tables import TABLES, all_tables
     from .results import Analysis, analyse
     from .robust import robustness
-    from .sample_sizes import label_plan, power, variance_components
+    from .sample_sizes import label_plan, variance_components
     from .score_checks import validate_scores
     from .simulated_cards import simulated_scorecards
     from .simulation import simulate
@@ -48,12 +49,13 @@ _NAMES = {
     "judge_error": ("corrected_code_effects", "corrected_leaderboard", "judged_mean"),
     "label_tables": ("read_labels",),
     "monte_carlo": ("selfcheck",),
+    "planning": ("power",),
     "ranking": ("leaderboard", "pairwise", "rank_sets"),
     "raters": ("agreement", "judge_labels", "judge_pairs", "rater_agreement"),
     "report_tables": ("TABLES", "all_tables"),
     "results": ("Analysis", "analyse"),
     "robust": ("robustness",),
-    "sample_sizes": ("label_plan", "power", "variance_components"),
+    "sample_sizes": ("label_plan", "variance_components"),
     "score_checks": ("validate_scores",),
     "simulated_cards": ("simulated_scorecards",),
     "simulation": ("simulate",),

@@ -27,10 +27,11 @@ from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
 from .label_tables import Labels, read_labels, weighted
 from .outcomes import part_scores, ratings
+from .planning import difference_noise, power
 from .ranking import leaderboard, pairwise
 from .raters import agreement
 from .robust import robustness
-from .sample_sizes import label_plan, order_probability, power, variance_components
+from .sample_sizes import label_plan, order_probability, variance_components
 from .score_checks import validate_scores
 
 
@@ -119,7 +120,7 @@ TABLES: dict[str, Table] = {
     "ratings": Table("Ratings and medals", "The report's where the Task is its own, else by the published limits of the track. A and B are resolved; F: nothing that can be rated. “shuffled”: the Task metric of the same outputs against the references of other cases.", lambda q: ratings(q.runs)),
     "parts": Table("Scores of parts", "The benchmark's metric by class, tissue or kind of question, where the reports tell it; means over runs.", lambda q: part_scores(q.cohort)),
     "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation.", lambda q: stage_use(q.runs)),
-    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(variance_components(q.runs, q.outcome))),
+    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(difference_noise(variance_components(q.runs, q.outcome)))),
     "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
     "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first. Labels keep how they were drawn (ambjudge label next --out).", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.labelled)),
     "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Weighed by how runs were drawn for labelling. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", lambda q: agreement(q.cohort, q.gold), "labels"),
