@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from .label_tables import read_labels
     from .monte_carlo import selfcheck
     from .planning import power
-    from .ranking import leaderboard, pairwise, rank_sets
-    from .raters import agreement, judge_labels, judge_pairs, rater_agreement
+    from .ranking import leaderboard, pairwise, rank_sets, rank_stability
+    from .raters import agreement, judge_labels, judge_pairs, rater_agreement, reliability
+    from .repeated_success import first_breaks, pass_k
     from .report_tables import TABLES, all_tables
     from .results import Analysis, analyse
     from .robust import robustness
@@ -50,8 +51,9 @@ _NAMES = {
     "label_tables": ("read_labels",),
     "monte_carlo": ("selfcheck",),
     "planning": ("power",),
-    "ranking": ("leaderboard", "pairwise", "rank_sets"),
-    "raters": ("agreement", "judge_labels", "judge_pairs", "rater_agreement"),
+    "ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),
+    "raters": ("agreement", "judge_labels", "judge_pairs", "rater_agreement", "reliability"),
+    "repeated_success": ("first_breaks", "pass_k"),
     "report_tables": ("TABLES", "all_tables"),
     "results": ("Analysis", "analyse"),
     "robust": ("robustness",),
@@ -65,9 +67,9 @@ _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "TABLES", "Analysis", "Cohort", "Estimate", "agreement", "all_tables", "analyse", "circularity", "cliff",
     "code_effects", "code_prevalence", "cohort", "corrected_code_effects", "corrected_leaderboard", "cost_score",
-    "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "frame",
-    "judge_labels", "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "placebo",
-    "power", "rank_sets", "rater_agreement", "read_frame", "read_labels", "recovery", "robustness", "selfcheck", "simulate",
+    "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "first_breaks", "frame",
+    "judge_labels", "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "pass_k", "placebo",
+    "power", "rank_sets", "rank_stability", "rater_agreement", "read_frame", "read_labels", "recovery", "reliability", "robustness", "selfcheck", "simulate",
     "simulated_scorecards", "stage_profile", "stage_use", "tier_contrast", "validate_scores", "variance_components", "wide",
     "write_frame", "write_report",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from all paired differences at once (Mogstad, Romano, Shaikh and Wilhelm, with H
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from .estimate import (
     SCALES,
     Bools,
     Estimate,
+    Floats,
+    Ints,
     Rows,
     adjusted,
     estimate,
@@ -290,11 +292,69 @@ def _first_shares(g: Grid, draws: int, seed: int) -> dict[str, float]:
     if len(g.agents) < 2 or (g.count == 0).any() or max(np.bincount(g.track), default=0) < 2:
         return {}
     rng = np.random.default_rng(seed)
-    scores = np.zeros((draws, len(g.agents)))
-    means = g.mean.mean(2)
-    for track in np.unique(g.track):
-        inside = np.flatnonzero(g.track == track)
-        weights = rng.multinomial(len(inside), np.full(len(inside), 1 / len(inside)), size=draws) / len(inside)
-        scores += weights @ means[:, inside].T
+    scores = _reweighed(g.mean.mean(2), g.track, lambda n: rng.multinomial(n, np.full(n, 1 / n), size=draws) / n)
     shares = np.bincount(scores.argmax(1), minlength=len(g.agents)) / draws
     return dict(zip(g.agents, shares.tolist(), strict=True))
+
+
+def _reweighed(means: Floats, track: Ints, weights: Callable[[int], Floats]) -> Floats:
+    """Scores (draws x agents) when the n tasks of each track weigh as `weights(n)` (draws x n) says; means are agents x tasks."""
+    tracks = np.unique(track)
+    inside = [np.flatnonzero(track == one) for one in tracks]
+    return np.asarray(sum(weights(len(tasks)) @ means[:, tasks].T for tasks in inside) / len(tracks))
+
+
+SUBSETS = (0.75, 0.5, 0.25)
+
+
+def rank_stability(
+    table: pl.DataFrame, outcome: str = "overall", *, draws: int = 2000, seed: int = SEED, prepare: bool = True
+) -> pl.DataFrame:
+    """How far the order of all tasks is that of some: without any one task, and on random subsets of the tasks of each track.
+
+    `same_first`, `same_order`: share of subsets with the first agent, and all, in their places; `kendall_tau`: mean rank
+    correlation with the whole order. Only cells that all agents have count. It describes these tasks: subsets of them differ less
+    from the whole than new ones would (`order`).
+    """
+    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    g = grid(d)
+    common = np.asarray((g.count > 0).all(0)) if g.agents else np.zeros((0, 0), dtype=bool)
+    kept = common.any(1)
+    n, t = len(g.agents), int(kept.sum())
+    schema: dict[str, Any] = {
+        "subset": pl.String, "tasks": pl.Int64, "same_first": pl.Float64, "same_order": pl.Float64, "kendall_tau": pl.Float64,
+        "reason": pl.String,
+    }  # fmt: skip
+    if n < 2 or t < 4:
+        return pl.DataFrame(
+            [{"subset": "all", "tasks": t, "reason": "needs two agents and four common tasks"}], schema=schema
+        )
+    means = (np.where(common, g.mean, 0.0).sum(2) / np.maximum(common.sum(1), 1))[:, kept]
+    track = g.track[kept]
+    whole = _reweighed(means, track, lambda size: np.full((1, size), 1 / size))[0]
+    rng = np.random.default_rng(seed)
+    left = [np.delete(np.arange(t), k) for k in range(t)]
+    found = {"one left out": (t - 1, np.vstack([_reweighed(means[:, keep], track[keep], lambda size: np.full((1, size), 1 / size)) for keep in left]))}  # fmt: skip
+    for share in SUBSETS:
+
+        def subset(size: int, share: float = share) -> Floats:
+            some = max(1, round(share * size))
+            return np.asarray((rng.random((draws, size)).argsort(1).argsort(1) < some) / some)
+
+        tasks = sum(max(1, round(share * size)) for size in np.unique_counts(track).counts.tolist())
+        found[f"{100 * share:g} % of each track"] = tasks, _reweighed(means, track, subset)
+    rows = [{"subset": name, "tasks": tasks, **_like_whole(scores, whole)} for name, (tasks, scores) in found.items()]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _like_whole(scores: Floats, whole: Floats) -> dict[str, float]:
+    """Shares of draws (draws x agents) with the first, and the order, of the whole; and the mean Kendall's tau."""
+    order = np.argsort(-scores, axis=1)
+    a, b = np.triu_indices(len(whole), 1)
+    alike = np.sign(scores[:, a] - scores[:, b]) * np.sign(whole[a] - whole[b])
+    truth = np.argsort(-whole)
+    return {
+        "same_first": float((order[:, 0] == truth[0]).mean()),
+        "same_order": float((order == truth).all(1).mean()),
+        "kendall_tau": float(alike.mean()),
+    }
