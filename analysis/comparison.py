@@ -18,7 +18,7 @@ from ..errors import ConfigError, InputError
 from .design import READ_SCORES, check_outcome, design, pointless, prepared
 from .display import interval, number, probability
 from .estimate import MIN_RUNS, SCALES, Estimate, Population, Rows, t_two_sided, tidy
-from .grids import Contrast, Grid, agent_score, contrast_estimates, contrasts, grid, variance_new
+from .grids import Contrast, Grid, agent_score, contrast_estimates, contrasts, grid, unbalanced, variance_new
 
 By = Literal["agent", "judge", "rubric", "release"]
 Joined = Literal["run", "task"]
@@ -139,7 +139,9 @@ def compare(
         new, same = (Estimate(label, kind, None, reason=reason, warnings=notes) for kind in POPULATIONS)
         mde80 = None
     else:
-        (new, mde80), (same, _) = contrast_estimates(found, g, outcome, notes)
+        (new, mde80), (same, _) = contrast_estimates(
+            found, g, outcome, (*notes, *(unbalanced(g) if by == "agent" else ()))
+        )
         if joined == "run":
             new, same = (replace(est, method=f"run minus run; {est.method}") for est in (new, same))
     p = tost(new, margin) if margin is not None else None
@@ -271,7 +273,7 @@ def sentences(found: Comparison) -> list[str]:
         return [f"{a} and {b} have the same {word} throughout ({counts})."]
     told = f"{a} is {size}{unit} {higher} than {b} in mean {word}"
     if est.lo is None or est.p is None:
-        return [f"{told} ({counts}); no interval: {est.reason}.", _may_say(found, unit)]
+        return [f"{told} ({counts}).", _may_say(found, unit)]
     span = f"95 % interval {interval(est.lo, est.hi)} for {'new' if est is found.new else 'the same'} tasks"
     p = probability(est.p)
     return [f"{told} ({span}, p {p if p.startswith('<') else '= ' + p}; {counts}).", _may_say(found, unit)]

@@ -171,7 +171,7 @@ def contrast_estimates(
     top = SCALES.get(outcome, NO_LIMITS)[1]
     common: dict[str, Any] = {
         "n": pair.n, "n_clusters": pair.n_tasks, "limits": (-top, top),
-        "warnings": (*notes, *unbalanced(g), *([pair.warning] if pair.warning else [])),
+        "warnings": (*notes, *([pair.warning] if pair.warning else [])),
     }  # fmt: skip
     label = f"difference in mean {outcome}"
     new = estimate(

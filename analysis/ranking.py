@@ -230,7 +230,9 @@ def pairwise(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = T
     keys: dict[str, Any] = {"agent": pl.String, "other": pl.String, "p_holm": pl.Float64, "mde80": pl.Float64}
     blocks: list[Rows] = [[], []]
     for pair in contrasts(g):
-        for block, (est, mde) in zip(blocks, contrast_estimates(pair, g, outcome, d.notes), strict=True):
+        for block, (est, mde) in zip(
+            blocks, contrast_estimates(pair, g, outcome, (*d.notes, *unbalanced(g))), strict=True
+        ):
             block.append(({"agent": g.agents[pair.a], "other": g.agents[pair.b], "mde80": mde}, est))
     for block in blocks:
         for (key, _), p in zip(block, adjusted([est.p for _, est in block], "holm"), strict=True):
