@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .monte_carlo import selfcheck
     from .planning import power
     from .ranking import leaderboard, pairwise, rank_sets, rank_stability
+    from .rasch import abilities
     from .raters import agreement, judge_labels, judge_pairs, rater_agreement, reliability
     from .repeated_success import first_breaks, pass_k
     from .report_tables import TABLES, all_tables
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .simulation import simulate
 
 _NAMES = {
+    "rasch": ("abilities",),
     "cohorts": ("Cohort", "cohort", "criteria", "frame"),
     "descriptive": (
         "code_prevalence", "cost_score", "failure_rates", "stage_profile", "stage_use", "tier_contrast",
@@ -65,7 +67,7 @@ _NAMES = {
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "TABLES", "Analysis", "Cohort", "Estimate", "agreement", "all_tables", "analyse", "circularity", "cliff",
+    "TABLES", "Analysis", "Cohort", "Estimate", "abilities", "agreement", "all_tables", "analyse", "circularity", "cliff",
     "code_effects", "code_prevalence", "cohort", "corrected_code_effects", "corrected_leaderboard", "cost_score",
     "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "first_breaks", "frame",
     "judge_labels", "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "pass_k", "placebo",

@@ -60,7 +60,7 @@ RUNS = frozenset({"example_runs", "examples"})
 """Columns that hold ids of runs."""
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
-_SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "read_share", "p_first", "failed", "same_order", "same_first", "unbroken", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
+_SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "read_share", "p_first", "failed", "same_order", "same_first", "unbroken", "probability", "p_low_given_code", "p_code_given_high", "passed"})  # fmt: skip
 
 
 @dataclass(frozen=True)

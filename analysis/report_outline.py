@@ -54,6 +54,7 @@ SECTIONS: tuple[Section, ...] = (
             _table("rank_stability", folded=True),
             _table("planning", folded=True),
             _table("pass_k", folded=True),
+            _table("ability", folded=True),
             _table("ratings"),
             _table("parts", folded=True),
         ),

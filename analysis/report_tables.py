@@ -29,6 +29,7 @@ from .label_tables import Labels, read_labels, weighted
 from .outcomes import part_scores, ratings
 from .planning import difference_noise, power
 from .ranking import leaderboard, pairwise, rank_stability
+from .rasch import abilities
 from .raters import agreement, reliability
 from .repeated_success import first_breaks, pass_k
 from .robust import robustness
@@ -118,6 +119,7 @@ TABLES: dict[str, Table] = {
     "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
     "judge_cost": Table("What judging cost", "Sums over scorecards by judge, all judges. Input tokens are split into those read from a provider's cache, written into it, and neither; unknown where one scorecard does not say.", lambda q: _judge_cost(q.runs)),
     "failures": Table("Failures and validity", "“failed”: no scoreable submission, by the rule of the track. A run rated F is a breach, a timeout (never submitted), without output, or below the lowest band (submitted, not good enough or malformed). “valid”: something scored above zero.", lambda q: failure_rates(q.runs, ("agent",))),
+    "ability": Table("Ability and difficulty", "A second opinion: a Rasch model of success, in logits. It allows for tasks that an agent never ran, and assumes that tasks are hard for all alike.", lambda q: abilities(q.runs)),
     "pass_k": Table("Success every time", "pass^k: the chance that k runs of a task all succeed; pass@k: that one of them does. Success is no failure by the rule of the track; tasks and tracks weigh as on the leaderboard.", lambda q: pass_k(q.runs)),
     "ratings": Table("Ratings and medals", "The report's where the Task is its own, else by the published limits of the track. A and B are resolved; F: nothing that can be rated. “shuffled”: the Task metric of the same outputs against the references of other cases.", lambda q: ratings(q.runs)),
     "parts": Table("Scores of parts", "The benchmark's metric by class, tissue or kind of question, where the reports tell it; means over runs.", lambda q: part_scores(q.cohort)),
