@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rubric": ("rubric", "List, show, compare and validate rubrics."),
     "analyze": ("analyze", "Tables, figures and a report: stages, codes, effects, cost, with intervals."),
     "leaderboard": ("leaderboard", "Rank agents overall, by track and by task, with intervals and rank ranges."),
+    "compare": ("compare", "Two agents, releases, judges or rubrics: difference, interval, equivalence."),
+    "plan": ("plan", "How many tasks, repeats and labels show a difference or a code's effect."),
     "agreement": ("agreement", "Judge against human labels, judge against judge."),
     "site": ("site", "Pages to share: runs, transcripts, verdicts and the report, without a server."),
     "simulate": ("simulate", "A cohort with planted truth, and the estimators checked on it."),

@@ -22,17 +22,21 @@ if TYPE_CHECKING:
     from .judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
     from .label_tables import read_labels
     from .monte_carlo import selfcheck
-    from .ranking import leaderboard, pairwise, rank_sets
-    from .raters import agreement, judge_labels, judge_pairs, rater_agreement
+    from .planning import power
+    from .ranking import leaderboard, pairwise, rank_sets, rank_stability
+    from .rasch import abilities
+    from .raters import agreement, judge_labels, judge_pairs, rater_agreement, reliability
+    from .repeated_success import first_breaks, pass_k
     from .report_tables import TABLES, all_tables
     from .results import Analysis, analyse
     from .robust import robustness
-    from .sample_sizes import label_plan, power, variance_components
+    from .sample_sizes import label_plan, variance_components
     from .score_checks import validate_scores
     from .simulated_cards import simulated_scorecards
     from .simulation import simulate
 
 _NAMES = {
+    "rasch": ("abilities",),
     "cohorts": ("Cohort", "cohort", "criteria", "frame"),
     "descriptive": (
         "code_prevalence", "cost_score", "failure_rates", "stage_profile", "stage_use", "tier_contrast",
@@ -48,12 +52,14 @@ _NAMES = {
     "judge_error": ("corrected_code_effects", "corrected_leaderboard", "judged_mean"),
     "label_tables": ("read_labels",),
     "monte_carlo": ("selfcheck",),
-    "ranking": ("leaderboard", "pairwise", "rank_sets"),
-    "raters": ("agreement", "judge_labels", "judge_pairs", "rater_agreement"),
+    "planning": ("power",),
+    "ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),
+    "raters": ("agreement", "judge_labels", "judge_pairs", "rater_agreement", "reliability"),
+    "repeated_success": ("first_breaks", "pass_k"),
     "report_tables": ("TABLES", "all_tables"),
     "results": ("Analysis", "analyse"),
     "robust": ("robustness",),
-    "sample_sizes": ("label_plan", "power", "variance_components"),
+    "sample_sizes": ("label_plan", "variance_components"),
     "score_checks": ("validate_scores",),
     "simulated_cards": ("simulated_scorecards",),
     "simulation": ("simulate",),
@@ -61,11 +67,11 @@ _NAMES = {
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "TABLES", "Analysis", "Cohort", "Estimate", "agreement", "all_tables", "analyse", "circularity", "cliff",
+    "TABLES", "Analysis", "Cohort", "Estimate", "abilities", "agreement", "all_tables", "analyse", "circularity", "cliff",
     "code_effects", "code_prevalence", "cohort", "corrected_code_effects", "corrected_leaderboard", "cost_score",
-    "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "frame",
-    "judge_labels", "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "placebo",
-    "power", "rank_sets", "rater_agreement", "read_frame", "read_labels", "recovery", "robustness", "selfcheck", "simulate",
+    "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "first_breaks", "frame",
+    "judge_labels", "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "pass_k", "placebo",
+    "power", "rank_sets", "rank_stability", "rater_agreement", "read_frame", "read_labels", "recovery", "reliability", "robustness", "selfcheck", "simulate",
     "simulated_scorecards", "stage_profile", "stage_use", "tier_contrast", "validate_scores", "variance_components", "wide",
     "write_frame", "write_report",
 ]  # fmt: skip

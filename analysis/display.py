@@ -28,7 +28,7 @@ HEADINGS = {
     "s2_agent_task": "variance: agent × task", "s2_task": "variance: tasks", "prevalence_human": "human mean",
     "prevalence_judge": "judge mean", "notes": "notes", "read_of": "runs read", "cannot_tell": "cannot tell",
     "fired_unread": "fired unread", "read_share": "S1-S3 read", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
-    "cache_write_tokens": "written to cache",
+    "cache_write_tokens": "written to cache", "pass_at_k": "pass@k", "at_risk": "runs that got there", "kendall_tau": "Kendall's tau",
 }  # fmt: skip
 HIDDEN = frozenset({
     "estimand", "population", "se", "lo", "hi", "same_se", "same_lo", "same_hi", "df", "method", "reason", "warnings",
@@ -48,6 +48,9 @@ ORDER = {
     "leaderboard_ratings": (
         "agent", "value", "resolved", "valid", "pass_rate", "breach", "timeout", "no_output", "below_band", "notes",
     ),
+    "first_breaks": ("agent", "stage", "at_risk", "broke", *ESTIMATE, "unbroken", "notes"),
+    "pass_k": ("agent", "k", *ESTIMATE, "pass_at_k", "notes"),
+    "compare": (*ESTIMATE, "p", "mde80", "notes"),
     "pairwise": ("agent", "other", *ESTIMATE, "p", "p_holm", "mde80"),
 }  # fmt: skip
 _WORDS = frozenset({"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"})
@@ -57,7 +60,7 @@ RUNS = frozenset({"example_runs", "examples"})
 """Columns that hold ids of runs."""
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})
 """Scores that rest on criteria, by the last word of an estimand or as a column beside it."""
-_SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "read_share", "p_first", "failed", "same_order", "same_first", "probability", "p_low_given_code", "p_code_given_high"})  # fmt: skip
+_SHARES = frozenset({*SHARES, "usual_share", "share", "presumed", "read_share", "p_first", "failed", "same_order", "same_first", "unbroken", "probability", "p_low_given_code", "p_code_given_high", "passed"})  # fmt: skip
 
 
 @dataclass(frozen=True)

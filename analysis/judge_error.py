@@ -21,10 +21,11 @@ from .descriptive import balance
 from .design import Design, design
 from .estimate import SCALES, Bools, Estimate, Floats, Population, Rows, estimate, t_quantile, tidy
 from .frames import WEIGHTS
+from .grids import ONE_TASK, Grid, agent_score, contrasts, grid, variance_new
 from .jackknife import codes_of, group_sums
 from .label_tables import CONVENIENCE, Labels, weighted
 from .overlap import fitted
-from .ranking import ONE_TASK, Grid, agent_score, contrasts, grid, possible_ranks, variance_new
+from .ranking import possible_ranks
 
 MIN_POSITIVES = 10
 MIN_LABELS, FEW, TUNE_FROM = 5, 25, 50

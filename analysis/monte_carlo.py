@@ -12,10 +12,10 @@ import polars as pl
 from .codes_read import CODES
 from .design import design
 from .estimate import Floats, t_quantile
+from .grids import agent_score, grid, variance_new
 from .jackknife import codes_of, cr3, demean
 from .judge_error import additive_design, predict_then_debias, weighted_fit
 from .overlap import overlap
-from .ranking import agent_score, grid, variance_new
 from .simulation import PRESETS, Settings, Simulation, simulate, truth
 
 SHOWN = ("E2", "E3", "E4", "E5")

@@ -9,9 +9,7 @@ from all paired differences at once (Mogstad, Romano, Shaikh and Wilhelm, with H
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ import polars as pl
 
 from ..judge.scoring import VALID_SHARE
 from ..tracks import TRACKS
-from .design import READ_SCORES, Design, design, pointless, prepared, task_key, unread
+from .design import READ_SCORES, design, pointless, prepared, task_key, unread
 from .estimate import (
     NO_LIMITS,
     SCALES,
@@ -29,10 +27,21 @@ from .estimate import (
     Ints,
     Rows,
     adjusted,
-    detectable,
     estimate,
     t_two_sided,
     tidy,
+)
+from .grids import (
+    METHOD,
+    ONE_TASK,
+    Contrast,
+    Grid,
+    agent_score,
+    contrast_estimates,
+    contrasts,
+    grid,
+    unbalanced,
+    variance_new,
 )
 from .outcomes import SHARES
 
@@ -46,107 +55,6 @@ SIDE_COLUMNS = (
     "cost_usd", "failed", "presumed", "read_share", *SHARES,
 )  # fmt: skip
 SEED = 20260601
-METHOD = "mean of runs by cell, of tiers by task, of tasks by track, of tracks"
-ONE_TASK = "one task a track: nothing says how tasks differ"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """An outcome by agent, task and tier (agents x tasks x tiers): runs, sums, and the variance of a run within the cell."""
-
-    agents: tuple[str, ...]
-    tasks: tuple[str, ...]
-    track: Ints
-    """Of each task."""
-    count: Floats
-    total: Floats
-    spread: Floats
-    """Variance between repeats; where a cell has no repeats, the pooled one (NaN without any repeats)."""
-    repeats: float
-
-    @cached_property
-    def mean(self) -> Floats:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.total / self.count)
-
-
-def grid(d: Design) -> Grid:
-    """The grid of a design's outcome."""
-    shape = (len(d.agents), len(d.tasks), len(d.tiers))
-    at = (d.agent * max(shape[1], 1) + d.task) * max(shape[2], 1) + d.tier
-    count = np.bincount(at, minlength=math.prod(shape)).astype(float)
-    total = np.bincount(at, d.y, minlength=math.prod(shape)) if d.n else count
-    centred = d.y - (total / np.maximum(count, 1))[at]
-    squares = np.bincount(at, centred**2, minlength=math.prod(shape)) if d.n else count
-    df = float(np.maximum(count - 1, 0).sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.where(count > 1, squares / (count - 1), squares.sum() / df if df else math.nan)
-    track = np.zeros(len(d.tasks), dtype=np.int64)
-    track[d.task] = d.track
-    return Grid(
-        d.agents, d.tasks, track, count.reshape(shape), np.reshape(total, shape), np.reshape(spread, shape), df
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Score:
-    """An agent's score on some cells: value, task residuals u_t (new tasks), variance for the same tasks."""
-
-    value: float
-    residual: Floats
-    variance_same: float
-    n_tracks: int
-    n_runs: int
-    track_of: Ints
-    """Of each task; -1 where the agent has no run."""
-
-
-def agent_score(g: Grid, a: int, use: Bools) -> Score | None:
-    """Mean over repeats by cell, over tiers by task, over tasks by track, then over tracks, of agent `a` on the cells `use`
-    (tasks x tiers, or tasks); None without runs. Tasks weigh the same however often they were repeated."""
-    cells = (use if use.ndim == 2 else use[:, None]) & (g.count[a] > 0)
-    tiers = cells.sum(1)
-    there = tiers > 0
-    if not there.any():
-        return None
-    means = np.where(cells, g.mean[a], 0.0).sum(1) / np.maximum(tiers, 1)
-    noise = np.where(cells, g.spread[a] / np.maximum(g.count[a], 1), 0.0).sum(1) / np.maximum(tiers, 1) ** 2
-    tracks = np.unique(g.track[there])
-    residual = np.zeros(len(there))
-    value = same = 0.0
-    for track in tracks:
-        inside = there & (g.track == track)
-        size = int(inside.sum())
-        mean = means[inside].mean()
-        value += float(mean) / len(tracks)
-        residual[inside] = (means[inside] - mean) / size / len(tracks)
-        same += float(noise[inside].sum()) / (size * len(tracks)) ** 2
-    runs = int(g.count[a][cells].sum())
-    return Score(value, residual, same, len(tracks), runs, np.where(there, g.track, -1))
-
-
-def variance_new(residual: Floats, track_of: Ints) -> tuple[float, float, str | None]:
-    """(variance for new tasks, df, warning) of a mean of tracks from its task residuals.
-
-    A track with one task says nothing of its own spread and takes the pooled one of the others. The df are Satterthwaite's
-    for tasks that spread alike in all tracks (Bell and McCaffrey's working model): unequal tracks leave fewer than tasks minus
-    tracks.
-    """
-    tracks, size = np.unique(track_of[track_of >= 0], return_counts=True)
-    k, several = len(tracks), size > 1
-    free = size[several] - 1
-    if not several.any():
-        return math.nan, 0, ONE_TASK
-    lonely = int((~several).sum())
-    squares = (
-        np.array([(residual[track_of == track] ** 2).sum() for track in tracks[several]]) * (k * size[several]) ** 2
-    )
-    # Each track's variance s2 = squares / free enters with 1 / (size k^2), and its share of the pooled one for lonely tracks.
-    weight = (1 / size[several] + lonely * free / free.sum()) / k**2
-    variance = float((weight * squares / free).sum())
-    df = float(weight.sum() ** 2 / (weight**2 / free).sum())
-    few = f"{lonely} track{'s have' if lonely > 1 else ' has'} one task: the spread of tasks there is borrowed from the others"
-    return variance, df, few if lonely else None
 
 
 def _rows(
@@ -177,18 +85,6 @@ def _rows(
         )  # fmt: skip
         out.append((a, new, same))
     return sorted(out, key=lambda row: -(row[1].value if row[1].value is not None else -math.inf))
-
-
-def unbalanced(g: Grid) -> tuple[str, ...]:
-    """A note where cells have unlike numbers of runs: what then weighs how."""
-    counts = g.count[g.count > 0]
-    if not len(counts) or (counts.min() == counts.max() and len(counts) == g.count.size):
-        return ()
-    missing = int(g.count.size - len(counts))
-    gaps = f", and {missing} cell{'s have' if missing > 1 else ' has'} none" if missing else ""
-    return (
-        f"{counts.min():.0f} to {counts.max():.0f} runs a cell{gaps}: tasks weigh the same, however many runs they have",
-    )
 
 
 def leaderboard(
@@ -327,58 +223,17 @@ def _sides(table: pl.DataFrame, outcome: str) -> dict[tuple[str, str, str], dict
     }
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """Difference of two agents on the cells that both have, paired by task."""
-
-    a: int
-    b: int
-    value: float
-    se: float
-    se_same: float
-    df: float
-    n: int
-    n_tasks: int
-    warning: str | None
-
-
-def contrasts(g: Grid) -> list[Contrast]:
-    """All pairs of agents with at least one common cell."""
-    out = []
-    for a in range(len(g.agents)):
-        for b in range(a + 1, len(g.agents)):
-            common = (g.count[a] > 0) & (g.count[b] > 0)
-            first, second = agent_score(g, a, common), agent_score(g, b, common)
-            if first is None or second is None:
-                continue
-            variance, df, warning = variance_new(first.residual - second.residual, first.track_of)
-            same = math.sqrt(first.variance_same + second.variance_same)
-            n, tasks = first.n_runs + second.n_runs, int(common.any(1).sum())
-            value, se = first.value - second.value, math.sqrt(variance) if df else math.nan
-            out.append(Contrast(a, b, value, se, same, df, n, tasks, warning if df else None))
-    return out
-
-
 def pairwise(table: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True) -> pl.DataFrame:
     """Differences between agents, paired by task (two rows a pair), Holm over pairs, and the difference found with power .8."""
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
     keys: dict[str, Any] = {"agent": pl.String, "other": pl.String, "p_holm": pl.Float64, "mde80": pl.Float64}
     blocks: list[Rows] = [[], []]
-    top = SCALES.get(outcome, NO_LIMITS)[1]
     for pair in contrasts(g):
-        notes = (*d.notes, *unbalanced(g), *([pair.warning] if pair.warning else []))
-        common: dict[str, Any] = {"n": pair.n, "n_clusters": pair.n_tasks, "warnings": notes, "limits": (-top, top)}
-        label = f"difference in mean {outcome}"
-        new = estimate(
-            label, "new", pair.value, pair.se, pair.df, method="paired by task within tracks, t",
-            reason=None if pair.df else ONE_TASK, **common,
-        )  # fmt: skip
-        se = pair.se_same if g.repeats >= 1 else None
-        same = estimate(label, "same", pair.value, se, g.repeats, method="repeats within cells, t", **common)
-        for at, est in enumerate((new, same)):
-            mde = detectable(est.se, est.df) if est.se and est.df else None
-            blocks[at].append(({"agent": g.agents[pair.a], "other": g.agents[pair.b], "mde80": mde}, est))
+        for block, (est, mde) in zip(
+            blocks, contrast_estimates(pair, g, outcome, (*d.notes, *unbalanced(g))), strict=True
+        ):
+            block.append(({"agent": g.agents[pair.a], "other": g.agents[pair.b], "mde80": mde}, est))
     for block in blocks:
         for (key, _), p in zip(block, adjusted([est.p for _, est in block], "holm"), strict=True):
             key["p_holm"] = p
@@ -439,11 +294,69 @@ def _first_shares(g: Grid, draws: int, seed: int) -> dict[str, float]:
     if len(g.agents) < 2 or (g.count == 0).any() or max(np.bincount(g.track), default=0) < 2:
         return {}
     rng = np.random.default_rng(seed)
-    scores = np.zeros((draws, len(g.agents)))
-    means = g.mean.mean(2)
-    for track in np.unique(g.track):
-        inside = np.flatnonzero(g.track == track)
-        weights = rng.multinomial(len(inside), np.full(len(inside), 1 / len(inside)), size=draws) / len(inside)
-        scores += weights @ means[:, inside].T
+    scores = _reweighed(g.mean.mean(2), g.track, lambda n: rng.multinomial(n, np.full(n, 1 / n), size=draws) / n)
     shares = np.bincount(scores.argmax(1), minlength=len(g.agents)) / draws
     return dict(zip(g.agents, shares.tolist(), strict=True))
+
+
+def _reweighed(means: Floats, track: Ints, weights: Callable[[int], Floats]) -> Floats:
+    """Scores (draws x agents) when the n tasks of each track weigh as `weights(n)` (draws x n) says; means are agents x tasks."""
+    tracks = np.unique(track)
+    inside = [np.flatnonzero(track == one) for one in tracks]
+    return np.asarray(sum(weights(len(tasks)) @ means[:, tasks].T for tasks in inside) / len(tracks))
+
+
+SUBSETS = (0.75, 0.5, 0.25)
+
+
+def rank_stability(
+    table: pl.DataFrame, outcome: str = "overall", *, draws: int = 2000, seed: int = SEED, prepare: bool = True
+) -> pl.DataFrame:
+    """How far the order of all tasks is that of some: without any one task, and on random subsets of the tasks of each track.
+
+    `same_first`, `same_order`: share of subsets with the first agent, and all, in their places; `kendall_tau`: mean rank
+    correlation with the whole order. Only cells that all agents have count. It describes these tasks: subsets of them differ less
+    from the whole than new ones would (`order`).
+    """
+    d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
+    g = grid(d)
+    common = np.asarray((g.count > 0).all(0)) if g.agents else np.zeros((0, 0), dtype=bool)
+    kept = common.any(1)
+    n, t = len(g.agents), int(kept.sum())
+    schema: dict[str, Any] = {
+        "subset": pl.String, "tasks": pl.Int64, "same_first": pl.Float64, "same_order": pl.Float64, "kendall_tau": pl.Float64,
+        "reason": pl.String,
+    }  # fmt: skip
+    if n < 2 or t < 4:
+        return pl.DataFrame(
+            [{"subset": "all", "tasks": t, "reason": "needs two agents and four common tasks"}], schema=schema
+        )
+    means = (np.where(common, g.mean, 0.0).sum(2) / np.maximum(common.sum(1), 1))[:, kept]
+    track = g.track[kept]
+    whole = _reweighed(means, track, lambda size: np.full((1, size), 1 / size))[0]
+    rng = np.random.default_rng(seed)
+    left = [np.delete(np.arange(t), k) for k in range(t)]
+    found = {"one left out": (t - 1, np.vstack([_reweighed(means[:, keep], track[keep], lambda size: np.full((1, size), 1 / size)) for keep in left]))}  # fmt: skip
+    for share in SUBSETS:
+
+        def subset(size: int, share: float = share) -> Floats:
+            some = max(1, round(share * size))
+            return np.asarray((rng.random((draws, size)).argsort(1).argsort(1) < some) / some)
+
+        tasks = sum(max(1, round(share * size)) for size in np.unique_counts(track).counts.tolist())
+        found[f"{100 * share:g} % of each track"] = tasks, _reweighed(means, track, subset)
+    rows = [{"subset": name, "tasks": tasks, **_like_whole(scores, whole)} for name, (tasks, scores) in found.items()]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _like_whole(scores: Floats, whole: Floats) -> dict[str, float]:
+    """Shares of draws (draws x agents) with the first, and the order, of the whole; and the mean Kendall's tau."""
+    order = np.argsort(-scores, axis=1)
+    a, b = np.triu_indices(len(whole), 1)
+    alike = np.sign(scores[:, a] - scores[:, b]) * np.sign(whole[a] - whole[b])
+    truth = np.argsort(-whole)
+    return {
+        "same_first": float((order[:, 0] == truth[0]).mean()),
+        "same_order": float((order == truth).all(1).mean()),
+        "kendall_tau": float(alike.mean()),
+    }

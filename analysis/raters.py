@@ -47,9 +47,9 @@ def gwet_ac1(table: Floats) -> Floats:
     return np.asarray((raw_agreement(table) - chance) / (1 - chance))
 
 
-def krippendorff_alpha(table: Floats, levels: Floats, metric: str = "ordinal") -> Floats:
-    """Krippendorff's alpha of two raters without gaps; `metric` nominal, ordinal or interval on `levels` (length L)."""
-    coincidence = table + np.swapaxes(table, -1, -2)
+def krippendorff_alpha(coincidence: Floats, levels: Floats, metric: str = "ordinal") -> Floats:
+    """Krippendorff's alpha of any number of raters, with gaps, from the coincidence matrix (... x L x L): the pairs of values
+    of a unit, each weighing one over its values minus one. `metric` nominal, ordinal or interval on `levels` (length L)."""
     margin = coincidence.sum(-1)
     n = margin.sum(-1)
     if metric == "ordinal":
@@ -78,9 +78,9 @@ def coefficients(table: Floats, levels: Floats, ordinal: bool) -> dict[str, Floa
         out = {"agreement": raw_agreement(table), "kappa": cohen_kappa(table), "ac1": gwet_ac1(table)}
         if ordinal:
             out["weighted_kappa"] = cohen_kappa(table, linear_weights(levels))
-            out["alpha_ordinal"] = krippendorff_alpha(table, levels)
+            out["alpha_ordinal"] = krippendorff_alpha(table + np.swapaxes(table, -1, -2), levels)
         else:
-            out["alpha_nominal"] = krippendorff_alpha(table, levels, "nominal")
+            out["alpha_nominal"] = krippendorff_alpha(table + np.swapaxes(table, -1, -2), levels, "nominal")
             out["sensitivity"] = table[..., 1, 1] / table[..., 1, :].sum(-1)
             out["specificity"] = table[..., 0, 0] / table[..., 0, :].sum(-1)
     return out
@@ -273,6 +273,70 @@ def judge_pairs(cards: Cohort) -> pl.DataFrame:
         codes = a.join(b.drop(TASK), on="run_id", suffix="_second")
         rows += [{"first": first, "second": second, **row} for row in _by_item(criteria, codes, TASK)]
     return pl.DataFrame(rows, schema=PAIR_SCHEMA)
+
+
+RELIABILITY: dict[str, Any] = {
+    "criterion": pl.String, "raters": pl.Int64, "runs": pl.Int64, "n_tasks": pl.Int64, "value": pl.Float64, "lo": pl.Float64,
+    "hi": pl.Float64, "method": pl.String, "reason": pl.String,
+}  # fmt: skip
+MOST_LEVELS = 50
+"""Distinct values of a criterion: with more it is no scale of levels."""
+
+
+def reliability(cards: Cohort, labels: Labels | None = None) -> pl.DataFrame:
+    """Krippendorff's alpha of each criterion over all who scored it, judges and annotators, on runs that two or more scored.
+
+    Ordinal, or nominal for yes and no; the interval is a t interval on Fisher's z from deleting tasks. Presumed, credited and
+    unscored criteria are gaps. Runs are matched by their bytes, else by id; annotators as raters of their own.
+    """
+    said = _scored(cards).select("run_id", rater="judge", criterion="criterion", value="value")
+    if labels is not None:
+        people = labels.criteria.select(
+            "run_id", pl.concat_str(pl.lit("human "), "annotator").alias("rater"), "criterion", "value"
+        )
+        said = pl.concat([said, people])
+    same = _by_content(replace(cards, criteria=said))
+    tasks = _judged_runs(same).unique("run_id").select("run_id", TASK)
+    scored = same.criteria.unique(["run_id", "rater", "criterion"], keep="last", maintain_order=True).join(
+        tasks, on="run_id"
+    )
+    scored = scored.filter(pl.len().over("run_id", "criterion") > 1)
+    parts = sorted(scored.group_by("criterion"), key=lambda part: str(part[0][0]))
+    return pl.DataFrame([{"criterion": str(name), **_alpha(part)} for (name,), part in parts], schema=RELIABILITY)
+
+
+def _alpha(part: pl.DataFrame) -> dict[str, Any]:
+    """Alpha of one criterion's values (run_id, rater, value, TASK), two or more a run."""
+    levels, level = np.unique(part["value"].to_numpy(), return_inverse=True)
+    runs, unit = np.unique(part["run_id"].to_numpy(), return_inverse=True)
+    names, task = np.unique(part[TASK].to_numpy(), return_inverse=True)
+    row: dict[str, Any] = {"raters": part["rater"].n_unique(), "runs": len(runs), "n_tasks": len(names)}
+    if len(levels) > MOST_LEVELS:
+        return {**row, "reason": f"more than {MOST_LEVELS} distinct values: no levels"}
+    counts = np.zeros((len(runs), len(levels)))
+    np.add.at(counts, (unit, level), 1.0)
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(levels))
+    of_task = np.zeros(len(runs), dtype=np.int64)
+    of_task[unit] = task
+    tables = np.zeros((len(names), len(levels), len(levels)))
+    np.add.at(tables, of_task, pairs / (counts.sum(1) - 1)[:, None, None])
+    metric = "nominal" if set(levels.tolist()) <= {0.0, 1.0} else "ordinal"
+    whole = tables.sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = finite(float(krippendorff_alpha(whole, levels, metric)))
+        deleted = krippendorff_alpha(whole - tables, levels, metric)
+    row |= {"value": value, "method": f"{metric}, jackknife over tasks, Fisher's z"}
+    if value is None:
+        return {**row, "reason": "one value throughout: chance agreement is certain"}
+    known = deleted[np.isfinite(deleted)]
+    if len(names) < 2 or len(known) < 0.9 * len(names):
+        return {**row, "reason": "one task only" if len(names) < 2 else "undefined without too many of the tasks"}
+    bounds = _z_interval(value, known, len(known) - 1) if value < 1 - 1e-12 else None
+    return (
+        {**row, "reason": "no variation between the tasks"}
+        if bounds is None
+        else {**row, "lo": bounds[0], "hi": bounds[1]}
+    )
 
 
 def _by_content(cards: Cohort) -> Cohort:

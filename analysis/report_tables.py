@@ -27,10 +27,13 @@ from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
 from .label_tables import Labels, read_labels, weighted
 from .outcomes import part_scores, ratings
-from .ranking import leaderboard, pairwise
-from .raters import agreement
+from .planning import difference_noise, power
+from .ranking import leaderboard, pairwise, rank_stability
+from .rasch import abilities
+from .raters import agreement, reliability
+from .repeated_success import first_breaks, pass_k
 from .robust import robustness
-from .sample_sizes import label_plan, order_probability, power, variance_components
+from .sample_sizes import label_plan, order_probability, variance_components
 from .score_checks import validate_scores
 
 
@@ -116,12 +119,17 @@ TABLES: dict[str, Table] = {
     "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
     "judge_cost": Table("What judging cost", "Sums over scorecards by judge, all judges. Input tokens are split into those read from a provider's cache, written into it, and neither; unknown where one scorecard does not say.", lambda q: _judge_cost(q.runs)),
     "failures": Table("Failures and validity", "“failed”: no scoreable submission, by the rule of the track. A run rated F is a breach, a timeout (never submitted), without output, or below the lowest band (submitted, not good enough or malformed). “valid”: something scored above zero.", lambda q: failure_rates(q.runs, ("agent",))),
+    "ability": Table("Ability and difficulty", "A second opinion: a Rasch model of success, in logits. It allows for tasks that an agent never ran, and assumes that tasks are hard for all alike.", lambda q: abilities(q.runs)),
+    "pass_k": Table("Success every time", "pass^k: the chance that k runs of a task all succeed; pass@k: that one of them does. Success is no failure by the rule of the track; tasks and tracks weigh as on the leaderboard.", lambda q: pass_k(q.runs)),
     "ratings": Table("Ratings and medals", "The report's where the Task is its own, else by the published limits of the track. A and B are resolved; F: nothing that can be rated. “shuffled”: the Task metric of the same outputs against the references of other cases.", lambda q: ratings(q.runs)),
     "parts": Table("Scores of parts", "The benchmark's metric by class, tissue or kind of question, where the reports tell it; means over runs.", lambda q: part_scores(q.cohort)),
+    "first_breaks": Table("Where runs break first", "Of the runs whose earlier stages all reached .5, the share whose stage did not; unbroken: what is left after it. Disqualified runs are left out; a run leaves at its first stage without a score.", lambda q: first_breaks(q.runs)),
     "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation.", lambda q: stage_use(q.runs)),
-    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(variance_components(q.runs, q.outcome))),
+    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(difference_noise(variance_components(q.runs, q.outcome)))),
     "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
+    "rank_stability": Table("Would fewer tasks show the order", "The order of all tasks on some of them, drawn within tracks. Subsets of these tasks differ less than new ones would: see whether the order holds.", lambda q: rank_stability(q.runs, q.outcome)),
     "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first. Labels keep how they were drawn (ambjudge label next --out).", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.labelled)),
+    "reliability": Table("Reliability of criteria", "Krippendorff's alpha of every criterion over all judges and annotators that scored the same runs; presumed, credited and unscored ones are gaps. Criteria that one rater scored have no row.", lambda q: reliability(q.cohort, q.labels)),
     "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Weighed by how runs were drawn for labelling. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", lambda q: agreement(q.cohort, q.gold), "labels"),
     "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error. Corrected, “same tasks” means these very runs.", Question.corrected_means, "labels"),
     "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", Question.corrected_effects, "labels"),

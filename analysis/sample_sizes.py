@@ -1,4 +1,4 @@
-"""Planning: how many tasks and repeats show a difference, how sure an order is, and which runs people should label."""
+"""Variance components, how sure an order is, and which runs people should label."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import polars as pl
 
 from ..judge.trust.human_labels import Drawn, Labels
 from .design import code_columns, design, prepared
-from .estimate import detectable
 from .jackknife import group_sums
 
 SEED = 20260601
@@ -60,36 +59,6 @@ def variance_components(table: pl.DataFrame, outcome: str = "overall", *, prepar
     agent_task = max(0.0, mixed - noise)
     task = max(0.0, float(m.mean(0).var(ddof=1)) - mixed / a)
     return Components(repeat, agent_task, task, len(d.tasks), n_rep, tiers)
-
-
-def power(
-    components: Components,
-    *,
-    tasks: Sequence[int] = (12, 24, 48, 96),
-    repeats: Sequence[int] = (5, 10, 20, 40),
-    tiers: int | None = None,
-) -> pl.DataFrame:
-    """The smallest true difference of two agents found with power .8 at level .05 (paired, new tasks), by design.
-
-    MDE = (t_.975 + t_.8) sqrt(2 s2_agent_task / T + 2 s2_repeat / (T tiers N)), t with T-1 degrees of freedom.
-    """
-    rows = []
-    v = tiers or components.n_tiers
-    for t in tasks:
-        for n in repeats:
-            mde, reason = None, components.reason
-            if components.repeat is not None and components.agent_task is not None and t > 1:
-                se = math.sqrt(2 * components.agent_task / t + 2 * components.repeat / (t * v * n))
-                mde = detectable(se, t - 1)
-                reason = None
-            elif reason is None:
-                reason = "needs two tasks"
-            sizes = {"tasks": t, "repeats": n, "tiers": v, "runs_per_agent": t * v * n}
-            rows.append({**sizes, "mde80": mde, "reason": reason})
-    schema: dict[str, Any] = {
-        **dict.fromkeys(("tasks", "repeats", "tiers", "runs_per_agent"), pl.Int64), "mde80": pl.Float64, "reason": pl.String,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema)
 
 
 def order_probability(

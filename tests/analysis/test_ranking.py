@@ -16,6 +16,7 @@ from ambjudge.analysis import (
     variance_components,
     wide,
 )
+from ambjudge.analysis.planning import difference_noise
 from ambjudge.analysis.sample_sizes import Components, order_probability
 from scipy import stats
 
@@ -140,7 +141,7 @@ def test_mde_formula():
     parts = Components(repeat=574.0, agent_task=30.0, task=102.0, n_tasks=24, n_rep=12, n_tiers=2)
     found = {
         (row["tasks"], row["repeats"]): row["mde80"]
-        for row in power(parts, tasks=(24, 48), repeats=(5, 20)).iter_rows(named=True)
+        for row in power(difference_noise(parts), tasks=(24, 48), repeats=(5, 20)).iter_rows(named=True)
     }
     assert found[(24, 5)] == pytest.approx(8.0, abs=0.15)
     assert found[(48, 20)] == pytest.approx(3.9, abs=0.15)
