@@ -78,8 +78,21 @@ def mark(result: CriterionResult) -> str:
         return "–"
     if result.value is None:
         return "?"
-    sign = "✓" if result.value >= 1 else "✗" if result.value <= 0 else f"{result.value:g}"
+    sign = "✓" if result.value >= 1 else "✗" if result.value <= 0 else f"={result.value:g}"
     return about(sign, result.status == "presumed")
+
+
+UNITS = "S1-S5, Agentic and Task 0-1, Overall 0-100; E1-E5 fired error codes, – none (ambjudge score RUN says why)"
+_SIGNS = {
+    "✓": "✓ met", "✗": "✗ not met", "=": "= partly", "+": "+ credited by the tier", "–": "– does not apply",
+    "?": "? without a verdict",
+}  # fmt: skip
+
+
+def signs(card: ScoreCard) -> str:
+    """What the signs of this scorecard's criteria mean."""
+    used = {mark(c).removeprefix("~")[0] for stage in card.stages.values() for c in stage.criteria}
+    return " · ".join(text for sign, text in _SIGNS.items() if sign in used)
 
 
 def about(text: str, presumed: int) -> str:
@@ -158,6 +171,8 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         flexible=4,
         styles=styles,
     )
+    if legend := signs(card):
+        say(wrap(legend, "  ", "  "))
     say()
     task_note = {"gate": " (0 by the completeness gate)", "policy": " (0 by the breach policy)"}.get(
         card.task_from or "", ""
@@ -165,7 +180,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     low, high = card.overall_bounds
     span = f"  [{low:.1f}–{high:.1f}]" if low != high and (card.standing == "read" or card.overall is None) else ""
     agentic, overall = totals(card, 4, 2 if card.standing == "read" else 1)
-    say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span}", "  ", ""))
+    say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span} of 100", "  ", ""))
     if card.outcomes:
         told = ", ".join(f"{name} {_told(outcome.value)}" for name, outcome in card.outcomes.items())
         say(wrap(f"Outcomes of {card.imported or 'the run'}: {told}", "  ", ""))
@@ -380,7 +395,9 @@ def rows(lines: Sequence[tuple[list[str], list[str | None]]]) -> None:
     """The table of several runs, one row a run."""
     header = ["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Doubt", "Ended"]
     kept = [i for i in range(len(header)) if header[i] != "Doubt" or any(cells[i] for cells, _ in lines)]
+    spare = [kept.index(header.index(name)) for name in ("Tier", "Task id", "Ended", "Task", "Agentic")]
     table([header[i] for i in kept], [[cells[i] for i in kept] for cells, _ in lines], right=range(3, 11), flexible=0,
-          styles=[[styles[i] for i in kept] for _, styles in lines])  # fmt: skip
+          spare=spare, styles=[[styles[i] for i in kept] for _, styles in lines])  # fmt: skip
+    say(wrap(UNITS, "   ", ""))
     if any("?" in cells[11].split() for cells, _ in lines):
         say("?  codes that nobody read, or that the judge could not tell")

@@ -53,8 +53,8 @@ class _MadeRun:
     def labels(self) -> list[str]:
         """What was predicted, case by case; a run that crashed has the first cases only."""
         names = self.data["tasks"][self.task]["sorted" if "swap" in self.did else "order"].split(", ")
-        seed = sum(map(ord, self.task))
-        made = [names[(seed + n * n + n // 3) % len(names)] for n in range(len(self.cases))]
+        seed = sum(map(ord, self.id))
+        made = [names[(seed * (n + 2) + n * n + n // 3) % len(names)] for n in range(len(self.cases))]
         return made[: 3 + self.number] if "crash" in self.did else made
 
     def names(self) -> dict[str, Any]:
@@ -62,13 +62,14 @@ class _MadeRun:
         task = self.data["tasks"][self.task]
         order = task["order"].split(", ")
         made, share = self.labels(), 0.7 + self.number / 20
-        first = order[self.labels().index(made[0])] if made[0] not in order else made[0]
+        first = made[0]
         left = [name for name in order if name != first]
         scores = {first: share} | {name: (1 - share) / len(left) for name in left}
         shown = ", ".join(f"'{name}': {scores[name]:.3f}" for name in order)
         counts = ", ".join(f"'{name}': {n}" for name, n in Counter(made).most_common())
         used = task["sorted" if "swap" in self.did else "order"]
         known = {**task, "n": len(order), "used": used, "first": first, "pilot_scores": shown, "counts": counts}
+        known["read"] = "".join(f"reading {case}\n" for case in self.cases[: len(made) + 1])
         known |= {"first_used": made[0], "second_used": made[1]}
         return {**known, "plan": Template(self.data["plan"]).substitute(known)}
 

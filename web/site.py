@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -202,9 +202,10 @@ class Site:
 
 
 def build(
-    source: Sequence[str],
+    source: Iterable[str | ScoreCard],
     out: Path,
     *,
+    around: Sequence[str],
     seen: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
     judge: str | None = None,
@@ -214,8 +215,8 @@ def build(
     report: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Analysis:
-    """Writes the site of these paths in one pass over their scorecards; the analysis that its report shows. `runs` is a
-    folder from which scorecards may name their runs, beside those around the paths.
+    """Writes the site of these paths or scorecards in one pass; the analysis that its report shows. `around`: paths beside
+    which the runs of scorecards lie, `runs`: one more such folder.
 
     InputError when nothing can be read, or `out` cannot be written or holds other files.
     """
@@ -223,13 +224,13 @@ def build(
     from ..analysis.results import analyse
 
     problems: list[str] = []
-    near = [base for path in [*source, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
+    near = [base for path in [*around, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
     named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
     rubric = load_rubric(named) if named else None
     site = Site(out, near=near, public=public, title=title, rubric=rubric)
 
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:
-        for item in each_card(list(source), problems, scoring):
+        for item in each_card(source, problems, scoring):
             if isinstance(item, pl.DataFrame):
                 problems.append("a frame has numbers and no words: its runs are in the report alone")
             elif judge is None or item.judge.name == judge:

@@ -600,7 +600,7 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     code, _, err = out("label", "import", RECORDED / "labels" / "gold", "--store", store, "--runs", RECORDED / "runs")
     assert (code, "15 kept" in err) == (0, True)
     assert "0 kept, 15 were there already" in out("label", "import", RECORDED / "labels" / "gold", "--store", store)[2]
-    out("label", "export", tmp_path / "again", "--store", store)
+    out("label", "export", "--out", tmp_path / "again", "--store", store)
     for name in ("crc-lite-01", "kidney-lite-02"):
         written = (tmp_path / "again" / "gold" / f"{name}.json").read_text("utf-8")
         assert json.loads(written) == json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))

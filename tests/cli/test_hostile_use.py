@@ -63,7 +63,7 @@ NOTHING_THERE = [
     pytest.param(["selftest", "nowhere"], id="selftest"),
     pytest.param(["import", "openai", "nowhere", "--out", "new"], id="import"),
     pytest.param(["label", "import", "nowhere"], id="label import"),
-    pytest.param(["label", "export", "new"], id="label export"),
+    pytest.param(["label", "export", "--out", "new"], id="label export"),
     pytest.param(["label", "next", "nowhere"], id="label next"),
     pytest.param(["rubric", "validate", "nowhere.yaml"], id="rubric validate"),
     pytest.param(["rubric", "diff", "vqa", "nowhere.yaml"], id="rubric diff"),
@@ -204,12 +204,12 @@ def test_labels_of_runs_with_like_names_do_not_overwrite_each_other(out) -> None
     for number, name in enumerate(["x/1", "x_1", "../x", "x" * 300, "x" * 299 + "y"]):
         Path(f"in/{number}.json").write_text(label(name, notes=str(number)), "utf-8")
     assert out("-q", "label", "import", "in") == (0, "", "")
-    assert out("-q", "label", "export", "away")[0] == 0
+    assert out("-q", "label", "export", "--out", "away")[0] == 0
     written = [json.loads(path.read_text("utf-8")) for path in Path("away").rglob("*.json")]
     assert sorted(each["notes"] for each in written) == list("01234")
     assert not Path("x.json").exists()
     Path("blocked").write_text("", "utf-8")
-    code, text, err = out("label", "export", "blocked")
+    code, text, err = out("label", "export", "--out", "blocked")
     assert (code, text) == (2, "")
     assert "cannot be written" in err
 
