@@ -50,8 +50,11 @@ bench: $(VENV)/.test data bench-statistics  ## benchmarks; figures go to docs/me
 	for name in startup throughput segmentation rules codes contribution unquestioned constructed evidence local_judge batch store workers report pages tui patterns; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
-bench-statistics: $(VENV)/.test  ## estimators against planted truth, and their speed
-	$(BIN)/python benchmarks/estimators.py
+COHORTS ?= 100
+SEED ?= 70000
+bench-statistics: $(VENV)/.test  ## estimators against planted truth; COHORTS=300 SEED=1 for others
+	$(BIN)/python benchmarks/estimators.py $(COHORTS)
+	$(BIN)/python benchmarks/coverage.py --cohorts $(COHORTS) --seed $(SEED)
 
 fuzz: $(VENV)/.test  ## mutated files through every reader; COUNT=1000000 SEED=1 for more
 	$(BIN)/python benchmarks/fuzz.py --count $(or $(COUNT),20000) --seed $(or $(SEED),0)

@@ -13,7 +13,20 @@ import polars as pl
 from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
-from .estimate import Bools, Estimate, Floats, Ints, Rows, estimate, finite, t_two_sided, tidy, transformed
+from .estimate import (
+    MIN_RUNS,
+    SCALES,
+    Bools,
+    Estimate,
+    Floats,
+    Ints,
+    Rows,
+    estimate,
+    finite,
+    t_two_sided,
+    tidy,
+    transformed,
+)
 from .frames import PRESUMED
 from .jackknife import both, codes_of, demean, of_sums, ratio
 from .outcomes import SHARES
@@ -52,10 +65,19 @@ def axes_of(table: pl.DataFrame) -> Axes:
     return Axes(agent, task, codes_of(agent, task, tier)[0] if table.height else task)
 
 
-SCALES = {
-    "overall": (0.0, 100.0),
-    **dict.fromkeys(("failed", *SHARES, "S1", "S2", "S3", "S4", "S5", "agentic", "task_score"), (0.0, 1.0)),
-}
+def balance(table: pl.DataFrame) -> Floats:
+    """Weights of runs that make cells of a task, tasks of a track and tracks weigh the same within each agent, as on the
+    leaderboard; they add up to the number of runs. In a balanced cohort with equal tracks all are 1."""
+    task = ["agent", "track", "task"]
+    cells = table.select(
+        1.0
+        / pl.len().over([*task, "tier"])
+        / pl.col("tier").n_unique().over(task)
+        / pl.col("task").n_unique().over(task[:2])
+        / pl.col("track").n_unique().over(task[:1])
+        * pl.len().over(task[:1])
+    )
+    return cells.to_series().to_numpy()
 
 
 def column_means(
@@ -77,11 +99,19 @@ def column_means(
             if not n:
                 rows.append(({**group, key: shown}, Estimate(title, "new", None, reason=f"no run has {shown}")))
                 continue
-            x = np.column_stack([values[name][use], np.ones(n)])
+            weight = balance(table.filter(pl.Series(use)))
+            x = np.column_stack([values[name][use] * weight, weight])
             j = of_sums(x, ratio, axes.task[use], axes.cell[use])
             rows += [
                 ({**group, key: shown}, est)
-                for est in both(title, j, 0, n=n, notes=tuple(notes), limits=SCALES.get(name, (0.0, math.inf)))
+                for est in both(
+                    title,
+                    j,
+                    0,
+                    n=n,
+                    notes=tuple(notes),
+                    limits=(0.0, 1.0) if name in SHARES else SCALES.get(name, (0.0, math.inf)),
+                )
             ]
     return tidy(rows, keys)
 
@@ -132,8 +162,8 @@ def code_prevalence(
     given the total).
     """
     scored = table.with_columns(pl.lit(1.0).alias("_one"))
-    each = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, need_codes=False)
-    joint = design(scored, "_one", source=source, keep_breach=True, prepare=prepare)
+    each = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, need_codes=False, explain=False)
+    joint = design(scored, "_one", source=source, keep_breach=True, prepare=prepare, explain=False)
     keys: dict[str, Any] = {
         **dict.fromkeys(by, pl.String), "code": pl.String, "measure": pl.String, "fired": pl.Int64, "read": pl.Int64,
         "runs": pl.Int64,
@@ -287,7 +317,10 @@ def tier_contrast(
                     continue
                 key |= {"mean": float(v[a].mean()), "mean_baseline": float(v[b].mean())}
                 j = of_sums(np.column_stack([v * a, a, v * b, b]), change, axes.task[use], axes.cell[use])
-                rows += [(key, est) for est in both(label, j, 0, n=len(v), notes=tuple(notes), test=True)]
+                rows += [
+                    (key, est)
+                    for est in both(label, j, 0, n=len(v), notes=tuple(notes), test=True, limits=(-100.0, math.inf))
+                ]
             rows.append(_interaction(table, y, axes, other, baseline, outcome))
     return tidy(rows, keys)
 
@@ -390,8 +423,9 @@ def _correlations(
 
 def _correlation(x: Floats, y: Floats, task: Ints, cell: Ints, label: str, notes: tuple[str, ...]) -> Estimate:
     n = len(x)
-    if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return Estimate(label, "new", None, n=n, reason="needs three runs that differ in both", warnings=notes)
+    if n < MIN_RUNS or np.ptp(x) == 0 or np.ptp(y) == 0:
+        reason = f"needs {MIN_RUNS} runs that differ in both"
+        return Estimate(label, "new", None, n=n, reason=reason, warnings=notes)
     a, b = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
 
     def z(s: Floats) -> Floats:

@@ -128,6 +128,10 @@ class Design:
     tracks: tuple[str, ...]
     tiers: tuple[str, ...]
     notes: tuple[str, ...]
+    tagged: Mapping[str, int]
+    """Firings of each of E1..E5 by any source, in all `n_scored` runs."""
+    from_score: Mapping[str, int]
+    """Of these, how many were read off the score alone."""
 
     @property
     def n(self) -> int:
@@ -178,15 +182,17 @@ def design(
     keep_breach: bool = False,
     prepare: bool = True,
     need_codes: bool = True,
+    explain: bool = True,
 ) -> Design:
     """Arrays of the runs that have `outcome`.
 
     `source`: any, or a code source of the frame (judge, detector, fact, score, human); `independent` is judge or detector,
-    leaving out codes read off the score. `need_codes`: the codes that at least half of the runs were read for together, and
+    leaving out codes read off the score. `explain`: codes are to explain the outcome, so that among `any` those that were read
+    off the score alone count as not fired, and a note says how many. `need_codes`: the codes that at least half of the runs were read for together, and
     these runs; notes say which. Without it all runs stay, and codes that are not known are False. Raises ConfigError for an
     unknown outcome or source.
     """
-    base = _base(table, outcome, source, keep_breach, prepare)
+    base = _base(table, outcome, source, keep_breach, prepare, explain)
     if need_codes:
         return _built(base, *together(base.read, None))
     return _built(base, tuple(range(len(CODES))), np.ones(base.runs.height, dtype=bool), whole=True)
@@ -200,7 +206,7 @@ def designs(
     Codes with the same runs share a design; a cohort that was read throughout has one. A code that nobody read the runs for
     has a design without runs. Disqualified runs are left out. Raises ConfigError as `design` does.
     """
-    base = _base(table, outcome, source, False, prepare)
+    base = _base(table, outcome, source, False, prepare, True)
     shared: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
     chosen: dict[tuple[tuple[int, ...], bytes], Bools] = {}
     for k in range(len(CODES)):
@@ -240,6 +246,8 @@ class _Base:
     codes: Bools
     read: Bools
     notes: tuple[str, ...]
+    tagged: Mapping[str, int]
+    from_score: Mapping[str, int]
 
 
 def check_outcome(table: pl.DataFrame, outcome: str) -> None:
@@ -251,7 +259,7 @@ def check_outcome(table: pl.DataFrame, outcome: str) -> None:
     raise ConfigError(f"no numeric outcome {outcome.removeprefix(OUTCOME)!r}", hint)
 
 
-def _base(table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, prepare: bool) -> _Base:
+def _base(table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, prepare: bool, explain: bool) -> _Base:
     check_outcome(table, outcome)
     notes: list[str] = []
     if prepare:
@@ -259,14 +267,32 @@ def _base(table: pl.DataFrame, outcome: str, source: str, keep_breach: bool, pre
     scored = table.filter(pl.col(outcome).is_not_null() & pl.col(outcome).is_finite())
     if scored.height < table.height:
         notes.append(f"{table.height - scored.height} runs without {outcome} are left out")
-    codes = scored.select(**code_columns(scored, source))
+    columns = code_columns(scored, source)
+    by_score = {code: _score_alone(scored, code) for code in CODES}
+    alone = scored.select((columns[code] & by_score[code]).fill_null(False).alias(code) for code in CODES)
+    counted = {code: int(alone[code].sum()) for code in CODES}
+    tagged = {code: int(n or 0) for code, n in scored.select(**columns).sum().row(0, named=True).items()}
+    if explain and source == "any":
+        notes += [
+            f"{code}: {n} of {tagged[code]} firings were read off the score alone and count as not fired"
+            for code, n in counted.items() if n
+        ]  # fmt: skip
+        columns = {code: columns[code] & ~by_score[code] for code in CODES}
+    codes = scored.select(**columns)
     if source != "human" and "diagnosed" in scored.columns:
         codes = scored.with_columns(codes.get_columns()).select(sampled(code) for code in CODES)
     shape = (scored.height, len(CODES))
     known = codes.select(pl.all().is_not_null()).to_numpy().astype(bool).reshape(shape)
-    return _Base(
-        scored, outcome, codes.fill_null(False).to_numpy().astype(bool).reshape(shape), known, tuple(notes)
-    )  # fmt: skip
+    fired = codes.fill_null(False).to_numpy().astype(bool).reshape(shape)
+    return _Base(scored, outcome, fired, known, tuple(notes), tagged, counted)
+
+
+def _score_alone(table: pl.DataFrame, code: str) -> pl.Expr:
+    """Whether a firing rests on the score and on nothing else, by its recorded sources."""
+    if not {f"{code}_score", f"{code}_judge", f"{code}_detector"} <= set(table.columns):
+        return pl.lit(False)
+    other = pl.col(f"{code}_judge").fill_null(False) | pl.col(f"{code}_detector").fill_null(False)
+    return pl.col(f"{code}_score").fill_null(False) & ~other
 
 
 def _built(
@@ -283,7 +309,7 @@ def _built(
     return Design(
         runs, base.outcome, runs[base.outcome].to_numpy().astype(np.float64), base.codes[kept], base.read[kept], names,
         n_read, len(mask), axes["agent"][0], task, axes["track"][0], axes["tier"][0], tuple(axes["agent"][1]), tuple(tasks),
-        tuple(axes["track"][1]), tuple(axes["tier"][1]), notes,
+        tuple(axes["track"][1]), tuple(axes["tier"][1]), notes, base.tagged, base.from_score,
     )  # fmt: skip
 
 
@@ -330,6 +356,17 @@ def too_few_read(code: str, read: int, runs: int) -> str | None:
 
 PARTS = ("S1", "S2", "S3", "S4", "S5", "task", "other")
 """Of Overall, in points: 50 w_j S_j, 50 Task, and what these do not explain (0 when the frame is consistent)."""
+
+
+def zeroing(d: Design) -> Floats:
+    """The part of 50 Task that runs lose by a Task of 0 (a gate, nothing to score, a worthless result), n values of 0 or
+    below: minus 50 times the mean Task above 0 of the cell (without any, of all runs). The rest is how good a result is."""
+    task = d.table["task_score"].cast(pl.Float64).fill_null(0.0).to_numpy()
+    above = task > 0
+    whole = float(task[above].mean()) if above.any() else 0.0
+    count = np.bincount(d.cell, above, minlength=d.n_cells)
+    mean = np.where(count > 0, np.bincount(d.cell, task, minlength=d.n_cells) / np.maximum(count, 1), whole)
+    return np.asarray(np.where(above, 0.0, -50 * mean[d.cell]))
 
 
 def overall_parts(table: pl.DataFrame) -> Floats:

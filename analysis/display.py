@@ -17,10 +17,10 @@ from .outcomes import SHARES
 NONE = "–"
 ESTIMATE = ("value", "interval", "same_interval")
 HEADINGS = {
-    "value": "estimate", "interval": "95 %, new tasks", "same_interval": "95 %, same tasks", "p": "p", "p_holm": "p (Holm)",
+    "value": "estimate", "interval": "95 %, new tasks", "same_interval": "95 %, same tasks", "p": "p (this one alone)", "p_holm": "p (Holm)",
     "p_bh": "p (BH)", "n": "runs used", "n_clusters": "clusters", "n_tasks": "tasks", "mde80": "MDE80",
     "robustness_value": "RV", "loo_min": "LOO min", "loo_max": "LOO max", "loo_task": "most influential task",
-    "p_first": "share first", "value_missing_zero": "missing as 0", "task_score": "Task", "agentic": "Agentic",
+    "p_first": "share first", "value_missing_zero": "missing as 0", "value_missing_best": "missing as best", "placebo_p": "placebo p", "task_score": "Task", "agentic": "Agentic",
     "wall_time_s": "time, s", "input_tokens": "tokens in", "output_tokens": "tokens out", "cost_usd": "cost, $",
     "failed": "failure rate", "cells_varying": "cells varying", "codes_per_run": "codes a run", "i2": "I²",
     "halo_note": "caution", "p_low_given_code": "P(low | code)", "p_code_given_high": "P(code | high)",
@@ -40,10 +40,10 @@ _CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what", "code
 ORDER = {
     "leaderboard": (
         "rank", "name", "agent", *ESTIMATE, "range", "read_share", "rank_set", "p_first", "runs", "tasks", "agentic", "task_score", "S1", "S2", "S3",
-        "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens", "cost_usd", "failed", "value_missing_zero",
+        "S4", "S5", "turns", "wall_time_s", "input_tokens", "output_tokens", "cost_usd", "failed", "value_missing_zero", "value_missing_best",
         "notes",
     ),
-    "code_effects": ("code", *ESTIMATE, "p", "p_holm", "status", "fired", "read_of"),
+    "code_effects": ("code", *ESTIMATE, "p_holm", "status", "placebo_p", "robustness_value", "fired", "compared", "read_of"),
     "clusters": ("kind", "label", "runs", "share", "where", "example", "example_runs", "agents", "mentions", "patterns"),
     "leaderboard_ratings": (
         "agent", "value", "resolved", "valid", "pass_rate", "breach", "timeout", "no_output", "below_band", "notes",
@@ -52,7 +52,7 @@ ORDER = {
 }  # fmt: skip
 _WORDS = frozenset({"kind", "model", "measure", "source", "independence", "coefficient", "outcome", "cost"})
 """Columns whose values are this program's own words: shown with spaces."""
-_P = frozenset({"p", "p_holm", "p_bh"})
+_P = frozenset({"p", "p_holm", "p_bh", "placebo_p"})
 RUNS = frozenset({"example_runs", "examples"})
 """Columns that hold ids of runs."""
 _JUDGED = frozenset({"S1", "S2", "S3", "agentic", "overall"})

@@ -11,8 +11,7 @@ import polars as pl
 from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, design
-from .effects import circular_codes
-from .estimate import Estimate, Floats, Rows, estimate, on_scale, tidy
+from .estimate import MIN_RUNS, NO_LIMITS, SCALES, Estimate, Floats, Rows, estimate, tidy
 from .jackknife import (
     Jackknifed,
     both,
@@ -25,10 +24,9 @@ from .jackknife import (
     of_sums,
     ratio,
 )
+from .overlap import circular_codes
 
 GROUPS = ("0", "1", "2", "3+")
-MIN_GROUP = 10
-"""Runs a group needs before its drop is printed."""
 
 
 def _adjusted(d: Design, dummies: Floats) -> Jackknifed | None:
@@ -80,6 +78,7 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
         "kind": pl.String, "group": pl.String, "codes": pl.String, "runs": pl.Int64, "share": pl.Float64,
     }  # fmt: skip
     counted, among = ", ".join(d.code_names), d.among()
+    scale = SCALES.get(outcome, NO_LIMITS)
     unread = None if d.n or not d.n_scored else f"no run was read for codes ({d.n_scored} runs)"
     rows: Rows = []
     circular = circular_codes(d)
@@ -96,7 +95,8 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
             none = Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, method=method, reason=reason)
             rows.append((key, none))
             return
-        new, same = both(label, j, at, n=d.n, notes=notes, test=kind != "mean")
+        limits = scale if kind == "mean" else (-scale[1], scale[1]) if kind == "step" else (-100.0, np.inf)
+        new, same = both(label, j, at, n=d.n, notes=notes, test=kind != "mean", limits=limits)
         rows.append((key, replace(new, method=method)))
         if j.df_same:
             rows.append((key, same))
@@ -129,7 +129,7 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
     for at in range(3):
         pair = f"{GROUPS[at]} to {GROUPS[at + 1]}"
         label = f"step of mean {outcome} from {GROUPS[at]} to {GROUPS[at + 1]} codes{among}, points"
-        add("step", pair, int(counts[at + 1]), label, step, at, enough[at] or enough[at + 1])
+        add("step", pair, int(counts[at + 1]), label, step, at, _too_few(int(counts[at]), int(counts[at + 1]), pair))
     alone = single.sum(0)
     dummies = np.column_stack([single.astype(float), several])
     within = _adjusted(d, dummies)
@@ -156,10 +156,10 @@ def _share(runs: int | None, n: int) -> float | None:
     return runs / n if n and runs is not None else None
 
 
-def _too_few(clean: int, fired: int) -> str | None:
-    if min(clean, fired) >= MIN_GROUP:
+def _too_few(clean: int, fired: int, groups: str = "0 to some") -> str | None:
+    if min(clean, fired) >= MIN_RUNS:
         return None
-    return f"too few runs to compare: {fired} with, {clean} without codes; {MIN_GROUP} of each are needed"
+    return f"too few runs to compare {groups} codes: {clean} and {fired}; {MIN_RUNS} of each are needed"
 
 
 def completed(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> Design:
@@ -195,7 +195,7 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
         j = of_sums(x, ratio, d.task[hit], d.cell[hit])
         est = estimate(
             label, "new", j.value[0], j.se_new[0], j.n_clusters - 1, n=runs, n_clusters=j.n_clusters,
-            method="jackknife over tasks", warnings=d.notes, test=False,
+            method="jackknife over tasks", warnings=d.notes, test=False, limits=(0.0, 1.0),
         )  # fmt: skip
         bounds = wilson(success, runs)
         if (est.se is None or est.se == 0 or runs < 30) and bounds:
@@ -204,7 +204,5 @@ def recovery(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) 
                 method="Wilson interval: runs as independent", reason=None,
                 warnings=(*d.notes, "few runs or no spread between tasks: tasks are not accounted for"),
             )  # fmt: skip
-        else:
-            est = on_scale(est, (0.0, 1.0))
         rows.append((key, est))
     return tidy(rows, keys)

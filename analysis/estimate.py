@@ -22,6 +22,14 @@ Population = Literal["new", "same"]
 """new: other tasks of the same kind (tasks are a sample); same: these tasks again (only repeats vary)."""
 
 LEVEL = 0.95
+MIN_RUNS = 10
+"""Of a group, before it is compared with another."""
+NO_LIMITS = (-math.inf, math.inf)
+SCALES: dict[str, tuple[float, float]] = {
+    "overall": (0.0, 100.0),
+    **dict.fromkeys(("S1", "S2", "S3", "S4", "S5", "agentic", "task_score", "failed"), (0.0, 1.0)),
+}
+"""Where the values of a column can be; its means' intervals end there."""
 
 ESTIMATE_SCHEMA: dict[str, Any] = {
     "estimand": pl.String,
@@ -114,8 +122,12 @@ def estimate(
     warnings: Sequence[str] = (),
     level: float = LEVEL,
     test: bool = True,
+    limits: tuple[float, float] = NO_LIMITS,
 ) -> Estimate:
-    """An Estimate with the t interval of `se` and `df`; without them the interval is None and `reason` says why."""
+    """An Estimate with the t interval of `se` and `df`, ending at the scale's `limits`.
+
+    Without them, and where units do not vary at all (which is not certainty), the interval is None and `reason` says why.
+    """
     value, se = finite(value), finite(se)
     if value is None:
         return Estimate(
@@ -129,23 +141,20 @@ def estimate(
         )  # fmt: skip
     if se < 1e-12 * max(1.0, abs(value)):
         se = 0.0
-    half = t_quantile((1 + level) / 2, df) * se
-    p = None
-    if test:
-        p = t_two_sided(value / se, df) if se > 0 else None
+    common: dict[str, Any] = {
+        "df": float(df),
+        "n": n,
+        "n_clusters": n_clusters,
+        "method": method,
+        "warnings": tuple(warnings),
+    }
     if se == 0:
-        reason = reason or "no variation between the units: the interval has no width, which is not certainty"
-    return Estimate(
-        estimand, population, value, se, value - half, value + half, p, float(df), n, n_clusters, method, reason,
-        tuple(warnings),
-    )  # fmt: skip
-
-
-def on_scale(est: Estimate, limits: tuple[float, float]) -> Estimate:
-    """The estimate with its interval cut at the ends of the scale."""
-    if est.lo is None or est.hi is None:
-        return est
-    return replace(est, lo=max(est.lo, limits[0]), hi=min(est.hi, limits[1]))
+        reason = reason or "no variation between the units, which is not certainty: no interval"
+        return Estimate(estimand, population, value, se, reason=reason, **common)
+    half = t_quantile((1 + level) / 2, df) * se
+    p = t_two_sided(value / se, df) if test else None
+    lo, hi = max(value - half, limits[0]), min(value + half, limits[1])
+    return Estimate(estimand, population, value, se, lo, hi, p, reason=reason, **common)
 
 
 def transformed(est: Estimate, back: Callable[[float], float]) -> Estimate:

@@ -1,8 +1,12 @@
-"""The main results of a cohort in sentences, each with its interval, in the order of a reader's questions."""
+"""The main results of a cohort in sentences, each with its interval, in the order of a reader's questions.
+
+One gate for all: at least MIN_RUNS runs, a difference only where a test that allows for its family finds it, ties named as
+ties, corrected numbers where labels exist.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -11,7 +15,8 @@ from ..judge.read_share import ENOUGH
 from .basis import sentences
 from .codes_read import CODES
 from .design import MIN_READ
-from .display import interval, number
+from .display import interval, number, probability
+from .estimate import MIN_RUNS, adjusted
 from .frames import OUTCOME
 
 Row = dict[str, Any]
@@ -51,9 +56,53 @@ def _rows(tables: Mapping[str, pl.DataFrame], name: str, **where: Any) -> list[R
     return [row for row in rows if row["value"] is not None and row.get("population") != "same"]
 
 
-def _with(row: Row, unit: str = "") -> str:
-    found = f" {interval(row['lo'], row['hi'])}" if row["lo"] is not None or row["hi"] is not None else ""
-    return f"{number(row['value'])}{unit}{found}"
+def _with(row: Row, unit: str = "", scale: float = 1.0) -> str:
+    lo, hi = (None if row[end] is None else scale * row[end] for end in ("lo", "hi"))
+    found = f" {interval(lo, hi)}" if lo is not None or hi is not None else ""
+    return f"{number(scale * row['value'])}{unit}{found}"
+
+
+def _runs(n: int) -> str:
+    return f"{n} run" if n == 1 else f"{n} runs"
+
+
+def _named(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 2 else list(names))
+
+
+def _apart(row: Row) -> bool:
+    """Whether the interval leaves 0 on one side, from enough runs."""
+    return row["n"] >= MIN_RUNS and row["lo"] is not None and row["hi"] is not None and row["lo"] * row["hi"] > 0
+
+
+def _holm(rows: list[Row]) -> list[Row]:
+    """Those of a family of tests that Holm's procedure finds."""
+    return [
+        row
+        for row, p in zip(rows, adjusted([row["p"] for row in rows], "holm"), strict=True)
+        if p is not None and p < 0.05
+    ]
+
+
+def _together(rows: Sequence[Row], highest: bool) -> list[Row]:
+    """The row at one end and those whose intervals meet its own, or that have none: nobody can tell them from it."""
+    ends = sorted(rows, key=lambda row: -row["value"] if highest else row["value"])
+    first = ends[0]
+    out = [first]
+    for row in ends[1:]:
+        near, far = (row["hi"], first["lo"]) if highest else (first["hi"], row["lo"])
+        if near is None or far is None or near >= far:
+            out.append(row)
+    return out
+
+
+def _labelled(tables: Mapping[str, pl.DataFrame]) -> bool:
+    return "corrected_leaderboard" in tables or "corrected_effects" in tables
+
+
+def _as_judged(tables: Mapping[str, pl.DataFrame]) -> str:
+    """What a sentence says whose numbers no label corrects, although there are labels."""
+    return " (as judged: no label corrects this number)" if _labelled(tables) else ""
 
 
 def _score(row: Row) -> str:
@@ -65,62 +114,103 @@ def _score(row: Row) -> str:
 
 def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = _rows(tables, "leaderboard", scope="overall")
+    known = {row["agent"]: row for row in rows}
+    corrected = [row for row in _rows(tables, "corrected_leaderboard", kind="corrected") if row["lo"] is not None]
+    by, tail = "", _as_judged(tables)
+    if rows and {row["agent"] for row in corrected} >= set(known):
+        rows = sorted(
+            ({**known[row["agent"]], **row} for row in corrected if row["agent"] in known),
+            key=lambda row: -row["value"],
+        )
+        by, tail = ", corrected by labels,", ""
     if len(rows) < 2:
         return [
-            Finding(f"{row['agent']} has a mean {_score(row)} of {_with(row)} over {row['runs']} runs.", named("agent", row["agent"]))
+            Finding(
+                f"{row['agent']} has a mean {_score(row)} of {_with(row)} over {_runs(row['runs'])}{tail}.",
+                named("agent", row["agent"]),
+            )
             for row in rows
-        ]  # fmt: skip
-    first = rows[0]
+        ]
     if any("not comparable" in text for row in rows for text in row["warnings"] or ()):
         text = "Agents ran different tracks, so their overall means cannot be compared: read the boards by track."
         return [Finding(text)]
-    runs = named("agent", first["agent"])
+    first = rows[0]
+    ties = [row["agent"] for row in rows if abs(row["value"] - first["value"]) < 1e-9]
+    runs = " ".join(named("agent", agent) for agent in ties)
+    if len(ties) > 1:
+        return [Finding(f"{_named(ties)} share the highest mean {_score(first)}{by} {_with(first)}{tail}.", runs)]
+    start = f"{first['agent']} has the highest mean {_score(first)}{by} {_with(first)}"
+    hidden = _order_hidden(rows)
     if first["rank_hi"] is None:
-        text = f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}; these tasks do not suffice to say which ranks are possible."
+        text = f"{start}{tail}; these tasks do not suffice to say whether that holds for new ones.{hidden}"
         return [Finding(text, runs)]
-    if first["rank_hi"] == 1:
-        text = f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}, and does so for new tasks of the kind as well."
+    if first["rank_hi"] == 1 and not hidden:
+        text = f"{start}{tail}, and is first for new tasks of the kind as well (Holm over all pairs, 95 %)."
         return [Finding(text, runs)]
     rivals = sum(1 for row in rows[1:] if row["rank_lo"] == 1)
-    text = (
-        f"{first['agent']} leads with a mean {_score(first)} of {_with(first)}, but for new tasks {rivals} other agent{'s' if rivals != 1 else ''} could be first: "
-        f"its rank is 1 to {first['rank_hi']}."
-    )
-    return [Finding(text, runs)]
+    others = f"{rivals} other agent{'s' if rivals != 1 else ''}"
+    but = f", but for new tasks {others} could be first: its rank is 1 to {first['rank_hi']}" if rivals else ""
+    return [Finding(f"{start}{tail}{but}.{hidden}", runs)]
+
+
+def _order_hidden(rows: list[Row]) -> str:
+    """Says where runs without a score could turn the order."""
+    first, others = rows[0], rows[1:]
+    worst = first.get("value_missing_zero")
+    best = [row["value_missing_best"] for row in others if row.get("value_missing_best") is not None]
+    if worst is None or not best or max(best) < worst or all(
+        row.get("value_missing_zero") == row.get("value_missing_best") for row in rows
+    ):  # fmt: skip
+        return ""
+    return f" Runs without a score could change the order: counted as 0 and as 100 they leave {first['agent']} between {number(worst)} and {number(first['value_missing_best'])}."
 
 
 def _stages(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = [row for row in _rows(tables, "stages", agent="(all)") if row["stage"] in ("S1", "S2", "S3", "S4", "S5")]
-    runs = [row["n"] for row in rows]
+    counts = [row["n"] for row in rows]
     # Stages that were scored on other runs than the rest cannot be held against them.
-    if len(rows) < 5 or min(runs) < ENOUGH * max(runs):
+    if len(rows) < 5 or min(counts) < max(MIN_RUNS, ENOUGH * max(counts)):
         return []
-    low, high = min(rows, key=lambda r: r["value"]), max(rows, key=lambda r: r["value"])
-    text = f"{low['stage']} is the weakest stage with a mean of {_with(low)}, {high['stage']} the strongest with {_with(high)}."
-    return [Finding(text, f"{low['stage']}<0.5")]
+    said, lowest = [], ""
+    for highest, word in ((False, "lowest"), (True, "highest")):
+        group = _together(rows, highest)
+        if len(group) == len(rows):
+            return [Finding(f"No stage is told apart from all others by its mean{_as_judged(tables)}.")]
+        lowest = lowest or " ".join(f"{row['stage']}<0.5" for row in group[:1])
+        each = _named([f"{row['stage']} ({_with(row)})" for row in group])
+        said.append(
+            f"{each} {'has' if len(group) == 1 else 'have'} the {word} mean{'' if len(group) == 1 else 's, not told apart'}"
+        )
+    return [Finding(f"Of the stages {said[0]}; {said[1]}{_as_judged(tables)}.", lowest)]
 
 
 def _codes(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     out: list[Finding] = []
     rows = _rows(tables, "codes", measure="share of fired codes")
-    if rows:
-        top = sorted(rows, key=lambda row: -row["value"])[:2]
-        shares = " and ".join(f"{row['code']} ({100 * row['value']:.1f} %)" for row in top)
+    fired = [row for row in rows if row["fired"]]
+    total = sum(row["fired"] for row in fired)
+    if fired and total >= MIN_RUNS:
         ratio = _rows(tables, "codes", measure="ratio")
-        tail = (
-            f" There are {number(ratio[0]['value'])} engineering codes (E2–E5) per knowledge code (E1)."
-            if ratio
-            else ""
-        )
+        tail = ""
+        if ratio and ratio[0]["lo"] is not None:
+            tail = f" There are {_with(ratio[0])} engineering codes (E2–E5) per knowledge code (E1)."
         counted = [row["code"] for row in rows]
         of = "the fired codes" if len(counted) == len(CODES) else f"the fired codes {', '.join(counted)}"
-        text = f"Of {of} most are {shares}{_share_read(rows[0])}.{tail}"
-        out.append(Finding(text, " ".join(f"code:{row['code']}" for row in top)))
+        top = _together(fired, True)
+        shares = _named([f"{row['code']} {_with(row, ' %', 100)}" for row in top])
+        if len(fired) == 1:
+            text = f"All {total} of {of} are {fired[0]['code']}"
+        elif len(top) == len(fired):
+            text = f"Of {of} none is told apart as the most frequent: {shares}"
+        else:
+            none = ", not told apart from each other" if len(top) > 1 else ""
+            text = f"Most frequent of {of}{_as_judged(tables)}: {shares}{none}"
+        out.append(Finding(f"{text}{_share_read(rows[0])}.{tail}", " ".join(f"code:{row['code']}" for row in top)))
     return out + _unread(tables)
 
 
 def _share_read(row: Row) -> str:
-    return f", in {row['read']} of {row['runs']} runs that were read for them" if row["read"] < row["runs"] else ""
+    return f", in {row['read']} of {_runs(row['runs'])} that were read for them" if row["read"] < row["runs"] else ""
 
 
 def _unread(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
@@ -138,7 +228,7 @@ def _unread(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     said = []
     for n, group in sorted(by_count.items()):
         names = " and ".join(row["code"] for row in group)
-        said.append(f"{names} {'was' if len(group) == 1 else 'were'} read in {n if n else 'none'} of {runs} runs")
+        said.append(f"{names} {'was' if len(group) == 1 else 'were'} read in {n if n else 'none'} of {_runs(runs)}")
     shown = ", ".join(f"{row['code']} in {row['fired_unread']}" for row in rows if row["fired_unread"])
     tail = f" Facts show {shown} of the runs that nobody read." if shown else ""
     text = f"{'; '.join(said)}: nothing is known of how often a code occurs in the others.{tail}"
@@ -146,56 +236,107 @@ def _unread(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
 
 
 def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    raw = _rows(tables, "cliff", kind="drop_raw", group="1")
-    within = _rows(tables, "cliff", kind="drop_within_cell", group="1")
+    raw = [row for row in _rows(tables, "cliff", kind="drop_raw", group="1") if _apart(row)]
+    within = [row for row in _rows(tables, "cliff", kind="drop_within_cell", group="1") if _apart(row)]
     if not raw:
         return []
     counted = raw[0].get("codes") or ""
     among = "" if not counted or counted == ", ".join(CODES) else f" of {counted}"
-    text = f"Runs with one fired code{among} score {_with(raw[0], ' %')} against runs with none{' of these' if among else ''}"
-    text += f"; among repeats of the same agent, task and tier it is {_with(within[0], ' %')}." if within else "."
-    return [Finding(text, "codes=1")]
+    text = f"Runs with one fired code{among} score {_moved(raw[0])} than runs with none{' of these' if among else ''}"
+    tail = f"; among repeats of the same agent, task and tier {_moved(within[0])}" if within else ""
+    return [Finding(f"{text}{tail}{_as_judged(tables)}.", "codes=1")]
+
+
+def _moved(row: Row) -> str:
+    """A change in percent with its direction in words."""
+    size = {end: abs(row[end]) for end in ("value", "lo", "hi")}
+    ends = sorted((size["lo"], size["hi"]))
+    return f"{number(size['value'])} % {interval(*ends)} {'higher' if row['value'] > 0 else 'lower'}"
 
 
 def _effects(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    rows = [row for row in _rows(tables, "code_effects") if row["status"] == "ok"]
-    if not rows:
+    table = tables.get("code_effects")
+    if table is None or "status" not in table.columns:
         return []
-    worst = min(rows, key=lambda row: row["value"])
-    part = _rows(tables, "effect_parts", code=worst["code"], part="task part")
-    tail = (
-        f", of which {number(part[0]['value'])} are Task, the only part that no judge and no rule decides"
-        if part
-        else ""
+    rows = [row for row in table.to_dicts() if row["population"] == "new" and row["value"] is not None]
+    if any(row["status"] == "confounded" for row in rows):
+        p = min(row["placebo_p"] for row in rows if row["placebo_p"] is not None)
+        text = (
+            f"Caution: runs with E3, E4 or E5 differ already in stages that were over before (placebo p = {probability(p)}): something "
+            "else may drive both, and no effect of a code is claimed."
+        )
+        return [Finding(text, "code:E3 code:E4 code:E5")]
+    circular = tables.get("circularity", pl.DataFrame(schema={"code": pl.String, "verdict": pl.String}))
+    restate = (
+        set(circular.filter(pl.col("verdict").str.ends_with("by outcome"))["code"])
+        if "verdict" in circular.columns
+        else set()
     )
-    all_rows = tables["code_effects"].filter(pl.col("population") == "new").to_dicts()
-    unread = [row["code"] for row in all_rows if row["read"] < min(MIN_READ, row["runs"])]
-    but = f" Too few runs were read for {' and '.join(unread)} to say." if unread else ""
-    text = (
-        f"The code that goes with the largest loss is {worst['code']}: {_with(worst)} points of {_score(worst)} against repeats of the same "
-        f"cell without it{tail}. This is an association, not a cause.{but}"
-    )
-    return [Finding(text, f"code:{worst['code']}")]
+    claimed = [
+        row for row in rows
+        if row["status"] == "ok" and row["p_holm"] is not None and row["p_holm"] < 0.05 and _apart(row)
+        and row["code"] not in restate and (row["missing_lo"] is None or row["missing_lo"] * row["missing_hi"] > 0)
+    ]  # fmt: skip
+    score = _score(rows[0]) if rows else ""
+    how = f"points of {score} against repeats of the same cell with the same other codes (Holm over the codes)"
+    if _labelled(tables):
+        fixed = {row["code"]: row for row in _rows(tables, "corrected_effects", kind="corrected") if _apart(row)}
+        kept = {row["code"] for row in _holm(list(fixed.values()))}
+        claimed = [{**row, **fixed[row["code"]]} for row in claimed if row["code"] in kept]
+        how = f"points of {score}, tags corrected by labels (predict-then-debias, additive; Holm over the codes)"
+    if not claimed:
+        return []
+    claimed.sort(key=lambda row: -abs(row["value"]))
+    said = []
+    for row in claimed:
+        part = _rows(tables, "effect_parts", code=row["code"], part="task part: quality")
+        less = (
+            ""
+            if _labelled(tables) or not part
+            else f", of which {number(part[0]['value'])} are how good results are, not a rule's or a judge's word"
+        )
+        # The robustness value is that of the uncorrected number.
+        rv = None if _labelled(tables) else row["robustness_value"]
+        doubt = [f"RV {100 * rv:.0f} %"] if rv is not None else []
+        doubt += [f"placebo p {probability(row['placebo_p'])}"] if row["placebo_p"] is not None else []
+        said.append(f"{row['code']} {_with(row)}{less}" + (f" ({', '.join(doubt)})" if doubt else ""))
+    rv_words = ": RV is the share of what is left of both that an unseen cause would have to explain to erase one"
+    rv_words = "" if _labelled(tables) else rv_words
+    unread = [
+        row["code"]
+        for row in table.to_dicts()
+        if row["population"] == "new" and row["read"] < min(MIN_READ, row["runs"])
+    ]
+    but = f" Too few runs were read for {_named(unread)} to say." if unread else ""
+    text = f"Codes that go with a difference, in {how}: {'; '.join(said)}. These are associations, not causes{rv_words}.{but}"
+    return [Finding(text, " ".join(f"code:{row['code']}" for row in claimed))]
 
 
 def _tiers(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    rows = _rows(tables, "tiers", agent="(all)", outcome="overall")
+    rows = [row for row in _rows(tables, "tiers", agent="(all)", outcome="overall") if _apart(row)]
     return [
         Finding(
-            f"Overall in {row['tier']} differs by {_with(row, ' %')} from {row['baseline']} on tasks that have both.",
+            f"Overall in {row['tier']} is {_moved(row)} than in {row['baseline']}, on tasks that have both{_as_judged(tables)}.",
             f"tier:{row['tier']}",
         )
-        for row in rows
+        for row in _holm(rows)
     ]
 
 
 def _cost(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    runs = _rows(tables, "cost", track="(all)", cost="cost_usd", kind="runs")
-    cell = _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell")
-    if not runs or not cell:
-        return []
-    text = f"Cost and {_score(runs[0])} correlate with r = {_with(runs[0])} over runs, and {_with(cell[0])} between repeats of the same cell."
-    return [Finding(text)]
+    runs = [row for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="runs") if _apart(row)]
+    cell = [row for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell") if _apart(row)]
+    both = {id(row) for row in _holm(runs + cell)}
+    said = [
+        f"{where} dearer runs score {'higher' if row['value'] > 0 else 'lower'}, r = {_with(row)}"
+        for row, where in [*((row, "over all runs") for row in runs), *((row, "between repeats of the same cell") for row in cell)]
+        if id(row) in both
+    ]  # fmt: skip
+    return (
+        [Finding(f"Cost and {_score(runs[0] if runs else cell[0])}: {'; '.join(said)}{_as_judged(tables)}.")]
+        if said
+        else []
+    )
 
 
 def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
@@ -203,28 +344,25 @@ def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     if table is None or "rank" not in table.columns:
         return []
     wordy = pl.col("example").str.count_matches(" ") >= 2
-    rows = table.filter((pl.col("rank") == 1) & wordy).sort("runs", descending=True).to_dicts()
-    return [
-        Finding(f"The commonest trouble in words: “{row['example']}” and its like, in {row['runs']} runs.", _any_of(row["example_runs"]))
-        for row in rows[:1]
-    ]  # fmt: skip
+    rows = table.filter(wordy).sort("runs", descending=True).to_dicts()
+    if not rows or rows[0]["runs"] < 2 or (len(rows) > 1 and rows[1]["runs"] == rows[0]["runs"]):
+        return []
+    text = f"The group of troubles in most runs ({rows[0]['runs']}) is of this kind: “{rows[0]['example']}”."
+    return [Finding(text, _any_of(rows[0]["example_runs"]))]
 
 
 def _alarms(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    out = []
     circular = tables.get("circularity")
-    if circular is not None and {"code", "verdict"} <= set(circular.columns):
-        for row in circular.iter_rows(named=True):
-            if str(row["verdict"]).endswith("by outcome"):
-                text = f"Caution: {row['code']} {row['verdict']}; it cannot explain the score that it restates."
-                out.append(Finding(text, f"code:{row['code']}"))
-    placebo = tables.get("placebo")
-    if placebo is not None and {"code", "stage", "verdict"} <= set(placebo.columns):
-        for row in placebo.iter_rows(named=True):
-            if str(row["verdict"]).startswith("alarm"):
-                text = f"Caution: {row['code']} goes with {row['stage']}, a stage before it could act: something else drives both."
-                out.append(Finding(text, f"code:{row['code']}"))
-    return out
+    if circular is None or not {"code", "verdict"} <= set(circular.columns):
+        return []
+    return [
+        Finding(
+            f"Caution: {row['code']} {row['verdict']}; it cannot explain the score that it restates.",
+            f"code:{row['code']}",
+        )
+        for row in circular.iter_rows(named=True)
+        if str(row["verdict"]).endswith("by outcome")
+    ]
 
 
 def _checks(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
@@ -234,9 +372,9 @@ def _checks(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     bad = table.filter(pl.col("status") == "problem")
     if bad.is_empty():
         return []
-    text = f"{bad.height} checks of the scores found problems: {', '.join(bad['check'].to_list()[:6])}."
+    count = "1 check of the scores" if bad.height == 1 else f"{bad.height} checks of the scores"
     examples = bad["examples"].explode().drop_nulls().to_list() if "examples" in bad.columns else []
-    return [Finding(text, _any_of(examples[:5]))]
+    return [Finding(f"{count} found problems: {', '.join(bad['check'].to_list()[:6])}.", _any_of(examples[:5]))]
 
 
 def named(facet: str, name: str) -> str:

@@ -9,9 +9,9 @@ import polars as pl
 
 from .codes_read import CODES
 from .design import design
-from .effects import average_effects
 from .estimate import Estimate, Rows, adjusted, tidy
 from .jackknife import demean
+from .overlap import average_effects
 
 SEED = 20260601
 
@@ -19,7 +19,7 @@ SEED = 20260601
 def effects_by(
     table: pl.DataFrame, by: str = "agent", outcome: str = "overall", *, source: str = "any", prepare: bool = True
 ) -> pl.DataFrame:
-    """AMEs of each code within each agent, track or tier; BH over the grid; `shrunk` pulls values to the code's mean.
+    """Effects of each code within each agent, track or tier; BH over the grid; `shrunk` pulls values to the code's mean.
 
     `i2` is the share of the spread between groups that is beyond noise (DerSimonian and Laird); rank by `shrunk` only.
     """
@@ -31,7 +31,7 @@ def effects_by(
     rows: Rows = []
     for at, name in enumerate(names):
         part = d.table.filter(pl.Series(axis == at))
-        label = f"AME of {{code}} on {outcome}"
+        label = f"effect of {{code}} on {outcome}"
         for code, est in zip(CODES, average_effects(part, outcome, source, label), strict=True):
             rows.append(({"by": by, "group": name, "code": code}, est))
     for code in CODES:

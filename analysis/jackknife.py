@@ -6,14 +6,13 @@ of single tasks, and standard errors of any functional, including how sample mea
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .estimate import Bools, Estimate, Floats, Ints, estimate, on_scale
+from .estimate import NO_LIMITS, Bools, Estimate, Floats, Ints, estimate
 
 
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
@@ -188,15 +187,31 @@ def both(
     n: int,
     notes: tuple[str, ...],
     test: bool = False,
-    limits: tuple[float, float] = (-math.inf, math.inf),
+    limits: tuple[float, float] = NO_LIMITS,
 ) -> list[Estimate]:
     """The estimates for new and for the same tasks of one jackknifed statistic; intervals end at the scale's `limits`."""
     common: dict[str, Any] = {"n": n, "n_clusters": j.n_clusters, "warnings": notes, "test": test}
     one, none = "one task only" if j.n_clusters < 2 else None, None if j.df_same else "no repeats"
     new = estimate(
-        label, "new", j.value[at], j.se_new[at], j.n_clusters - 1, method="jackknife over tasks", reason=one, **common
+        label,
+        "new",
+        j.value[at],
+        j.se_new[at],
+        j.n_clusters - 1,
+        method="jackknife over tasks",
+        reason=one,
+        limits=limits,
+        **common,
     )
     same = estimate(
-        label, "same", j.value[at], j.se_same[at], j.df_same, method="variation within cells", reason=none, **common
+        label,
+        "same",
+        j.value[at],
+        j.se_same[at],
+        j.df_same,
+        method="variation within cells",
+        reason=none,
+        limits=limits,
+        **common,
     )
-    return [on_scale(new, limits), on_scale(same, limits)]
+    return [new, same]

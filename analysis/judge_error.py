@@ -1,144 +1,271 @@
 """What a judge's errors do to means, leaderboards and code effects, corrected by human labels on some of the runs.
 
 Means: difference estimator (judge's mean over all runs plus the labelled runs' mean difference). Code effects:
-predict-then-debias (Kluger et al.), its variance from influence functions summed by task; multiple imputation and SIMEX
-as options. Nothing is corrected from fewer than ten human positives of a code.
+predict-then-debias (Kluger et al.), its variance from influence functions summed by task. Labels weigh by how their runs were
+drawn. Nothing is corrected from fewer than ten human positives of a code.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..errors import ConfigError
 from .codes_read import CODES
 from .cohorts import Cohort
+from .descriptive import balance
 from .design import Design, design
-from .estimate import Bools, Estimate, Floats, Population, Rows, estimate, t_quantile, tidy
+from .estimate import SCALES, Bools, Estimate, Floats, Population, Rows, estimate, t_quantile, tidy
 from .frames import WEIGHTS
 from .jackknife import codes_of, group_sums
-from .label_tables import Labels
-from .ranking import agent_score, grid, variance_new
+from .label_tables import CONVENIENCE, Labels, weighted
+from .overlap import fitted
+from .ranking import ONE_TASK, Grid, agent_score, contrasts, grid, possible_ranks, variance_new
 
 MIN_POSITIVES = 10
-POOL_BELOW, TUNE_FROM = 25, 50
-"""Labels per group: below the first the correction is pooled over groups, from the second lambda is tuned."""
+MIN_LABELS, FEW, TUNE_FROM = 5, 25, 50
+"""Labels of a group: below the first nothing is corrected; below the second its differences are taken to spread at least as
+those of all groups do; from the third lambda is tuned."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Mean of human values minus mean of judge values over a group of runs, from those that are labelled."""
+
+    value: float
+    variance: float
+    df: float
+    spread: float
+    """Weighted variance of the differences."""
+    n: int
+    lam: float
+    leverage: float
+    """What a variance of the differences of 1 makes for `variance`."""
+
+
+def judge_gap(
+    judge: Floats, human: Floats, weight: Floats, target: Floats | None = None, *, tuned: bool = False
+) -> Gap:
+    """The difference estimator over N runs with `human` NaN where not labelled: lam mean(f) + mean_w(y - lam f) - mean(f).
+
+    `weight` is one over the probability of being labelled, `target` what each run weighs in the mean (default: the same).
+    Variance of a Poisson sample, sum w (w - 1) d^2 / (sum w)^2 times n / (n - 1): with equal weights that of a simple random
+    sample, s^2/n (1 - n/N). `tuned`: lambda is the weighted regression of y on f, which is PPI++'s for a mean over these runs.
+    """
+    mine = np.isfinite(human)
+    share = np.ones(len(judge)) if target is None else target
+    f, y, w, b = judge[mine], human[mine], weight[mine], share[mine]
+    n, total = int(mine.sum()), float((w * b).sum())
+    lam = 1.0
+    if tuned:
+        centred = f - (w * b * f).sum() / total
+        square = float((w * b * centred**2).sum())
+        lam = float(np.clip((w * b * centred * y).sum() / square, 0, 1)) if square > 0 else 1.0
+    gap = y - lam * f
+    mean = float((w * b * gap).sum() / total)
+    value = mean + (lam - 1) * float((share * judge).sum() / share.sum())
+    free = n - 1 - tuned
+    squares = (gap - mean) ** 2
+    parts = w * np.maximum(w - 1, 0) * b**2
+    leverage = float(parts.sum()) / total**2 * n / max(free, 1)
+    spread = float((w * b * squares).sum() / total)
+    return Gap(
+        value,
+        float((parts * squares).sum()) / total**2 * n / max(free, 1),
+        max(float(free), 1.0),
+        spread,
+        n,
+        lam,
+        leverage,
+    )
 
 
 def judged_mean(
-    judge: Floats, human: Floats, labelled: Bools, *, label: str = "mean", value_range: float = 1.0, tuned: bool = False
+    judge: Floats,
+    human: Floats,
+    labelled: Bools,
+    *,
+    label: str = "mean",
+    value_range: float = 1.0,
+    tuned: bool = False,
+    weight: Floats | None = None,
 ) -> Estimate:
-    """Mean of the human values over these N runs from judge values of all and human values where `labelled`.
+    """Mean of the human values over these N runs from judge values of all and human values where `labelled` (see `judge_gap`).
 
-    mean(f) + mean_L(y - f), SE = sd_L(y - f) / sqrt(n) * sqrt(1 - n/N), t with n-1 degrees of freedom. With differences
-    that are all equal the half-width is the rule of three's, 3/n of `value_range`. `tuned`: PPI++ with its lambda.
+    t interval. With differences that are all equal the half-width is the rule of three's, 3/n of `value_range`. `weight`: one
+    over the probability of being labelled (default: equal).
     """
     n, total = int(labelled.sum()), len(judge)
-    method = "difference estimator: these runs"
     if n < 2:
-        return Estimate(label, "same", None, n=total, method=method, reason=f"{n} labelled runs; two are needed")
-    f, y = judge[labelled], human[labelled]
-    lam = 1.0
-    if tuned and f.var() > 0:
-        lam = float(np.clip(np.cov(y, f)[0, 1] / ((1 + n / total) * np.var(judge, ddof=1)), 0, 1))
-        method = f"PPI++ with lambda {lam:.2f}: these runs"
-    gap = y - lam * f
-    value = lam * float(judge.mean()) + float(gap.mean())
-    correction = math.sqrt(max(0.0, 1 - n / total))
-    se = float(gap.std(ddof=1)) / math.sqrt(n) * correction
-    if se <= 1e-9 * value_range and n < total:
-        half = 3 / n * value_range
-        note = "the labels never differed from the judge: half-width by the rule of three"
-        return Estimate(
-            label, "same", value, half / t_quantile(0.975, n - 1), value - half, value + half, df=n - 1, n=total,
-            method=method, warnings=(note,),
-        )  # fmt: skip
-    few = () if n >= POOL_BELOW else (f"{n} labels only: intervals this small cover less than they say",)
-    return estimate(label, "same", value, se, n - 1, n=total, method=method, test=False, warnings=few)
+        why = f"{n} labelled runs; two are needed"
+        return Estimate(label, "same", None, n=total, method="difference estimator: these runs", reason=why)
+    w = np.full(total, total / n) if weight is None else weight
+    gap = judge_gap(judge, np.where(labelled, human, np.nan), w, tuned=tuned)
+    return _these_runs(label, float(judge.mean()), gap, total, value_range, (-math.inf, math.inf), ())
 
 
-def human_scores(cards: Cohort, labels: Labels, annotator: str) -> pl.DataFrame:
-    """`run_id`, `human`: Overall with S1-S3 replaced by the means of an annotator's criteria (all weigh the same).
+def _these_runs(
+    label: str, judged: float, gap: Gap, total: int, span: float, limits: tuple[float, float], notes: tuple[str, ...]
+) -> Estimate:
+    value, se = judged + gap.value, math.sqrt(gap.variance)
+    method = "difference estimator" if gap.lam == 1 else f"PPI++ with lambda {gap.lam:.2f}"
+    if gap.spread <= (1e-9 * span) ** 2 and gap.n < total:
+        se = 3 / gap.n * span / t_quantile(0.975, gap.df)
+        notes = (*notes, "the labels never differed from the judge: half-width by the rule of three")
+    method += ": these very runs"
+    return estimate(label, "same", value, se, gap.df, n=total, method=method, test=False, warnings=notes, limits=limits)
 
-    Runs without all three stages labelled and scored, or without an Overall, are left out.
+
+def human_scores(cards: Cohort, labels: Labels, annotator: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """(`run_id`, `human`, `weight`; notes): Overall with the judge's errors on S1-S3 taken out as an annotator sees them.
+
+    A stage moves by the mean of (human - judge) over criteria that both decided, times the share of its criteria that the judge
+    decided: credited ones are rules, and what nobody labelled is taken to be as wrong as the rest of its stage. A judge that
+    never errs is not moved. Runs without an Overall, or with a judged stage that is not labelled, are left out.
     """
+    mine = labels.of(annotator)
     stage = pl.col("criterion").str.slice(0, 2)
-    means = (
-        labels.of(annotator)
-        .criteria.group_by("run_id", stage.alias("stage"))
-        .agg(pl.col("value").mean())
-        .pivot("stage", index="run_id", values="value")
+    decided = pl.col("status").cast(pl.String).is_in(["scored", "presumed"]) & pl.col("value").is_not_null()
+    judged = cards.criteria.with_columns(pl.col("criterion").cast(pl.String), pl.col("run_id").cast(pl.String))
+    judged = judged.filter(pl.col("value").is_not_null() & stage.is_in(["S1", "S2", "S3"]))
+    gaps = (
+        judged.with_columns(stage=stage, decided=decided)
+        .join(mine.criteria.select("run_id", "criterion", human="value"), on=["run_id", "criterion"], how="left")
+        .with_columns(gap=pl.when("decided").then(pl.col("human") - pl.col("value")))
+        .group_by("run_id", "stage")
+        .agg(gap=pl.col("gap").mean(), share=pl.col("decided").mean())
+        .with_columns(shift=pl.when(pl.col("share") > 0).then(pl.col("gap") * pl.col("share")).otherwise(0.0))
+        .with_columns(shift=50 * pl.col("stage").replace_strict(WEIGHTS, return_dtype=pl.Float64) * pl.col("shift"))
     )
-    if not {"S1", "S2", "S3"} <= set(means.columns):
-        return pl.DataFrame(schema={"run_id": pl.String, "human": pl.Float64})
-    joined = cards.runs.filter(~pl.col("disqualified").fill_null(False)).join(
-        means.select("run_id", *(pl.col(s).alias(f"{s}_human") for s in ("S1", "S2", "S3"))), on="run_id"
+    shifts = gaps.group_by("run_id").agg(
+        shift=pl.when(pl.col("shift").null_count() == 0).then(pl.col("shift").sum()), stages=pl.len()
     )
-    shift = pl.sum_horizontal(50 * WEIGHTS[s] * (pl.col(f"{s}_human") - pl.col(s)) for s in ("S1", "S2", "S3"))
-    complete = pl.all_horizontal(
-        pl.col(c).is_not_null() for c in [*WEIGHTS, "overall", "S1_human", "S2_human", "S3_human"]
+    runs = cards.runs.filter(~pl.col("disqualified").fill_null(False) & pl.col("overall").is_not_null())
+    found = (
+        runs.unique("run_id", keep="first", maintain_order=True)
+        .join(shifts.filter(pl.col("stages") == 3).drop_nulls("shift"), on="run_id", maintain_order="left")
+        .select("run_id", human=pl.col("overall") + pl.col("shift"))
     )
-    return (
-        joined.filter(complete)
-        .select("run_id", human=pl.col("overall") + shift)
-        .unique("run_id", keep="first", maintain_order=True)
-    )
+    out, notes = weighted(found, mine.drawn)
+    return out.select("run_id", "human", "weight"), notes
 
 
 def corrected_leaderboard(
-    table: pl.DataFrame, human: pl.DataFrame, outcome: str = "overall", *, prepare: bool = True
+    table: pl.DataFrame,
+    human: pl.DataFrame,
+    outcome: str = "overall",
+    *,
+    notes: tuple[str, ...] = (),
+    prepare: bool = True,
 ) -> pl.DataFrame:
-    """Agents' means corrected by human scores (`human`: run_id, human, on the outcome's scale).
+    """Agents' means corrected by human scores (`human`: run_id, human on the outcome's scale, weight: one over the probability
+    of being labelled, without which the labels are a convenience sample).
 
-    Rows by agent: `kind` judge (as scored) and corrected; the latter for these runs (SE of the judge's error) and for
-    new tasks (SE_task and SE_judge together). Below 25 labels of an agent its correction is the pooled one.
+    Rows by agent: `kind` judge (as scored) and corrected; the latter for these very runs (the judge's error alone) and for
+    new tasks (both). Every agent is corrected by its own labels: judges may favour one. Below 25 of them their spread is taken
+    to be at least that of all agents' differences, below 5 nothing is corrected. A convenience sample gets no interval.
     """
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
-    known = d.table.select("run_id").join(human.unique("run_id"), on="run_id", how="left", maintain_order="left")[
-        "human"
-    ]
-    y = known.cast(pl.Float64).to_numpy()
+    chosen = human.unique("run_id").select(
+        "run_id", "human", pl.col("weight") if "weight" in human.columns else pl.lit(1.0).alias("weight")
+    )
+    known = d.table.select("run_id").join(chosen, on="run_id", how="left", maintain_order="left")
+    y, weight = (known[name].cast(pl.Float64).to_numpy() for name in ("human", "weight"))
     labelled = np.isfinite(y)
-    span = 100.0 if outcome == "overall" else 1.0
-    keys: dict[str, Any] = {"agent": pl.String, "kind": pl.String, "labels": pl.Int64, "pooled": pl.Boolean}
+    drawn = ("weight" in human.columns and CONVENIENCE not in notes) or bool(labelled.all())
+    notes = (*d.notes, *(() if drawn else (CONVENIENCE,)), *(note for note in notes if note != CONVENIENCE))
+    limits = SCALES.get(outcome, (-math.inf, math.inf))
+    span = limits[1] - limits[0] if math.isfinite(limits[1]) else 1.0
+    target = balance(d.table)
+    keys: dict[str, Any] = {
+        "agent": pl.String, "kind": pl.String, "labels": pl.Int64, "rank_lo": pl.Int64, "rank_hi": pl.Int64,
+    }  # fmt: skip
+    of = [d.agent == a for a in range(len(g.agents))]
+    gaps = [
+        judge_gap(d.y[mine], y[mine], weight[mine], target[mine], tuned=int((labelled & mine).sum()) >= TUNE_FROM)
+        if (labelled & mine).sum() >= MIN_LABELS else None for mine in of
+    ]  # fmt: skip
+    pooled = _pooled_spread(gaps)
+    gaps = [
+        replace(gap, variance=max(gap.variance, pooled * gap.leverage)) if gap is not None and gap.n < FEW else gap
+        for gap in gaps
+    ]
+    ranks = _corrected_ranks(g, gaps) if drawn else None
     rows: Rows = []
     for a, name in enumerate(g.agents):
-        score = agent_score(g, a, np.ones(len(g.tasks), dtype=bool))
+        score, gap = agent_score(g, a, np.ones(len(g.tasks), dtype=bool)), gaps[a]
         if score is None:
             continue
-        variance, df, _ = variance_new(score.residual, score)
-        mine = d.agent == a
-        n = int((labelled & mine).sum())
-        pooled = n < POOL_BELOW
-        common: dict[str, Any] = {"n": score.n_runs, "n_clusters": int((score.track_of >= 0).sum()), "test": False}
-        lonely = None if df else "one task a track"
-        key: dict[str, Any] = {"agent": name, "kind": "judge", "labels": n, "pooled": False}
+        variance, df, borrowed = variance_new(score.residual, score.track_of)
+        n = int((labelled & of[a]).sum())
+        common: dict[str, Any] = {"n": score.n_runs, "test": False, "limits": limits}
+        lonely = None if df else ONE_TASK
+        tasks = int((score.track_of >= 0).sum())
+        key: dict[str, Any] = {"agent": name, "kind": "judge", "labels": n}
         rows.append((key, estimate(
             f"mean {outcome}", "new", score.value, math.sqrt(variance) if df else None, df, reason=lonely,
-            method="tasks within tracks, t", warnings=d.notes, **common,
+            method="tasks within tracks, t", warnings=d.notes, n_clusters=tasks, **common,
         )))  # fmt: skip
-        key = {"agent": name, "kind": "corrected", "labels": n, "pooled": pooled}
+        key = {"agent": name, "kind": "corrected", "labels": n}
+        if ranks:
+            key |= {"rank_lo": ranks[a][0], "rank_hi": ranks[a][1]}
         label = f"corrected mean {outcome}"
-        everyone = np.ones(d.n, dtype=bool) if pooled else mine
-        shift = judged_mean(
-            d.y[everyone], y[everyone], labelled[everyone], value_range=span, tuned=not pooled and n >= TUNE_FROM
-        )
-        if shift.value is None or shift.se is None:
-            populations: tuple[Population, ...] = ("same", "new")
-            rows += [(key, Estimate(label, each, None, n=score.n_runs, reason=shift.reason)) for each in populations]
+        if gap is None:
+            reason = f"{n} labelled runs of {name}; {MIN_LABELS} are needed"
+            rows += [(key, Estimate(label, each, None, n=score.n_runs, reason=reason)) for each in POPULATIONS]
             continue
-        moved = score.value + shift.value - float(d.y[everyone].mean())
-        pool = (f"fewer than {POOL_BELOW} labels: correction pooled over agents",) if pooled else ()
-        common["warnings"] = (*d.notes, *shift.warnings, *pool)
-        free = int((labelled & everyone).sum()) - 1
-        rows.append((key, estimate(label, "same", moved, shift.se, free, method=shift.method, **common)))
-        both, method = math.sqrt(variance + shift.se**2) if df else None, f"{shift.method}; plus tasks within tracks"
-        rows.append((key, estimate(label, "new", moved, both, df, method=method, reason=lonely, **common)))
+        warnings = notes
+        if n < FEW:
+            warnings = (*notes, f"{n} labels only: they are taken to spread no less than those of all agents")
+        if not drawn:
+            value, why = score.value + gap.value, "convenience sample: no interval"
+            rows += [
+                (key, Estimate(label, each, value, n=score.n_runs, reason=why, warnings=warnings))
+                for each in POPULATIONS
+            ]
+            continue
+        these = _these_runs(label, score.value, gap, score.n_runs, span, limits, warnings)
+        rows.append((key, these))
+        if these.value is None or these.se is None:
+            continue
+        whole = variance + these.se**2
+        both = whole**2 / (variance**2 / df + these.se**4 / gap.df) if df else None
+        rows.append((key, estimate(
+            label, "new", these.value, math.sqrt(whole) if df else None, both, method=f"{these.method.split(':')[0]}; plus tasks within tracks",
+            reason=lonely, warnings=(*these.warnings, *([borrowed] if borrowed and df else [])), n_clusters=tasks, **common,
+        )))  # fmt: skip
     return tidy(rows, keys)
+
+
+POPULATIONS: tuple[Population, ...] = ("same", "new")
+
+
+def _corrected_ranks(g: Grid, gaps: Sequence[Gap | None]) -> list[tuple[int, int]] | None:
+    """The ranks that corrected differences leave possible for new tasks: each has the error of the pair and of both
+    corrections; None where an agent has no correction or a pair cannot be compared."""
+    pairs, n, moved = contrasts(g), len(g.agents), []
+    if n < 2 or len(pairs) < n * (n - 1) // 2:
+        return None
+    for pair in pairs:
+        first, second = gaps[pair.a], gaps[pair.b]
+        if first is None or second is None or pair.df < 1:
+            return None
+        parts = ((pair.se**2, pair.df), (first.variance, first.df), (second.variance, second.df))
+        whole = sum(variance for variance, _ in parts)
+        free = whole**2 / sum(variance**2 / df for variance, df in parts) if whole > 0 else pair.df
+        moved.append(replace(pair, value=pair.value + first.value - second.value, se=math.sqrt(whole), df=free))
+    return possible_ranks(moved, n)
+
+
+def _pooled_spread(gaps: Sequence[Gap | None]) -> float:
+    """The variance of differences within groups, over all of them."""
+    known = [gap for gap in gaps if gap is not None]
+    return sum(gap.spread * gap.n for gap in known) / max(sum(gap.n for gap in known), 1)
 
 
 def additive_design(d: Design) -> Floats:
@@ -202,137 +329,74 @@ def corrected_code_effects(
     human: pl.DataFrame,
     outcome: str = "overall",
     *,
-    method: Literal["ptd", "mi", "simex"] = "ptd",
     source: str = "any",
-    seed: int = 20260601,
+    notes: tuple[str, ...] = (),
     prepare: bool = True,
 ) -> pl.DataFrame:
     """Code effects (points, additive in agent, task, tier) corrected for wrong tags by human codes on some runs.
 
-    `human`: run_id and E1..E5 (Boolean), optionally `probability` of having been chosen for labelling. Rows by code:
-    `kind` judge (tags as they are), human (labelled runs only) and corrected. `mi` uses cell fixed effects; `simex`
-    assumes that errors do not depend on the outcome and gives no interval: a sensitivity check only. Codes that the judge
-    read too few runs for have no place in the model, and rows that say so.
+    `human`: run_id and E1..E5 (Boolean), and `weight`, one over the probability of being labelled, without which the labels are
+    a convenience sample and nothing is corrected. Rows by code: `kind` judge (tags as they are), human (labelled runs only) and
+    corrected. What `code_effects` refuses is refused here. The model's codes are additive, so its numbers are not those of
+    `code_effects`: hold the kinds against one another.
     """
-    if method not in ("ptd", "mi", "simex"):
-        raise ConfigError(f"unknown method {method!r}", "ptd, mi or simex")
     d = design(table, outcome, source=source, prepare=prepare)
+    drawn = "weight" in human.columns and CONVENIENCE not in notes
     labels = human.unique("run_id", keep="first").select(
         "run_id",
         *(pl.col(c).alias(f"{c}_h") for c in CODES),
-        *(["probability"] if "probability" in human.columns else []),
+        pl.col("weight") if drawn else pl.lit(1.0).alias("weight"),
     )
     joined = d.table.select("run_id").join(labels, on="run_id", how="left", maintain_order="left")
     names = d.code_names
     truth = joined.select(pl.col(f"{c}_h").cast(pl.Float64) for c in names).to_numpy().reshape(-1, len(names))
     labelled = np.isfinite(truth).all(1)
+    drawn = drawn or bool(labelled.all())
+    notes = (*d.notes, *notes, "additive in codes, agent, task and tier: hold the kinds against one another")
     positives = np.nan_to_num(truth[labelled]).sum(0).astype(int)
     keys: dict[str, Any] = {
         "code": pl.String, "kind": pl.String, "omega": pl.Float64, "human_positives": pl.Int64, "labels": pl.Int64,
     }  # fmt: skip
     rows: Rows = []
     m, n_tasks = int(labelled.sum()), len(d.tasks)
-    judge, fixed = d.codes.astype(float), additive_design(d)
     enough = m > len(names) + 2 and n_tasks >= 2
     fit: dict[str, Floats] = {}
     if enough:
-        probability = joined["probability"].cast(pl.Float64).to_numpy() if "probability" in joined.columns else None
-        fit = predict_then_debias(np.nan_to_num(truth), judge, fixed, d.y, labelled, d.task, probability)
-        if method == "mi":
-            fit["theta"], fit["se"] = imputed_effects(d, truth, labelled, seed)
-        elif method == "simex":
-            fit["theta"], fit["se"] = simex_effects(d, truth, labelled, fixed, seed), np.full(len(names), np.nan)
-    words = {
-        "ptd": "predict-then-debias, influence by task",
-        "mi": "multiple imputation with the outcome, cell fixed effects",
-        "simex": "MC-SIMEX, quadratic (assumes errors that ignore the outcome)",
-    }
+        probability = 1 / joined["weight"].cast(pl.Float64).to_numpy()
+        fit = predict_then_debias(
+            np.nan_to_num(truth), d.codes.astype(float), additive_design(d), d.y, labelled, d.task, probability
+        )
+    top = SCALES.get(outcome, (0.0, math.inf))[1]
+    refused = fitted(d)
     for code in CODES:
         k = names.index(code) if code in names else None
         for kind, value, se in (
-            ("judge", "judge_only", "judge_se"),
-            ("human", "human_only", "human_se"),
-            ("corrected", "theta", "se"),
-        ):
+            ("judge", "judge_only", "judge_se"), ("human", "human_only", "human_se"), ("corrected", "theta", "se"),
+        ):  # fmt: skip
             label = f"effect of {code} on {outcome} ({kind})"
             if k is None:
                 unread = Estimate(label, "new", None, n=d.n, n_clusters=n_tasks, reason=d.not_read(code))
                 rows.append(({"code": code, "kind": kind, "labels": m}, unread))
                 continue
             key: dict[str, Any] = {"code": code, "kind": kind, "human_positives": int(positives[k]), "labels": m}
-            if kind == "corrected" and method == "ptd" and enough:
+            if kind == "corrected" and enough:
                 key["omega"] = float(fit["omega"][k])
-            how = words[method] if kind == "corrected" else "additive fixed effects, influence by task"
-            reason = None
-            if not enough:
+            how = "predict-then-debias" if kind == "corrected" else "additive fixed effects"
+            reason = refused.why_not(k)
+            if reason is None and not enough:
                 reason = f"{m} labelled runs in {n_tasks} tasks: too few for a correction"
-            elif kind != "judge" and positives[k] < MIN_POSITIVES:
+            elif reason is None and kind != "judge" and positives[k] < MIN_POSITIVES:
                 reason = (
                     f"{positives[k]} human positives of {code}; {MIN_POSITIVES} are needed (label runs tagged {code})"
                 )
-            elif kind == "judge" and not d.codes[:, k].any():
-                reason = f"{code} was never tagged"
+            elif reason is None and kind != "judge" and not drawn:
+                reason = CONVENIENCE
+            how += ", influence by task"
             if reason:
                 rows.append((key, Estimate(label, "new", None, n=d.n, n_clusters=n_tasks, method=how, reason=reason)))
                 continue
             rows.append((key, estimate(
                 label, "new", float(fit[value][k]), float(fit[se][k]), n_tasks - 1, n=d.n, n_clusters=n_tasks, method=how,
-                reason="SIMEX gives no interval here" if kind == "corrected" and method == "simex" else None,
-                warnings=(*d.notes, *(("additive fixed effects leave agent x task differences in",) if method == "ptd" else ())),
+                warnings=notes, limits=(-top, top),
             )))  # fmt: skip
     return tidy(rows, keys)
-
-
-def imputed_effects(d: Design, truth: Floats, labelled: Bools, seed: int, draws: int = 20) -> tuple[Floats, Floats]:
-    """Multiple imputation of human codes by sequential logistic models on tags and outcome; Rubin's rules over CR3 fits."""
-    from sklearn.linear_model import LogisticRegression
-
-    from .effects import marginal_effects
-
-    rng = np.random.default_rng(seed)
-    scale = (d.y - d.y.mean()) / max(float(d.y.std()), 1e-12)
-    base = np.column_stack([d.codes.astype(float), scale, scale**2])
-    index = np.flatnonzero(labelled)
-    values, variances = [], []
-    for _ in range(draws):
-        chosen = rng.choice(index, len(index))
-        filled = np.where(labelled[:, None], np.nan_to_num(truth), 0.0)
-        for k in range(d.codes.shape[1]):
-            x = np.column_stack([base, filled[:, :k]])
-            y = truth[chosen, k]
-            if y.min() == y.max():
-                filled[~labelled, k] = y[0]
-                continue
-            p = LogisticRegression(C=10.0, max_iter=500).fit(x[chosen], y).predict_proba(x[~labelled])[:, 1]
-            filled[~labelled, k] = rng.random(len(p)) < p
-        fit = marginal_effects(filled, d.y[:, None], d.cell, d.task, pairs=False)
-        values.append(fit.ame[:, 0])
-        variances.append(fit.se[:, 0] ** 2)
-    between = np.var(values, axis=0, ddof=1)
-    return np.mean(values, 0), np.sqrt(np.mean(variances, 0) + (1 + 1 / draws) * between)
-
-
-def simex_effects(d: Design, truth: Floats, labelled: Bools, fixed: Floats, seed: int, repeats: int = 20) -> Floats:
-    """MC-SIMEX (Kuchenhoff et al.): more misclassification of the same kind is added and extrapolated back to none."""
-    rng = np.random.default_rng(seed)
-    judge = d.codes.astype(float)
-    steps = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
-    curve = np.zeros((len(steps), d.codes.shape[1]))
-    rates = []
-    for k in range(d.codes.shape[1]):
-        t, j = truth[labelled, k], judge[labelled, k]
-        sens = float(np.clip(j[t == 1].mean(), 0.55, 1)) if (t == 1).any() else 1.0
-        spec = float(np.clip(j[t == 0].mean(), 0, 0.45)) if (t == 0).any() else 0.0
-        rates.append((sens, 1 - spec))
-    for at, step in enumerate(steps):
-        for _ in range(repeats if step else 1):
-            noisy = judge.copy()
-            for k, (sens, spec) in enumerate(rates):
-                matrix = np.array([[spec, 1 - spec], [1 - sens, sens]])
-                values, vectors = np.linalg.eig(matrix)
-                power = np.real(vectors @ np.diag(np.maximum(np.real(values), 1e-9) ** step) @ np.linalg.inv(vectors))
-                noisy[:, k] = rng.random(d.n) < np.clip(power[judge[:, k].astype(int), 1], 0, 1)
-            curve[at] += weighted_fit(np.hstack([noisy, fixed]), d.y, np.ones(d.n), d.codes.shape[1])[0] / (
-                repeats if step else 1
-            )
-    return np.array([np.polyval(np.polyfit(steps, curve[:, k], 2), -1.0) for k in range(d.codes.shape[1])])

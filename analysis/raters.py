@@ -1,11 +1,12 @@
-"""Agreement of two raters (judge and people, people, judges), coefficient beside coefficient, with intervals that resample tasks.
+"""Agreement of two raters (judge and people, people, judges), coefficient beside coefficient, with intervals from deleting tasks.
 
-Everything is computed from one contingency table a task, so that a thousand resamplings are one matrix product. A
-coefficient that is undefined (an empty margin, no disagreement possible) is None.
+Everything is computed from one contingency table a task, weighted by how runs were drawn for labelling. A coefficient that is
+undefined (an empty margin, no disagreement possible) is None.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -13,12 +14,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..judge.trust.measures import DRAWS, SEED, cohen_kappa, percentiles, resampled, wilson
+from ..judge.trust.measures import cohen_kappa, wilson
 from .codes_read import CODES, sampled
 from .cohorts import Cohort
 from .design import UNKNOWN
-from .estimate import Floats, finite
-from .label_tables import Labels
+from .estimate import Floats, finite, t_quantile
+from .label_tables import CONVENIENCE, Labels, weighted
 
 AGREEMENT_SCHEMA: dict[str, Any] = {
     "item": pl.String, "kind": pl.String, "coefficient": pl.String, "value": pl.Float64, "lo": pl.Float64,
@@ -86,64 +87,107 @@ def coefficients(table: Floats, levels: Floats, ordinal: bool) -> dict[str, Floa
 
 
 def agreement_of(
-    human: Floats, judge: Floats, task: list[str], *, draws: int = DRAWS, seed: int = SEED, levels: Floats | None = None
+    human: Floats,
+    judge: Floats,
+    task: list[str],
+    *,
+    levels: Floats | None = None,
+    weight: Floats | None = None,
+    stratum: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Coefficients of two raters' values (equal length, no gaps) with 95 % intervals from resampling tasks.
+    """Coefficients of two raters' values (equal length, no gaps) with 95 % intervals from deleting tasks in turn.
 
-    Binary values give sensitivity and specificity with Wilson intervals; more than two levels give ordinal coefficients.
+    Shares (agreement, sensitivity, specificity) have Wilson's interval for as many independent runs as their jackknife error is
+    worth (Korn and Graubard 1998), the others t intervals on Fisher's z. `weight`: what each run stands for (default: itself), `stratum`: from
+    which it was drawn.
+    More than two levels give ordinal coefficients.
     """
     values = np.unique(np.concatenate([human, judge])) if levels is None else levels
     ordinal = bool(len(set(values.tolist()) - {0.0, 1.0}))
     if not ordinal:
         values = np.array([0.0, 1.0])
-    size = len(values)
-    names = sorted(set(task))
-    where = {name: i for i, name in enumerate(names)}
-    tables = np.zeros((len(names), size, size))
-    for name, a, b in zip(task, np.searchsorted(values, human), np.searchsorted(values, judge), strict=True):
-        tables[where[name], a, b] += 1
-    whole = tables.sum(0)
-    n = int(whole.sum())
+    size, n = len(values), len(human)
     if not n:
         return []
-    point = coefficients(whole, values, ordinal)
-    bounds: dict[str, tuple[float, float] | None] = {}
-    if len(names) > 1:
-        drawn = resampled(tables.reshape(len(names), -1), draws, seed).reshape(draws, size, size)
-        bounds = {name: percentiles(sample) for name, sample in coefficients(drawn, values, ordinal).items()}
-    positives = int((human > 0).sum()), int((human == 0).sum())
+    w = np.ones(n) if weight is None else weight / weight.mean()
+    names, cluster = np.unique(np.array(task), return_inverse=True)
+    kinds, kind = np.unique(np.array(stratum or [""] * n), return_inverse=True)
+    tables = np.zeros((len(kinds), len(names), size, size))
+    np.add.at(tables, (kind, cluster, np.searchsorted(values, human), np.searchsorted(values, judge)), w)
+    each = tables.sum(1, keepdims=True)
+    whole = each.sum((0, 1))
+    # A stratum stands for as many runs without a task: what is left of it is weighed up.
+    left = (each - tables).sum((-1, -2), keepdims=True)
+    grown = np.divide(each.sum((-1, -2), keepdims=True), left, out=np.zeros_like(left), where=left > 1e-9)
+    point, deleted = (
+        coefficients(whole, values, ordinal),
+        coefficients(((each - tables) * grown).sum(0), values, ordinal),
+    )
+    mass = np.bincount(cluster, w)
+    df = max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0)
+    rarer = min(int((human > 0).sum()), int((human == 0).sum()))
     out = []
     for name, value in point.items():
-        method, reason, warnings = "bootstrap over tasks", None, []
-        lo, hi = bounds.get(name) or (None, None)
-        if name in ("sensitivity", "specificity"):
-            row = 1 if name == "sensitivity" else 0
-            interval = wilson(float(whole[row, row]), float(whole[row].sum()))
-            lo, hi = interval or (None, None)
-            method = "Wilson interval: runs as independent"
-        elif lo == hi:
-            # Every resampling repeats the same counts: the data cannot show the spread, which is not certainty.
-            lo, hi = wilson(float(np.trace(whole)), n) or (None, None) if name == "agreement" else (None, None)
-            if name == "agreement":
-                method = "Wilson interval: runs as independent"
-        defined = finite(float(value))
+        defined, reason, warnings = finite(float(value)), None, []
+        inside = {"sensitivity": human > 0, "specificity": human == 0}.get(name, np.ones(n, dtype=bool))
+        # A rare denominator may be missing without some task: that deletion says nothing.
+        sample = deleted[name][np.isfinite(deleted[name])]
+        lo = hi = None
+        method = "jackknife over tasks, Fisher's z"
         if defined is None:
             reason = _undefined(name, whole)
-            lo = hi = None
-        elif lo is None:
-            reason = "one task only" if len(names) < 2 else "undefined in too many resamplings"
-            if len(names) > 1 and float(np.trace(whole)) == n:
-                reason = f"no disagreement among {n}: up to {min(1.0, 3 / n):.0%} may still be wrong, resampling cannot show it"
-        if not ordinal and name in ("kappa", "alpha_nominal") and min(positives) < 5:
-            warnings.append(
-                f"{min(positives)} of the rarer value: its interval is too narrow; read AC1, sensitivity, specificity"
-            )
+        elif name in SHARES:
+            lo, hi, method = _share_interval(defined, sample, w[inside], df, len(kinds) > 1)
+        elif len(names) < 2:
+            reason = "one task only"
+        elif len(sample) < 0.9 * len(names):
+            reason = "undefined without too many of the tasks"
+        elif defined >= 1 - 1e-12:
+            reason = f"no disagreement among {n}: up to {min(1.0, 3 / n):.0%} may still be wrong, which no error shows"
+        elif (bounds := _z_interval(defined, sample, df)) is None:
+            reason = "no variation between the tasks"
+        else:
+            lo, hi = bounds
+        if not ordinal and name in ("kappa", "alpha_nominal") and rarer < 5 and defined is not None:
+            warnings.append(f"{rarer} of the rarer value: read AC1, sensitivity, specificity")
+            if lo is not None:
+                lo = hi = None
+                reason = f"{rarer} of the rarer value: too few for an interval"
         out.append({
             "coefficient": name, "value": defined, "lo": lo, "hi": hi, "n": n, "n_tasks": len(names),
-            "prevalence_human": float((human * 1.0).mean()), "prevalence_judge": float((judge * 1.0).mean()),
+            "prevalence_human": float(np.average(human, weights=w)), "prevalence_judge": float(np.average(judge, weights=w)),
             "method": method, "reason": reason, "warnings": warnings,
         })  # fmt: skip
     return out
+
+
+SHARES = ("agreement", "sensitivity", "specificity")
+
+
+def _share_interval(
+    value: float, deleted: Floats, weight: Floats, df: float, stratified: bool
+) -> tuple[float, float, str]:
+    """Wilson's interval of a share for its effective number of runs, made smaller for few tasks (Korn and Graubard 1998)."""
+    n = float(weight.sum() ** 2 / (weight**2).sum())
+    g = len(deleted)
+    method = "Wilson interval: runs as independent"
+    if g > 1 and 0 < value < 1:
+        variance = float((g - 1) / g * ((deleted - value) ** 2).sum())
+        known = value * (1 - value) / variance if variance > 0 else n
+        # Strata by tag tell more than as many runs drawn at random; without them no sample does, but by chance.
+        most = math.inf if stratified else len(weight)
+        n = min(most, known * (t_quantile(0.975, math.inf) / t_quantile(0.975, df)) ** 2)
+        method = "Wilson interval for the effective number of runs, jackknife over tasks"
+    lo, hi = wilson(value * n, n) or (0.0, 1.0)
+    return lo, hi, method
+
+
+def _z_interval(value: float, deleted: Floats, df: float) -> tuple[float, float] | None:
+    """t interval on Fisher's z, which keeps the ends inside (-1, 1)."""
+    z, each = math.atanh(max(value, -1 + 1e-9)), np.arctanh(np.clip(deleted, -1 + 1e-9, 1 - 1e-9))
+    g = len(each)
+    half = t_quantile(0.975, df) * math.sqrt((g - 1) / g * float(((each - z) ** 2).sum()))
+    return (math.tanh(z - half), math.tanh(z + half)) if half > 0 else None
 
 
 def _undefined(name: str, table: Floats) -> str:
@@ -159,12 +203,11 @@ def _undefined(name: str, table: Floats) -> str:
     )
 
 
-def agreement(
-    cards: Cohort, labels: Labels, *, annotator: str | None = None, judge: str | None = None, draws: int = DRAWS
-) -> pl.DataFrame:
+def agreement(cards: Cohort, labels: Labels, *, annotator: str | None = None, judge: str | None = None) -> pl.DataFrame:
     """Judge against human labels for every criterion and code (AGREEMENT_SCHEMA, one row a coefficient).
 
-    Runs are matched by id. Only criteria that a judge scored count (credited and unscored ones say nothing about it), and only
+    Runs are matched by id and weigh by how they were drawn for labelling; where labels do not say it, the numbers speak of the
+    labelled runs alone, and say so. Only criteria that a judge scored count (credited and unscored ones say nothing about it), and only
     runs that were read for a code; a code that no run was read for has one row that says so.
     `annotator`: default `gold` if present, else the first by name. `judge`: default all scorecards.
     """
@@ -179,9 +222,12 @@ def agreement(
     codes = runs.select(
         "run_id", TASK, *(sampled(c).alias(f"{c}_second") for c in CODES), *(pl.col(c).alias(f"{c}_any") for c in CODES)
     )
-    rows = _by_item(
-        said.join(mine.criteria, on=["run_id", "criterion"]), codes.join(mine.codes, on="run_id"), TASK, draws
-    )
+    items, codes = said.join(mine.criteria, on=["run_id", "criterion"]), codes.join(mine.codes, on="run_id")
+    labelled = pl.concat([items.select("run_id"), codes.select("run_id")]).unique()
+    weights, notes = weighted(labelled, mine.drawn)
+    if labelled.height == runs["run_id"].n_unique():
+        notes = tuple(note for note in notes if note != CONVENIENCE)
+    rows = _by_item(items.join(weights, on="run_id"), codes.join(weights, on="run_id"), TASK, notes)
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
 
 
@@ -199,11 +245,11 @@ def judge_labels(cards: Cohort, judge: str) -> Labels:
     )
 
 
-def rater_agreement(first: Labels, second: Labels, *, draws: int = DRAWS) -> pl.DataFrame:
-    """Two annotators against each other, item by item (AGREEMENT_SCHEMA); runs stand for tasks in the resampling."""
+def rater_agreement(first: Labels, second: Labels) -> pl.DataFrame:
+    """Two annotators against each other, item by item (AGREEMENT_SCHEMA), on the runs that both labelled; runs stand for tasks."""
     criteria = first.criteria.join(second.criteria, on=["run_id", "criterion"], suffix="_second")
     codes = first.codes.join(second.codes, on="run_id", suffix="_second")
-    return pl.DataFrame(_by_item(criteria, codes, "run_id", draws), schema=AGREEMENT_SCHEMA)
+    return pl.DataFrame(_by_item(criteria, codes, "run_id"), schema=AGREEMENT_SCHEMA)
 
 
 def judge_pairs(cards: Cohort) -> pl.DataFrame:
@@ -254,8 +300,11 @@ def _scored(cards: Cohort) -> pl.DataFrame:
     return cards.criteria.filter(scored).with_columns(pl.col("criterion").cast(pl.String))
 
 
-def _by_item(criteria: pl.DataFrame, codes: pl.DataFrame, cluster: str, draws: int = DRAWS) -> list[dict[str, Any]]:
-    """Rows for each criterion (`value` beside `value_second`) and code (`E1` beside `E1_second`); `cluster` is resampled."""
+def _by_item(
+    criteria: pl.DataFrame, codes: pl.DataFrame, cluster: str, notes: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """Rows for each criterion (`value` beside `value_second`) and code (`E1` beside `E1_second`); `cluster` is deleted in turn,
+    `weight` counts where there is such a column."""
     pairs = [
         (str(item), "criterion", part, "value")
         for (item,), part in sorted(criteria.group_by("criterion"), key=lambda pair: str(pair[0][0]))
@@ -264,10 +313,12 @@ def _by_item(criteria: pl.DataFrame, codes: pl.DataFrame, cluster: str, draws: i
     rows: list[dict[str, Any]] = []
     for item, kind, part, column in pairs:
         first, second = (part[name].cast(pl.Float64).to_numpy() for name in (column, f"{column}_second"))
-        found = agreement_of(first, second, part[cluster].to_list(), draws=draws)
+        weight = part["weight"].to_numpy() if "weight" in part.columns else None
+        stratum = part["stratum"].fill_null("").to_list() if "stratum" in part.columns else None
+        found = agreement_of(first, second, part[cluster].to_list(), weight=weight, stratum=stratum)
         if not found and f"{item}_any" in codes.columns:
             found = _unread(item, codes.drop_nulls(item))
-        rows += [{"item": item, "kind": kind, **row} for row in found]
+        rows += [{"item": item, "kind": kind, **row, "warnings": [*notes, *row.get("warnings", ())]} for row in found]
     return rows
 
 

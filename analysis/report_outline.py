@@ -41,7 +41,7 @@ SECTIONS: tuple[Section, ...] = (
         "leaderboard",
         "Leaderboard",
         "Two intervals stand beside each mean. The wide one speaks of new tasks of the same kind, the narrow one of these tasks "
-        "run again. Only the wide one says whether an agent is better, rather than better here.",
+        "run again. Whether one agent is better than another is a question to their difference, paired by task, below.",
         (
             _figure("leaderboard"),
             _table("leaderboard", scope="overall", hide=("name",)),

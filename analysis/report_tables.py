@@ -25,7 +25,7 @@ from .failure_texts import FailureTexts
 from .frames import conform
 from .heterogeneity import effects_by, explained_variance
 from .judge_error import corrected_code_effects, corrected_leaderboard, human_scores
-from .label_tables import Labels, read_labels
+from .label_tables import Labels, read_labels, weighted
 from .outcomes import part_scores, ratings
 from .ranking import leaderboard, pairwise
 from .raters import agreement
@@ -62,9 +62,20 @@ class Question:
         return self.texts or FailureTexts()
 
     @property
-    def human(self) -> pl.DataFrame:
-        """run_id and E1..E5 as the usual annotator has them."""
-        return self.gold.of(self.gold.usual).codes.drop("annotator")
+    def labelled(self) -> list[str]:
+        """Runs that the usual annotator labelled."""
+        mine = self.gold.of(self.gold.usual)
+        return pl.concat([mine.codes["run_id"], mine.criteria["run_id"]]).unique().to_list()
+
+    def corrected_means(self) -> pl.DataFrame:
+        human, notes = human_scores(self.cohort, self.gold, self.gold.usual)
+        return corrected_leaderboard(self.runs, human, self.outcome, notes=notes)
+
+    def corrected_effects(self) -> pl.DataFrame:
+        mine = self.gold.of(self.gold.usual)
+        there = mine.codes.drop("annotator").join(self.runs.select("run_id").unique(), on="run_id", how="semi")
+        human, notes = weighted(there.unique("run_id", keep="first"), mine.drawn)
+        return corrected_code_effects(self.runs, human, self.outcome, source=self.source, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -82,9 +93,9 @@ TABLES: dict[str, Table] = {
     "cohort": Table("The cohort", "What was read, and what was left out of the analysis.", lambda q: _summary(q.cohort)),
     "basis": Table("What the scores rest on", "Whose scorecards, what share of the weight of S1-S3 was read, and how many quotes were found in the runs. Presumed: criteria that nobody read have their commonest value (~). Unread: a judged stage is unscored or too little has a value, so that there is a range and no point.", lambda q: basis(q.runs)),
     "checks": Table("Checks of the scores", "Whether scores add up, policies are one, and nothing was read twice.", lambda q: validate_scores(q.runs)),
-    "leaderboard": Table("Leaderboard", "Mean over runs of a track, then over tracks. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %.", lambda q: leaderboard(q.runs, q.outcome)),
+    "leaderboard": Table("Leaderboard", "Mean of the tasks of a track, then of tracks; tasks weigh the same. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %.", lambda q: leaderboard(q.runs, q.outcome)),
     "pairwise": Table("Differences between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8.", lambda q: pairwise(q.runs, q.outcome)),
-    "stages": Table("Stage profile by agent", "Means over runs; unscored stages are left out, never counted as 0.", lambda q: stage_profile(q.runs)),
+    "stages": Table("Stage profile by agent", "Means of tasks and tracks, as on the leaderboard; unscored stages are left out, never counted as 0.", lambda q: stage_profile(q.runs)),
     "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks.", lambda q: stage_profile(q.runs, ("agent", "track"))),
     "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged.", lambda q: tier_contrast(q.runs)),
     "codes_read": Table("What was read for codes", "A code is present, absent, cannot tell (a reader could not), or not read (nobody looked). Without a judge that reads runs, E1 and E3 are not read: facts can show them, never exclude them. “Read” counts runs in which a reading, or for E2, E4 and E5 the facts, decided. “Fired unread”: shown by facts in a run that nobody read; rates leave these out.", lambda q: reading_counts(prepared(q.runs)[0])),
@@ -94,12 +105,12 @@ TABLES: dict[str, Table] = {
     "code_stages": Table("Where codes fire", "Firings by code, stage and source; a code in two stages of a run counts in both here. A code without a row may not have been read: see what was read for codes.", lambda q: _code_stages(q.cohort)),
     "cliff": Table("Scores by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of. Counts are of codes that were read in the same runs; where some were not, the notes say which.", lambda q: cliff(q.runs, q.outcome, source=q.source)),
     "recovery": Table("Recovery", "Among runs with two or more codes, the share that still reaches a scored submission. Agents with more codes are seen on harder runs.", lambda q: recovery(q.runs, source=q.source)),
-    "code_effects": Table("Effects of codes on Overall", "Runs that fired a code against repeats of the same agent, task and tier that did not, in points. Associational: codes are tagged after the outcome.", lambda q: code_effects(q.runs, q.outcome, source=q.source)),
-    "effect_parts": Table("Effects by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part (the only external evidence).", lambda q: decompose_effects(q.runs, source=q.source)),
+    "code_effects": Table("Effects of codes on Overall", "Runs that fired a code against repeats of the same agent, task, tier and other codes that did not, in points. Associational: codes are tagged after the outcome; where runs differ already in earlier stages (placebo p) no effect may be claimed.", lambda q: code_effects(q.runs, q.outcome, source=q.source)),
+    "effect_parts": Table("Effects by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part, and this again: a Task of 0, and how good results above it are.", lambda q: decompose_effects(q.runs, source=q.source)),
     "effects_by_agent": Table("Effects of codes by agent", "BH over the grid; rank by the shrunk value only.", lambda q: effects_by(q.runs, "agent", q.outcome, source=q.source)),
     "robustness": Table("Effects under other models", "What changes when the model changes; traps are named in the warnings.", lambda q: robustness(q.runs, q.outcome, source=q.source)),
     "explained": Table("How much codes explain", "R2 within cells on left-out tasks.", lambda q: explained_variance(q.runs, q.outcome, source=q.source)),
-    "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that something else drives both.", lambda q: placebo(q.runs, source=q.source)),
+    "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that runs with the code differed before it could act; one cohort in twenty raises one by chance.", lambda q: placebo(q.runs, source=q.source)),
     "circularity": Table("Circular codes", "Codes that restate the score cannot explain it.", lambda q: circularity(q.runs)),
     "leave_agent_out": Table("Effects without one agent", "Whether a single agent carries a result.", lambda q: leave_one_out(q.runs, q.outcome, source=q.source)),
     "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
@@ -110,12 +121,22 @@ TABLES: dict[str, Table] = {
     "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation.", lambda q: stage_use(q.runs)),
     "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(variance_components(q.runs, q.outcome))),
     "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
-    "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first; weigh a label by 1/probability.", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.human["run_id"].to_list())),
-    "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", lambda q: agreement(q.cohort, q.gold), "labels"),
-    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error.", lambda q: corrected_leaderboard(q.runs, human_scores(q.cohort, q.gold, q.gold.usual), q.outcome), "labels"),
-    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", lambda q: corrected_code_effects(q.runs, q.human, q.outcome, source=q.source), "labels"),
+    "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first. Labels keep how they were drawn (ambjudge label next --out).", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.labelled)),
+    "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Weighed by how runs were drawn for labelling. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", lambda q: agreement(q.cohort, q.gold), "labels"),
+    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error. Corrected, “same tasks” means these very runs.", Question.corrected_means, "labels"),
+    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", Question.corrected_effects, "labels"),
     "clusters": Table("Groups of failures", "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group. Runs that nobody read for a code have no reasons of it.", lambda q: q.words.table(), "texts"),
 }  # fmt: skip
+
+
+CORRECTED_IN = {
+    "leaderboard": "the leaderboard corrected by labels takes the judge's errors out",
+    "pairwise": "the ranks of the leaderboard corrected by labels take the judge's errors out",
+    "code_effects": "tags may be wrong: the effects corrected by labels show by how much",
+    "effect_parts": "tags may be wrong: the effects corrected by labels show by how much",
+    "cliff": "tags may be wrong, which makes it look smaller; no label corrects it",
+}
+"""What stands in every row of tables that labels speak about."""
 
 
 def all_tables(
@@ -148,6 +169,10 @@ def all_tables(
                 out[name] = table.make(asked)
             except AmbjudgeError as error:
                 out[name] = pl.DataFrame({"reason": [str(error)]})
+    for name, where in CORRECTED_IN.items() if labels is not None else ():
+        if "warnings" in out.get(name, pl.DataFrame()).columns:
+            note = pl.lit([f"as judged; {where}"], dtype=pl.List(pl.String))
+            out[name] = out[name].with_columns(pl.concat_list("warnings", note))
     return out
 
 

@@ -5,7 +5,6 @@ Each has a trap that is guarded and named in `warnings`; none replaces `code_eff
 
 from __future__ import annotations
 
-import logging
 import warnings as python_warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,34 +16,30 @@ import polars as pl
 from ..errors import ConfigError
 from .codes_read import CODES
 from .design import Design, designs
-from .effects import fitted, refusals
 from .estimate import Estimate, Floats, Rows, estimate, tidy
 from .jackknife import codes_of, cr3, demean, group_sums
 from .judge_error import additive_design, weighted_fit
+from .overlap import fitted
 
-log = logging.getLogger(__name__)
 SEED = 20260601
 KEYS: dict[str, Any] = {"code": pl.String, "model": pl.String, "target": pl.String}
 MAX_PERMUTED = 60_000
-MAX_MIXED = 6_000
-MAX_QUANTILE = 60_000
 
 
 def robustness(
     table: pl.DataFrame,
     outcome: str = "overall",
     *,
-    models: tuple[str, ...] = ("pairs", "cell_ols", "additive_ols", "logit", "hurdle", "permutation", "wild"),
+    models: tuple[str, ...] = ("cell_ols", "additive_ols", "logit", "permutation", "wild"),
     source: str = "any",
     seed: int = SEED,
     prepare: bool = True,
 ) -> pl.DataFrame:
     """Code effects under other models, one row a code and model.
 
-    pairs: the default. cell_ols: cell effects, CR3. additive_ols: agent + task + tier, CR1 by task (biased when agents
-    differ by task). logit: fractional logit with cell means of codes (Mundlak). hurdle: 1{Task > 0} and Task given > 0, in
-    points. permutation: within cells (same tasks, sharp null). wild: restricted wild cluster bootstrap, below 15 tasks.
-    quantile: median and lower tail, point estimates only. mixed: random task intercept and slopes (slow).
+    cell_ols: cell effects, codes additive, CR3. additive_ols: agent + task + tier, CR1 by task (biased when agents
+    differ by task). logit: fractional logit with cell means of codes (Mundlak).
+    permutation: within cells (same tasks, sharp null). wild: restricted wild cluster bootstrap, below 15 tasks.
     """
     unknown = [name for name in models if name not in _MODELS]
     if unknown:
@@ -59,7 +54,8 @@ def robustness(
 
 def _rows(d: Design, codes: tuple[str, ...], model: str, seed: int) -> Rows:
     """The rows of one model for `codes`, all of which a design has."""
-    reasons = dict(zip(d.code_names, refusals(d), strict=True))
+    found_by = fitted(d)
+    reasons = {code: found_by.why_not(k) for k, code in enumerate(d.code_names)}
     if all(reasons[code] for code in codes):
         return [({"code": code, "model": model}, _none(d, model, reasons[code])) for code in codes]
     with np.errstate(all="ignore"), python_warnings.catch_warnings():
@@ -111,16 +107,9 @@ def _by_task(d: Design, influence: Floats) -> Floats:
     return np.asarray(np.sqrt((sums**2).sum(0) * d.n_tasks / max(d.n_tasks - 1, 1)))
 
 
-def _pairs(d: Design, seed: int) -> Rows:
-    fit = fitted(d).fit
-    assert fit is not None  # `_rows` asks only where some code can be estimated
-    method = "cell effects + pairs, jackknife over tasks"
-    return _block(d, "pairs", "AME", fit.ame[:, 0], fit.se[:, 0], fit.n_clusters - 1, method)
-
-
 def _cell_ols(d: Design, seed: int) -> Rows:
     b, v = cr3(*_within(d), d.task)
-    return _block(d, "cell_ols", "overlap-weighted", b, np.sqrt(np.diag(v)), d.n_tasks - 1, "cell effects, CR3 by task")
+    return _block(d, "cell_ols", "regression", b, np.sqrt(np.diag(v)), d.n_tasks - 1, "cell effects, CR3 by task")
 
 
 def _additive(d: Design, seed: int) -> Rows:
@@ -170,28 +159,6 @@ def _logit(d: Design, seed: int) -> Rows:
     return _block(
         d, "logit", "AME", value, se, d.n_tasks - 1, "fractional logit, Mundlak means, CR1 by task", warnings=note
     )
-
-
-def _hurdle(d: Design, seed: int) -> Rows:
-    """Zeroing and intensity of Task, in points of Overall (50 Task); descriptive, since it conditions on a later event."""
-    task = d.table["task_score"].cast(pl.Float64).to_numpy()
-    known = np.isfinite(task)
-    rows: Rows = []
-    reached = known & (task > 0)
-    if not reached.any() or not known.any():
-        return _without(d, "hurdle", "Task", "Task is unknown or always 0")
-    for name, rows_of, y, factor in (
-        ("zeroing (points of Overall)", known, (task > 0).astype(float), 50 * float(task[reached].mean())),
-        ("intensity (points of Overall)", reached, np.nan_to_num(task), 50 * float(reached.sum() / known.sum())),
-    ):
-        cell, n_cells = codes_of(d.cell[rows_of])
-        x = demean(d.codes[rows_of].astype(float), cell, n_cells)
-        b, v = cr3(x, demean(y[rows_of][:, None], cell, n_cells)[:, 0], d.task[rows_of])
-        g = len(np.unique(d.task[rows_of]))
-        note = ("conditions on what happens after the code: descriptive; the two parts need not add up",)
-        se = factor * np.sqrt(np.diag(v))
-        rows += _block(d, "hurdle", name, factor * b, se, g - 1, "cell effects, CR3 by task", warnings=note)
-    return rows
 
 
 def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
@@ -272,53 +239,6 @@ def wild_p(
     return float((1 + (np.abs(sample) >= abs(actual)).sum()) / (1 + draws)), float((inverse @ (x.T @ y))[k])
 
 
-def _quantile(d: Design, seed: int) -> Rows:
-    if d.n > MAX_QUANTILE:
-        return _without(d, "quantile", "quantile", f"more than {MAX_QUANTILE} runs: too slow")
-    import statsmodels.api as sm
-
-    x = np.hstack([d.codes.astype(float), additive_design(d)])
-    rows: Rows = []
-    for tau in (0.1, 0.5, 0.9):
-        value = sm.QuantReg(d.y, x).fit(q=tau).params[: len(d.code_names)]
-        note = ("point masses (zeroed Task) make quantiles jump",)
-        why = "its default errors ignore tasks"
-        none = np.full(len(d.code_names), np.nan)
-        rows += _block(
-            d, "quantile", f"quantile {tau}", value, none, 0, "quantile regression", reason=why, warnings=note
-        )
-    return rows
-
-
-def _mixed(d: Design, seed: int) -> Rows:
-    """Random task intercept and task slopes of the frequent codes, with cell means of codes; refused at the boundary."""
-    if d.n > MAX_MIXED:
-        return _without(d, "mixed", "regression", f"more than {MAX_MIXED} runs: too slow")
-    import statsmodels.api as sm
-
-    codes = d.codes.astype(float)
-    means = codes - demean(codes, d.cell, d.n_cells)
-    agents = (d.agent[:, None] == np.arange(1, len(d.agents))[None, :]).astype(float)
-    tiers = (d.tier[:, None] == np.arange(1, len(d.tiers))[None, :]).astype(float)
-    x = np.hstack([codes, means, np.ones((d.n, 1)), agents, tiers])
-    frequent = np.flatnonzero(codes.sum(0) >= 0.1 * d.n)
-    random = np.hstack([np.ones((d.n, 1)), codes[:, frequent]])
-    try:
-        fit = sm.MixedLM(d.y, x, groups=d.task, exog_re=random).fit(method=["bfgs", "powell", "cg"], reml=True)
-        covariance = np.asarray(fit.cov_re)
-        smallest = float(np.linalg.eigvalsh(covariance).min() / max(float(fit.scale), 1e-12))
-        if not fit.converged or smallest < 1e-6:
-            raise np.linalg.LinAlgError("at the boundary")
-    except (np.linalg.LinAlgError, ValueError) as error:
-        log.debug("mixed model: %s", error)
-        return _without(d, "mixed", "regression", "the variance of tasks is at its boundary: no trustworthy fit")
-    k = len(d.code_names)
-    value, se = np.asarray(fit.fe_params)[:k], np.asarray(fit.bse_fe)[:k]
-    method, note = "MixedLM, task intercept and slopes", ("a cross-check only",)
-    return _block(d, "mixed", "regression", value, se, d.n_tasks - 1, method, warnings=note)
-
-
 _MODELS: dict[str, Callable[[Design, int], Rows]] = {
-    "pairs": _pairs, "cell_ols": _cell_ols, "additive_ols": _additive, "logit": _logit, "hurdle": _hurdle,
-    "permutation": _permutation, "wild": _wild, "quantile": _quantile, "mixed": _mixed,
+    "cell_ols": _cell_ols, "additive_ols": _additive, "logit": _logit, "permutation": _permutation, "wild": _wild,
 }  # fmt: skip

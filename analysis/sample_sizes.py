@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..judge.trust.human_labels import Drawn, Labels
 from .design import code_columns, design, prepared
 from .estimate import detectable
 from .jackknife import group_sums
@@ -166,3 +167,14 @@ def label_plan(
     # A random order, so that stopping early leaves a sample of each stratum.
     shuffled: pl.DataFrame = plan[rng.permutation(plan.height).tolist()].with_row_index("order", offset=1)
     return shuffled.select(pl.col(name).cast(kind) for name, kind in schema.items())
+
+
+def drawn_labels(plan: pl.DataFrame, annotator: str) -> list[Labels]:
+    """A label plan as labels still to be made, in its order: each says how its run was drawn."""
+    return [
+        Labels(
+            run=row["run_id"], annotator=annotator,
+            drawn=Drawn(probability=row["probability"], stratum=row["stratum"], size=row["stratum_size"]),
+        )
+        for row in plan.iter_rows(named=True)
+    ]  # fmt: skip

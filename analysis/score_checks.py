@@ -9,8 +9,8 @@ import polars as pl
 
 from .codes_read import CODES, reading_counts, sampled
 from .design import LACKING, PARTS, overall_parts, unread
-from .effects import REFUSE_FIRED
 from .frames import WEIGHTS
+from .overlap import REFUSE_FIRED
 
 TOLERANCE = 0.02
 """Overall and agentic are serialised with 2 and 4 decimals."""

@@ -203,6 +203,42 @@ def settings_of(preset: str = "paper", **switches: Any) -> Settings:
     return out
 
 
+KAPPA = {(1, 4): 0.8, (3, 4): 0.8, (2, 4): 0.4, (3, 2): 0.4, (0, 3): 0.5}
+"""What a code adds to the logit of a later one: (cause, effect)."""
+
+
+def _logit(s: Settings, k: int, eta: Floats, hinted: Floats, luck: Floats, codes: Bools) -> Floats:
+    """Of code `k` given the codes before it."""
+    out = s.alpha[k] - s.lam[k] * eta + s.alpha_tier[k] * hinted - s.conf * luck
+    return np.asarray(out + sum(weight * codes[:, cause] for (cause, effect), weight in KAPPA.items() if effect == k))
+
+
+def chance_given_others(sim: Simulation, k: int) -> Floats:
+    """Of each run, the probability that it fires code `k`, given its cell and its other codes; luck is averaged over."""
+    s = sim.settings
+    hinted = np.array([0.0 if name == "lite" else 1.0 for name in s.tiers])[sim.tier]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(9) if s.conf else (np.zeros(1), np.ones(1))
+    joint = np.zeros((2, sim.n))
+    for end in (0, 1):
+        codes = sim.codes.copy()
+        codes[:, k] = bool(end)
+        for node, weight in zip(nodes, weights, strict=True):
+            each = np.full(sim.n, float(weight))
+            for j in range(codes.shape[1]):
+                p = _expit(_logit(s, j, sim.eta, hinted, np.full(sim.n, node), codes))
+                each *= np.where(codes[:, j], p, 1 - p)
+            joint[end] += each
+    return np.asarray(joint[1] / joint.sum(0))
+
+
+def comparable(sim: Simulation, k: int) -> Ints:
+    """Of each run, how many runs (itself included) are of its cell and have the same codes beside code `k`."""
+    cell = (sim.agent * sim.settings.n_tasks + sim.task) * len(sim.settings.tiers) + sim.tier
+    others = np.delete(sim.codes, k, 1) @ (1 << np.arange(sim.codes.shape[1] - 1))
+    _, stratum, size = np.unique(cell * 16 + others, return_inverse=True, return_counts=True)
+    return np.asarray(size[stratum])
+
+
 MOST_RUNS = 2_000_000
 """Of one cohort: it takes some 500 bytes a run."""
 
@@ -233,13 +269,8 @@ def simulate(preset: str = "paper", *, seed: int = 0, settings: Settings | None 
     luck = rng.standard_normal(n)
     draws = rng.random((n, 5))
     codes = np.zeros((n, 5), dtype=bool)
-    kappa = {(1, 4): 0.8, (3, 4): 0.8, (2, 4): 0.4, (3, 2): 0.4, (0, 3): 0.5}
     for k in ORDER:
-        logit = s.alpha[k] - s.lam[k] * eta + s.alpha_tier[k] * hinted[tier] - s.conf * luck
-        for (cause, effect), weight in kappa.items():
-            if effect == k:
-                logit = logit + weight * codes[:, cause]
-        codes[:, k] = draws[:, k] < _expit(logit)
+        codes[:, k] = draws[:, k] < _expit(_logit(s, k, eta, hinted[tier], luck, codes))
     noise = {
         "s1": rng.random((n, 6)), "s2": rng.random((n, 5)), "s3": rng.logistic(size=n), "completed": rng.random(n),
         "none": rng.random(n), "share": rng.random(n), "format": rng.random(n), "scorer": rng.random(n),
@@ -252,11 +283,10 @@ def simulate(preset: str = "paper", *, seed: int = 0, settings: Settings | None 
 def sample_truth(sim: Simulation) -> dict[str, Any]:
     """Effects of each code on these runs, by setting it with all else unchanged.
 
-    For each code: `ate` (all runs), `att` (runs that fired it), `ato` (weighted by p(1-p) of its rate in the cell), and
-    `parts`, the ate split into S1..S5 and task (points of Overall; absent in additive mode).
+    For each code: `ate` (all runs), `att` (runs that fired it), `overlap` (over strata of n runs with the same cell and other
+    codes, weighted by (n - 1) p (1 - p), p the chance to fire it there: what `code_effects` estimates), and `parts`, the latter split into S1..S5 and task (points of Overall;
+    absent in additive mode).
     """
-    cell = (sim.agent * sim.settings.n_tasks + sim.task) * len(sim.settings.tiers) + sim.tier
-    size = np.bincount(cell)
     weights = 50 * np.array([*WEIGHTS.values(), 1.0])
     out: dict[str, Any] = {}
     for k, code in enumerate(CODES):
@@ -267,28 +297,26 @@ def sample_truth(sim: Simulation) -> dict[str, Any]:
             ends.append(sim.outcome(codes))
         gain = ends[0].overall - ends[1].overall
         fired = sim.codes[:, k]
-        rate = (np.bincount(cell, fired) / size)[cell]
-        overlap = rate * (1 - rate)
+        p, alike = chance_given_others(sim, k), comparable(sim, k)
+        weight = p * (1 - p) * (1 - 1 / alike)
+        weight = weight / weight.sum() if weight.any() else weight
         row: dict[str, Any] = {
-            "ate": float(gain.mean()),
-            "att": float(gain[fired].mean()) if fired.any() else None,
-            "ato": float((gain * overlap).sum() / overlap.sum()) if overlap.sum() > 0 else None,
-        }
+            "ate": float(gain.mean()), "att": float(gain[fired].mean()) if fired.any() else None, "overlap": float(gain @ weight),
+        }  # fmt: skip
         if not sim.settings.additive:
-            split = np.column_stack([ends[0].stages - ends[1].stages, ends[0].task - ends[1].task]).mean(0) * weights
+            split = weight @ np.column_stack([ends[0].stages - ends[1].stages, ends[0].task - ends[1].task]) * weights
             row["parts"] = {name: float(part) for name, part in zip([*WEIGHTS, "task"], split, strict=True)}
         out[code] = row
     return out
 
 
-def truth(
-    settings: Settings | None = None, *, n_tasks: int = 2000, n_rep: int = 2, seed: int = 12345
-) -> dict[str, Any]:
-    """Effects in the population of tasks (many tasks drawn); additive mode is exact up to the sampling of multipliers."""
+def truth(settings: Settings | None = None, *, n_tasks: int = 600, seed: int = 12345) -> dict[str, Any]:
+    """Effects in the population of tasks (many tasks drawn, repeated as often); in additive mode the ate is exact up to the
+    sampling of multipliers."""
     s = settings or Settings()
     if s.additive:
-        return {code: {"ate": d, "att": d, "ato": d} for code, d in zip(CODES, s.delta, strict=True)}
-    return sample_truth(simulate(settings=replace(s, n_tasks=n_tasks, n_rep=n_rep), seed=seed))
+        return {code: {"ate": d, "att": d, "overlap": d} for code, d in zip(CODES, s.delta, strict=True)}
+    return sample_truth(simulate(settings=replace(s, n_tasks=n_tasks), seed=seed))
 
 
 def names(sim: Simulation) -> tuple[list[str], list[str], list[str]]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """How far a judge agrees with people, item by item: raw agreement, kappa, AC1, alpha, sensitivity, specificity.
 
-    Intervals resample tasks. Without --labels, the judges found among the scorecards are compared with one another.
+    Labels weigh by how their runs were drawn (`label next`); intervals allow for tasks. Without --labels, the judges found among the scorecards are compared with one another.
     """
     return run(obj, paths, flags)
 
@@ -115,7 +115,13 @@ def _agreement_table(table: pl.DataFrame, raters: tuple[str, str]) -> None:
         means = [f"mean {who}" for who in raters]
         heads = ["Item", "n", *means, "Agreement", "Kappa", "AC1", "Sensitivity", "Specificity"]
         console.table(heads, body, right=range(1, 4))
-        rare = [item for item, found in lines.items() if any(row["warnings"] for row in found.values())]
+        said = [set(row["warnings"]) for found in lines.values() for row in found.values()]
+        common = sorted(set.intersection(*said)) if said else []
+        for text in common:
+            console.say(console.wrap(text, "  "))
+        rare = [
+            item for item, found in lines.items() if any(set(row["warnings"]) - set(common) for row in found.values())
+        ]
         if rare:
             text = f"{', '.join(rare)}: fewer than five of the rarer value; read AC1, sensitivity and specificity, not kappa."
             console.say(console.wrap(text, "  "))

@@ -123,15 +123,35 @@ def harness(obj: dict[str, Any], paths: tuple[str, ...], out: str) -> int:
     "-n", "--budget", type=click.IntRange(1), default=20, show_default=True, help="How many runs can be labelled."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random draw within strata.")
+@click.option(
+    "--out", metavar="DIR", type=click.Path(), help="Write label files to be filled in: DIR/<annotator>/<run>.json."
+)
+@click.option("--annotator", metavar="NAME", default="a1", show_default=True, help="Who will label, with --out.")
 @json_option()
 @click.pass_obj
-def next_(obj: dict[str, Any], cards: str, budget: int, seed: int, as_json: bool) -> int:
-    """Which runs to label next: a sample stratified by fired codes, with the chance that each had to be drawn."""
+def next_(
+    obj: dict[str, Any], cards: str, budget: int, seed: int, out: str | None, annotator: str, as_json: bool
+) -> int:
+    """Which runs to label next: a sample stratified by fired codes, with the chance that each had to be drawn.
+
+    Label files say how their run was drawn, and what is computed from labels weighs by it. Runs of the annotator that stand in
+    DIR already are left out.
+    """
+    from pathlib import Path
+
     from ..analysis.cohorts import cohort
-    from ..analysis.sample_sizes import label_plan
+    from ..analysis.sample_sizes import drawn_labels, label_plan
+    from ..errors import InputError
+    from ..judge.trust.human_labels import export_labels
+    from ..judge.trust.label_sources import each_label
     from .cohort_input import stored_cards
 
-    plan = label_plan(cohort(stored_cards(obj, [cards])).runs, budget, seed=seed)
+    there = each_label(out, strict=True) if out and Path(out).is_dir() else ()
+    known = {one.run for _, one in there if not isinstance(one, InputError) and one.annotator == annotator}
+    plan = label_plan(cohort(stored_cards(obj, [cards])).runs, budget, already=sorted(known), seed=seed)
+    if out:
+        written = export_labels(drawn_labels(plan, annotator), Path(out), keep=True)
+        console.note(f"{len(written)} files to fill in below {out}", obj["quiet"])
     rows = plan.to_dicts()
     if as_json:
         console.raw(json.dumps(rows, ensure_ascii=False, default=str))

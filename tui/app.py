@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.scorecard import ScoreCard
     from ..judge.store import Store
+    from ..judge.trust.human_labels import Drawn, Labels
     from ..trajectories.models import Run
     from .label_book import LabelBook
 
@@ -69,7 +70,7 @@ class Browser(App[None]):
         self.collection = collection
         self.annotator, self.labels_folder = annotator, labels
         self._make_judge, self._judge_name = judge, judge_name
-        self._label_plan: list[tuple[str, str]] | None = None
+        self._label_plan: list[Labels] | None = None
         self.runs_screen = RunsScreen(collection, views or Views(), score=score, query=query)
         if theme is not None:
             self.theme = theme
@@ -257,13 +258,13 @@ class Browser(App[None]):
     def on_label_run(self, event: LabelRun) -> None:
         self._label(event.run, event.card)
 
-    def _label(self, run: Run, card: ScoreCard | None) -> None:
-        """Label a run; in the place of the run labelled before, if that is still shown."""
+    def _label(self, run: Run, card: ScoreCard | None, drawn: Drawn | None = None) -> None:
+        """Label a run, `drawn` for it or chosen by hand; in the place of the run labelled before, if that is still shown."""
         from .label_screen import LabelScreen
 
         try:
             book = self._book(self.collection.store_to_write())
-            screen = LabelScreen(run, self.collection.rubric_of(run.track, run.task), card, book)
+            screen = LabelScreen(run, self.collection.rubric_of(run.track, run.task), card, book, drawn)
         except AmbjudgeError as error:
             self.notify(str(error), severity="error")
             return
@@ -289,16 +290,17 @@ class Browser(App[None]):
             self.notify(str(error), severity="error")
             return
         by_id = {row.id: row for row in self.runs_screen.rows}
-        found = next(((id, why) for id, why in self._label_plan if id not in done and id in by_id), None)
+        found = next((each for each in self._label_plan if each.run not in done and each.run in by_id), None)
         if found is None:
             self.notify("Every run of the label plan is labelled")
             return
-        id, why = found
+        id = found.run
         opened = self.collection.open(by_id[id])
         if opened.run is None:
             self.notify(f"{id}: {opened.notes[0] if opened.notes else 'cannot be read'}", severity="warning")
             return
-        self.call_from_thread(self._label, opened.run, opened.card)
+        self.call_from_thread(self._label, opened.run, opened.card, found.drawn)
+        why = f"{found.drawn.stratum}, 1 of {found.drawn.size}" if found.drawn else "planned"
         self.notify(f"Next of the plan: {id} ({why})")
 
     # Summary.

@@ -27,8 +27,8 @@ class LabelBook:
         return next((labels for labels in chain(self._stored(run_id), self._files()) if labels.run == run_id), None)
 
     def all(self) -> dict[str, Labels]:
-        """This annotator's labels by run; files that are no labels are left out."""
-        return {labels.run: labels for labels in chain(self._files(), self._stored())}
+        """This annotator's labels by run; files that are no labels, and runs that are drawn but not begun, are left out."""
+        return {labels.run: labels for labels in chain(self._files(), self._stored()) if labels.begun}
 
     def _stored(self, run_id: str | None = None) -> Iterable[Labels]:
         return stored_labels(self.store, run_id, self.annotator) if self.store is not None else ()
@@ -46,11 +46,11 @@ class LabelBook:
             places.append(self.store.where)
         return places
 
-    def plan(self, cards: list[ScoreCard], budget: int) -> list[tuple[str, str]]:
-        """(run id, why) in the order in which to label: rare codes first, labelled runs left out."""
-        from ..analysis import frame, label_plan
+    def plan(self, cards: list[ScoreCard], budget: int) -> list[Labels]:
+        """Runs in the order in which to label them: rare codes first, labelled ones left out; each says how it was drawn."""
+        from ..analysis import frame
+        from ..analysis.sample_sizes import drawn_labels, label_plan
 
         if not cards:
             return []
-        rows = label_plan(frame(cards), budget, already=sorted(self.all())).to_dicts()
-        return [(str(row["run_id"]), f"{row['stratum']}, 1 of {row['stratum_size']}") for row in rows]
+        return drawn_labels(label_plan(frame(cards), budget, already=sorted(self.all())), self.annotator)

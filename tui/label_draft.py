@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..judge.trust.human_labels import PAPER_CODES, LabelledCode, Labels, problems
+from ..judge.trust.human_labels import PAPER_CODES, Drawn, LabelledCode, Labels, problems
 from ..trajectories.stages import Stage
 
 if TYPE_CHECKING:
@@ -15,14 +15,21 @@ if TYPE_CHECKING:
 class Draft:
     """One annotator's labels of one run while they are made. Each edit can be undone."""
 
-    def __init__(self, run: Run, rubric: Rubric, annotator: str, begun: Labels | None = None) -> None:
-        """Begins from earlier labels; else with the credits of the run's tier, which are rules and not judgements."""
+    def __init__(
+        self, run: Run, rubric: Rubric, annotator: str, begun: Labels | None = None, drawn: Drawn | None = None
+    ) -> None:
+        """Begins from earlier labels; else with the credits of the run's tier, which are rules and not judgements.
+
+        `drawn`: how the run was drawn, if it was and the labels do not say so.
+        """
         self.run, self.rubric = run, rubric
-        if begun is None:
+        drawn = begun.drawn or drawn if begun is not None else drawn
+        if begun is None or not begun.begun:
             given: dict[str, float | None] = {c.id: 1 for c in rubric.criteria() if run.tier in c.credit}
             given |= {c.id: None for c in rubric.criteria() if c.tiers is not None and run.tier not in c.tiers}
-            begun = Labels(run=run.id, annotator=annotator, criteria=given)
-        self.now = self._saved = begun
+            begun = begun or Labels(run=run.id, annotator=annotator)
+            begun = begun.model_copy(update={"criteria": given})
+        self.now = self._saved = begun.model_copy(update={"drawn": drawn})
         """What is said so far: a criterion is None where it does not apply, absent where nothing is said."""
         self._past: list[Labels] = []
 

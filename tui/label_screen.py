@@ -22,6 +22,7 @@ from .transcript_layout import Layout, blocks_of
 
 if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
+    from ..judge.trust.human_labels import Drawn
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run
 
@@ -58,7 +59,9 @@ class LabelScreen(ReadingScreen):
         Binding("escape,q", "leave", "Back"),
     ]
 
-    def __init__(self, run: Run, rubric: Rubric, card: ScoreCard | None, book: LabelBook) -> None:
+    def __init__(
+        self, run: Run, rubric: Rubric, card: ScoreCard | None, book: LabelBook, drawn: Drawn | None = None
+    ) -> None:
         super().__init__(f"Label · {run.id} · {run.task or ''} · annotator {book.annotator}")
         self.run, self.rubric, self.card, self.book = run, rubric, card, book
         self._problems: list[str] = []
@@ -67,7 +70,7 @@ class LabelScreen(ReadingScreen):
             begun = book.find(run.id)
         except AmbjudgeError as error:
             self._problems.append(str(error))
-        self.draft = Draft(run, rubric, book.annotator, begun)
+        self.draft = Draft(run, rubric, book.annotator, begun, drawn)
         self.blind = True
         self._code_next = False
 

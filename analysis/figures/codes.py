@@ -26,7 +26,7 @@ CODE_NAMES = {
     "E4": "implementation",
     "E5": "deliverable",
 }
-PARTS = (("judge part", "judged stages S1–S3", SKY), ("rule part", "checked stages S4–S5", YELLOW), ("task part", "Task metric", BLUE))  # fmt: skip
+PARTS = (("judge part", "judged stages S1–S3", SKY), ("rule part", "checked stages S4–S5", YELLOW), ("task part: zeroed", "Task of 0, a rule", ORANGE), ("task part: quality", "Task above 0", BLUE))  # fmt: skip
 LEFT = ((0.0, "nothing left", ORANGE, 2.2), (0.25, "a quarter", PINK, 1.1), (0.5, "half", SKY, 1.1), (0.75, "three quarters", BLUE, 1.1))  # fmt: skip
 SEED = 20260601
 """Of the sideways scatter of single runs: looks only."""
@@ -109,7 +109,7 @@ def _unread(rows: list[Row]) -> str:
 
 
 def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
-    """Average marginal effects of the codes on Overall, and their exact split into judged, checked and Task parts."""
+    """Overlap-weighted effects of the codes on Overall, and their exact split into judged and checked stages, Task and zeros."""
     pairs = both_populations(tidy_rows(tables, "code_effects"), "code")
     rows = [new for new, _ in pairs]
     with_value(rows)
@@ -148,9 +148,9 @@ def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
         ])  # fmt: skip
     return Drawn(
         figure,
-        "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too few firings to inform. An "
-        "association within agent, task and tier, not a cause. The Task part is the only external evidence; for E5 the "
-        "checked part holds by definition." + _partly(rows),
+        "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too few firings to inform, or runs that "
+        "differed before the code. An association among repeats with the same other codes, not a cause. Only “Task above 0” "
+        "is neither a judge's word nor a rule; for E5 the checked part holds by definition." + _partly(rows),
         "Effects of fired codes: "
         + ", ".join(f"{new['code']} {style.signed(new['value'])}" for new, _ in pairs if new["value"] is not None),
     )
@@ -269,7 +269,7 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
     """How strong an unobserved cause would have to be, with the code and with the score, to erase each effect."""
     rows = [
         row for row in tidy_rows(tables, "code_effects")
-        if row["population"] != "same" and row["value"] is not None and row["robustness_value"] and row["status"] == "ok"
+        if row["population"] != "same" and row["value"] is not None and row["robustness_value"] and row["status"] != "uninformative"
     ]  # fmt: skip
     if not rows:
         raise Nothing("no code has an informative effect")

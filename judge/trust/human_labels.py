@@ -3,7 +3,8 @@
 The file (all keys but `run` and `annotator` may be missing; a criterion may be null for "does not apply"):
 
     {"run": "kidney-lite-01", "annotator": "a1", "stages": {"1": "S1", ...}, "criteria": {"S1a": 1, "S3": 0.5},
-     "evidence": {"S1a": [4]}, "codes": {"E3": {"turns": [9], "why": "one sentence"}}, "notes": ""}
+     "evidence": {"S1a": [4]}, "codes": {"E3": {"turns": [9], "why": "one sentence"}}, "notes": "",
+     "drawn": {"probability": 0.25, "stratum": "E3", "size": 120}}
 
 Reading refuses what has no meaning (InputError names the field); `problems` lists what contradicts the run or the
 rubric. Writing sorts turns and criteria, and keeps numbers and the order of codes as they were written, so that a file
@@ -31,7 +32,7 @@ from ..store import Store
 from ..store.connection import clean_text
 
 PAPER_CODES = ("E1", "E2", "E3", "E4", "E5")
-LABEL_FIELDS = ("run", "annotator", "stages", "criteria", "evidence", "codes", "notes")
+LABEL_FIELDS = ("run", "annotator", "drawn", "stages", "criteria", "evidence", "codes", "notes")
 _FORM = "expected a label file as docs/labels.md describes"
 
 
@@ -89,6 +90,18 @@ class LabelledCode(BaseModel):
     why: Text = ""
 
 
+class Drawn(BaseModel):
+    """How a run came to be labelled: at random, with this probability, as one of the `size` runs of a stratum."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    probability: Annotated[
+        float, _checked(lambda value: type(value) in (int, float) and 0 < value <= 1, "a number above 0, at most 1")
+    ]
+    stratum: Text = ""
+    size: Turn | None = None
+
+
 class Labels(BaseModel):
     """One annotator's labels of one run. `criteria` values are None where the item does not apply."""
 
@@ -96,6 +109,8 @@ class Labels(BaseModel):
 
     run: Name
     annotator: Name
+    drawn: Drawn | None = None
+    """None when nobody says how the run was chosen."""
     stages: Annotated[
         dict[Turn, Annotated[Stage, _checked(lambda value: value in STAGES, "one of S1-S5")]], _object, _nothing
     ] = {}
@@ -107,6 +122,11 @@ class Labels(BaseModel):
     ] = {}
     """Empty when none fired, and also when nobody looked: then `codes` is not in `model_fields_set`."""
     notes: Text = ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything is labelled: a run that was only drawn waits for its annotator."""
+        return bool(self.stages or self.criteria) or "codes" in self.model_fields_set
 
 
 def read_labels(path: str | Path) -> Labels:
@@ -145,6 +165,7 @@ def dump_labels(labels: Labels) -> str:
     data = {
         "run": labels.run,
         "annotator": labels.annotator,
+        "drawn": labels.drawn and labels.drawn.model_dump(exclude_defaults=True),
         "stages": {str(turn): labels.stages[turn] for turn in sorted(labels.stages)},
         "criteria": dict(sorted(labels.criteria.items())),
         "evidence": {id: list(turns) for id, turns in sorted(labels.evidence.items())},
@@ -153,6 +174,8 @@ def dump_labels(labels: Labels) -> str:
     }
     if "codes" not in labels.model_fields_set:
         del data["codes"]
+    if labels.drawn is None:
+        del data["drawn"]
     return clean_text(json.dumps(data, indent=1, ensure_ascii=False))
 
 
@@ -179,17 +202,17 @@ def stored_labels(store: Store, run: str | None = None, annotator: str | None = 
         yield parse_labels(json.loads(body))
 
 
-def export_labels(labels: Iterable[Labels], folder: Path) -> list[Path]:
+def export_labels(labels: Iterable[Labels], folder: Path, *, keep: bool = False) -> list[Path]:
     """Write `FOLDER/<annotator>/<run>.json` for each; returns the files.
 
-    Names that could leave the folder are changed, and numbered where two runs come to the same one. InputError when a file
-    cannot be written.
+    Names that could leave the folder are changed, and numbered where two runs come to the same one; with `keep` files
+    that are there stay as they are. InputError when a file cannot be written.
     """
     written: dict[Path, None] = {}
     for each in labels:
         place, name = folder / _file_name(each.annotator), _file_name(each.run)
         names = (f"{name}{tail}.json" for tail in chain([""], (f"-{n}" for n in count(2))))
-        path = next(p for p in map(place.joinpath, names) if p not in written)
+        path = next(p for p in map(place.joinpath, names) if p not in written and not (keep and p.exists()))
         try:
             place.mkdir(parents=True, exist_ok=True)
             path.write_text(dump_labels(each), encoding="utf-8", newline="\n")

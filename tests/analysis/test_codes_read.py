@@ -151,7 +151,7 @@ def test_what_facts_show_is_no_rate_but_a_bound(rules) -> None:
 def test_sentences_name_what_was_not_read(rules) -> None:
     said = [finding.text for finding in findings(rules)]
     assert any(f"E1 and E3 were read in none of {N} runs" in line for line in said)
-    assert any("Of the fired codes E2, E4, E5 most" in line for line in said)
+    assert any("the fired codes E2, E4, E5" in line for line in said)
     assert any("one fired code of E2, E4, E5" in line for line in said)
     assert any("Too few runs were read for E1 and E3" in line for line in said)
     assert not any("knowledge code" in line for line in said)
@@ -186,7 +186,7 @@ def test_a_judge_that_did_not_read_gets_no_agreement_from_what_facts_show() -> N
     human = SIM.frame().select(
         "run_id", pl.lit("gold").alias("annotator"), *(pl.col(f"{c}_human").alias(c) for c in CODES)
     )
-    found = agreement(cohort([unread(card) for card in CARDS]), Labels(read_labels([]).criteria, human), draws=20)
+    found = agreement(cohort([unread(card) for card in CARDS]), Labels(read_labels([]).criteria, human))
     e3 = found.filter(pl.col("item") == "E3").row(0, named=True)
     assert (e3["value"], e3["n"]) == (None, 0)
     assert "was read in none" in e3["reason"]

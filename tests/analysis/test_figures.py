@@ -20,7 +20,7 @@ HOSTILE = '<script>alert(1)</script>$x_{1}$\x1b[31m\u202e --> ]]> & "q" 医'
 
 @pytest.fixture(scope="module")
 def runs() -> pl.DataFrame:
-    return simulate("judge", seed=5, n_rep=4, n_tasks=10, n_agents=4, n_tracks=3).frame()
+    return simulate("judge", seed=5, n_rep=7, n_tasks=10, n_agents=4, n_tracks=3).frame()
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,9 @@ def test_balanced_task_error_by_the_textbook(table):
     expected = np.sqrt(by_track["v"].sum()) / by_track.height
     row = board(table).filter(pl.col("agent") == "agent-2").row(0, named=True)
     assert row["se"] == pytest.approx(expected)
-    assert row["df"] == 24 - 5
+    assert row["df"] == pytest.approx(((4 / 5 + 1 / 4) ** 2) / (4 / 25 / 4 + 1 / 16 / 3)), (
+        "Satterthwaite: one track has 4 tasks"
+    )
 
 
 def test_both_intervals_stand_side_by_side(table):
@@ -78,6 +80,24 @@ def test_rank_sets_hold_the_observed_rank(table):
 def test_equal_agents_cannot_be_ranked():
     same = simulate(seed=4, ability=(0.0,) * 6).frame()
     assert rank_sets(same)["rank_hi"].min() == 6
+
+
+def test_tasks_weigh_the_same_however_often_they_were_repeated(table):
+    hard = table.group_by("task").agg(pl.col("overall").mean()).sort("overall")["task"].head(12).to_list()
+    fewer = (pl.col("agent") == "agent-3") & pl.col("task").is_in(hard) & (pl.col("repeat") > 3)
+    means = [dict(board(each).select("agent", "value").iter_rows()) for each in (table, table.filter(~fewer))]
+    assert abs(means[0]["agent-3"] - means[1]["agent-3"]) < 2.5
+    assert any("3 to 12 runs a cell" in note for note in board(table.filter(~fewer))["warnings"][0])
+
+
+def test_a_track_with_one_task_excludes_no_rank_by_itself():
+    same = simulate(seed=11, ability=(0.0,) * 6, n_tracks=1, n_tasks=7, n_rep=2).frame()
+    dealt = same.with_columns(
+        track=pl.col("task").replace_strict(
+            {t: f"track-{max(0, i - 2)}" for i, t in enumerate(same["task"].unique().sort())}
+        )
+    )
+    assert rank_sets(dealt)["rank_hi"].min() == 6
 
 
 def test_one_task_has_no_interval_for_new_tasks(table):

@@ -110,10 +110,28 @@ def test_undefined_is_none_with_a_reason(human, judge, expected):
     assert all(rows[name]["reason"] for name in missing)
 
 
+def test_labels_weigh_by_how_they_were_drawn():
+    """Rare tags are over-sampled: weights bring specificity back."""
+    rng = np.random.default_rng(4)
+    human = (rng.random(4000) < 0.1).astype(float)
+    judge = np.where(rng.random(4000) < 0.9, human, 1 - human)
+    chance = np.where(judge == 1, 0.5, 0.05)
+    drawn = rng.random(4000) < chance
+    task = [f"t{i % 20}" for i in range(int(drawn.sum()))]
+
+    def specificity(weight):
+        rows = agreement_of(human[drawn], judge[drawn], task, weight=weight)
+        return next(row for row in rows if row["coefficient"] == "specificity")
+
+    assert specificity(None)["hi"] < 0.6
+    right = specificity(1 / chance[drawn])
+    assert right["lo"] < 0.9 < right["hi"]
+
+
 def test_judge_against_labels_on_recorded_runs():
     labels = read_labels(RECORDED / "labels")
     assert labels.annotators == ["a1", "a2", "gold"]
-    found = agreement(cohort(RECORDED / "runs"), labels, draws=100)
+    found = agreement(cohort(RECORDED / "runs"), labels)
     assert {"E3", "E5", "S1a", "S3"} <= set(found["item"])
     assert found.filter(found["item"] == "S3")["coefficient"].to_list() == [
         "agreement",
@@ -122,7 +140,7 @@ def test_judge_against_labels_on_recorded_runs():
         "weighted_kappa",
         "alpha_ordinal",
     ]
-    again = rater_agreement(labels.of("a1"), labels.of("a2"), draws=100)
+    again = rater_agreement(labels.of("a1"), labels.of("a2"))
     assert again["n"].max() == 10
 
 
@@ -134,7 +152,7 @@ def test_agreement_recovers_the_judge_of_the_simulator():
         criteria=read_labels([]).criteria,
         codes=frame.select("run_id", *(frame[f"E{i}_human"].alias(f"E{i}") for i in range(1, 6))).with_columns(annotator=frame["judge"]).select("run_id", "annotator", "E1", "E2", "E3", "E4", "E5"),
     )  # fmt: skip
-    found = agreement(whole, labels, draws=50)
+    found = agreement(whole, labels)
     e3 = dict(found.filter(found["item"] == "E3").select("coefficient", "value").iter_rows())
     assert e3["sensitivity"] == pytest.approx(0.75, abs=0.04)
     assert e3["specificity"] == pytest.approx(0.94, abs=0.02)
@@ -145,7 +163,7 @@ def test_two_judges_against_each_other():
     cards = list(simulated_scorecards(sim))
     other = [card.model_copy(update={"judge": card.judge.model_copy(update={"name": "second"})}) for card in cards]
     whole = cohort([*cards, *other[:100]])
-    found = rater_agreement(judge_labels(whole, "simulated"), judge_labels(whole, "second"), draws=20)
+    found = rater_agreement(judge_labels(whole, "simulated"), judge_labels(whole, "second"))
     assert set(found.filter(found["coefficient"] == "agreement")["value"]) == {1.0}
     assert found.filter(found["item"] == "S3")["n"].max() == 100
 

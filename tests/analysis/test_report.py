@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from ambjudge.analysis import simulate, wide
+from ambjudge.analysis import all_tables, simulate, wide
 from ambjudge.analysis.codes_read import CODES
 from ambjudge.analysis.display import display, number
 from ambjudge.analysis.figures import draw_all
@@ -159,12 +159,29 @@ def test_a_table_nobody_placed_is_shown_at_the_end(runs) -> None:
     assert "mauve" in Page(render(found, [])).text
 
 
-def test_findings_name_the_leader_and_the_weakest_stage(found) -> None:
+def test_findings_name_the_leader_and_the_lowest_stage(found) -> None:
     lines = [finding.text for finding in findings(found.tables)]
     board = found.tables["leaderboard"].filter(scope="overall", rank=1, population="new").to_dicts()[0]
-    assert lines[0].startswith(f"{board['agent']} leads with a mean Overall of {number(board['value'])} [")
-    assert any(line.startswith("S3 is the weakest stage") for line in lines)
-    assert any("not a cause" in line for line in lines)
+    assert lines[0].startswith(f"{board['agent']} has the highest mean Overall {number(board['value'])} [")
+    assert any(line.startswith("Of the stages S3 (") for line in lines)
+    assert any("not causes" in line or "no effect of a code is claimed" in line for line in lines)
+
+
+def test_findings_without_support_are_not_written() -> None:
+    """Users' and reviewers' cases: ties, one run, nothing found, everything equal."""
+    runs = simulate(seed=2, n_tasks=6, n_rep=3).frame()
+    said = {
+        "one run": findings(all_tables(runs.head(1))),
+        "equal": findings(all_tables(runs.with_columns(overall=pl.lit(50.0)))),
+        "zero": findings(all_tables(runs.with_columns(overall=pl.lit(0.0), disqualified=pl.lit(True)))),
+        "three": findings(all_tables(runs.head(3))),
+    }
+    whole = " ".join(line.text for lines in said.values() for line in lines)
+    assert "1 runs" not in whole
+    assert "leads" not in whole
+    assert not any("differ" in line.text or "lowest" in line.text for line in said["three"])
+    assert "share the highest mean" in said["equal"][0].text
+    assert "[50.0, 50.0]" not in whole
 
 
 def test_the_same_runs_give_the_same_page(runs, html: str) -> None:

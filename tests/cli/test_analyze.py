@@ -86,7 +86,7 @@ def test_simulate_errors_are_one_line_with_what_to_do(out, args: list[str], mess
 def test_analyze_without_out_says_the_main_things(out, cards) -> None:
     code, text, err = out("analyze", cards)
     assert (code, err) == (0, "")
-    assert "leads with a mean Overall of" in text
+    assert "has the highest mean Overall" in text
     assert "Effects of codes on Overall" in text
     assert "--out DIR" in text
 

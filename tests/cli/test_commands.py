@@ -612,6 +612,13 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     assert "Judge rules against labels of gold" in text
     code, text, _ = out("label", "next", store, "-n", "2", "--json")
     assert len(json.loads(text)) == 2
+    todo = tmp_path / "todo"
+    out("label", "next", store, "-n", "2", "--out", todo, "--annotator", "me")
+    waiting = [json.loads(path.read_text("utf-8")) for path in sorted((todo / "me").glob("*.json"))]
+    assert [set(one["drawn"]) for one in waiting] == [{"probability", "stratum", "size"}] * 2
+    assert all("codes" not in one for one in waiting), "drawn, not labelled"
+    _, text, _ = out("label", "next", store, "-n", "2", "--out", todo, "--annotator", "me", "--json")
+    assert len(json.loads(text)) == 1, "the rest"
     broken = tmp_path / "broken.json"
     broken.write_text('{"run": "crc-lite-01", "annotator": "me", "criteria": {"S1a": 7}}', encoding="utf-8")
     code, _, err = out("label", "import", broken, "--store", store, "--runs", RECORDED / "runs")
