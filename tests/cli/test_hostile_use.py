@@ -149,7 +149,7 @@ def test_a_fault_met_on_one_run_is_an_error_about_that_run() -> None:
 
 @pytest.mark.parametrize("command", [["score"], ["score", "--json"], ["segment", "--why"], ["segment", "--json"], ["codes", "--plan"], ["codes", "--json"], ["leaderboard"]], ids=" ".join)  # fmt: skip
 def test_nothing_that_a_terminal_obeys_reaches_it(runs: Path, tmp_path: Path, terminal, command: list[str]) -> None:
-    code, seen = terminal(command[0], str(runs), *command[1:], NO_COLOR="1")
+    code, seen = terminal(command[0], str(runs), *command[1:], NO_COLOR="1", COLUMNS="140")
     assert code in (0, 1)
     assert "script" in seen or command == ["leaderboard"]
     for char in "\x1b\x07\x9b\u202e\u200b\x7f":
