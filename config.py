@@ -109,7 +109,10 @@ def _beside(file: Path, name: str, value: Any) -> Any:
     """Paths in a settings file are meant from its folder, wherever the command is run. Others are left as they are."""
     if name == "judge":
         parts = (judge.partition(":") for judge in value)
-        return tuple(f"{kind}:{file.parent / at}" if kind in ("local", "replay") else kind + colon + at for kind, colon, at in parts)
+        return tuple(
+            f"{kind}:{file.parent / at}" if kind in ("local", "replay") else kind + colon + at
+            for kind, colon, at in parts
+        )
     is_path = (
         name == "public"
         or (name == "store" and value != "none" and "://" not in value)

@@ -67,7 +67,9 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
 
 
 @command.command("export")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(), help="Where they go: DIR/<annotator>/<run>.json.")
+@click.option(
+    "--out", required=True, metavar="DIR", type=click.Path(), help="Where they go: DIR/<annotator>/<run>.json."
+)
 @STORE
 @click.option("--annotator", metavar="NAME", help="Only this annotator's.")
 @click.pass_obj

@@ -13,7 +13,9 @@ from typing import Any
 from ..shipped import read_shipped
 
 JUDGE = "replay:answers"
-SETTINGS = f'# Who judges here: answers that were written with the runs, so that no model is needed.\njudge = ["{JUDGE}"]\n'
+SETTINGS = (
+    f'# Who judges here: answers that were written with the runs, so that no model is needed.\njudge = ["{JUDGE}"]\n'
+)
 
 
 def files() -> Iterator[tuple[str, str]]:
@@ -111,7 +113,12 @@ class _MadeRun:
                 {"role": "assistant", "content": step["says"], "tool_calls": [{"id": f"c{turn}", "type": "function", "function": call}]},
                 {"role": "tool", "tool_call_id": f"c{turn}", "content": json.dumps(answer)},
             ]  # fmt: skip
-        head = {"agent": self.agent, "model": self.data["agents"][self.agent], "task": self.task, "tier": self.data["tier"]}
+        head = {
+            "agent": self.agent,
+            "model": self.data["agents"][self.agent],
+            "task": self.task,
+            "tier": self.data["tier"],
+        }
         return {**head, "system_prompt": Template(self.data["brief"]).substitute(names), "messages": messages}
 
     def report(self) -> dict[str, Any]:
@@ -143,7 +150,14 @@ class _MadeRun:
             words, turns = (quote(found), [turn[found["at"]]]) if found else ({"turn": 0, "quote": ""}, [])
             why = Template(found["reason"]).substitute(names) if found else "Nothing in the run shows it."
             verdict = "present" if found else "absent"
-            codes[code] = {"turns": turns, "quote": words, "facts": [], "why": why, "verdict": verdict, "confidence": 0.9}
+            codes[code] = {
+                "turns": turns,
+                "quote": words,
+                "facts": [],
+                "why": why,
+                "verdict": verdict,
+                "confidence": 0.9,
+            }
         promised = self.data["promised"]
         fate = [state for state in ("kept", "broken") if _fits(promised[state], self.did)]
         commitments = [

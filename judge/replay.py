@@ -64,7 +64,9 @@ def _answers(file: Path) -> dict[str, object]:
             raise JudgeError(f"{file}: is too large to be the answers about a run")
         said = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise JudgeError(f"{file}: cannot be read as answers: {type(error).__name__}", "give JSON, as docs/labels.md says") from error
+        raise JudgeError(
+            f"{file}: cannot be read as answers: {type(error).__name__}", "give JSON, as docs/labels.md says"
+        ) from error
     if not isinstance(said, dict):
         raise JudgeError(f"{file}: not an object of questions", 'e.g. {"S1": {...}, "diagnosis": {...}}')
     return said
