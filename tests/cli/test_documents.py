@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _MODEL = re.compile(r" --judge (MODEL|\w+/\S+|local:\S+)")
-NOT_RUN = ("browse", "ask", "import", "demo", "selftest --judge", "score runs/ --shard", "leaderboard parts/",
+NOT_RUN = ("browse", "ask", "import", "demo", "selftest --judge", "score runs/ --shard", "site cards.jsonl", "leaderboard parts/",
            "score runs/ --rubric", "rubric validate", "rubric diff segmentation")  # fmt: skip
-"""A screen, a question that only a model answers, logs of others, and what the tests of shards and own rubrics run."""
+"""A screen, a question that only a model answers, logs of others, and what the tests of shards, sites and own rubrics run."""
 
 
 def shown(page: Path) -> list[str]:
