@@ -156,14 +156,14 @@ def table(
     styles: Sequence[Sequence[str | None]] | None = None,
 ) -> None:
     """Print aligned columns. `right`: right-aligned columns; `flexible`: the one that gives way on a narrow terminal, the
-    first column in its middle. `spare`: what such a terminal is not shown, in this order (by default from the right, where
-    no column is flexible); a line below says so."""
+    first column in its middle. `spare`: what such a terminal is not shown, in this order (by default from the right); a line
+    below says so."""
     body = [[sanitize_line(str(cell)) for cell in row] for row in rows]
     heads = [sanitize_line(h) for h in header]
     widths = [max([cells(heads[i]), *(cells(r[i]) for r in body)]) for i in range(len(heads))]
     least = [min(w, _NAME) if i == flexible else w for i, w in enumerate(widths)]
     shown = set(range(len(heads)))
-    for i in (range(len(heads) - 1, 1, -1) if flexible is None else ()) if spare is None else spare:
+    for i in [i for i in range(len(heads) - 1, 1, -1) if i != flexible] if spare is None else spare:
         if not sys.stdout.isatty() or sum(least[i] + 2 for i in shown) - 2 <= width():
             break
         shown.discard(i)

@@ -134,7 +134,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         run.track or "unknown track",
         run.tier or "unknown tier",
         who,
-        f"{run.turns} turns",
+        f"{run.turns} turn{'s' * (run.turns != 1)}",
     ]
     _line(
         run.id,
