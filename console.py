@@ -233,6 +233,13 @@ class Progress:
             sys.stderr.write(sanitize_line(text) + "\n")
         sys.stderr.flush()
 
+    def busy(self, text: str) -> None:
+        """On a terminal, what goes on now that there is nothing to count."""
+        if self.live and not self.quiet:
+            sys.stderr.write(f"\r\x1b[2K{text}…")
+            sys.stderr.flush()
+            self._drawn = True
+
     def clear(self) -> None:
         """Wipe the live line before other output, or at the end."""
         if self._drawn:

@@ -290,7 +290,10 @@ def _lost(card: ScoreCard, verbose: bool) -> None:
 def _codes(card: ScoreCard) -> None:
     say()
     if card.codes:
-        say("Error codes" + (f" (primary failure {card.primary_failure})" if card.primary_failure else ""))
+        say(
+            "Error codes"
+            + (f" (primary failure by the harness's codes {card.primary_failure})" if card.primary_failure else "")
+        )
     else:
         say("No error code fired.")
     for code in card.codes:

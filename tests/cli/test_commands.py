@@ -212,7 +212,7 @@ def test_codes_of_the_three_examples(out) -> None:
     found = {d["run"]["id"]: {c["code"] for c in d["codes"]} for d in lines(text)}
     assert found == {"clean": set(), "codes": {"E4", "E5"}, "disqualified": {"E1"}}
     _, text, _ = out("codes", EXAMPLES / "codes", "--taxonomy", "harness")
-    assert "primary failure S4:E" in text
+    assert "primary failure by the harness's codes S4:E" in text
 
 
 def test_codes_without_a_model_say_what_nobody_read(out) -> None:
