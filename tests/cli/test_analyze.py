@@ -251,7 +251,7 @@ def test_leaderboard_json_has_both_populations(out, cards) -> None:
 
 def test_leaderboard_of_ratings_fits_a_narrow_terminal(terminal) -> None:
     code, text = terminal(
-        "leaderboard", "--ratings", str(RECORDED / "runs"), str(RECORDED.parent / "layouts"), COLUMNS="80"
+        "leaderboard", "--ratings", str(RECORDED / "runs"), str(RECORDED.parent / "layouts"), COLUMNS="80", NO_COLOR="1"
     )
     assert code == 0
     (heads, *_) = (line for line in text.splitlines() if line.startswith("agent "))
