@@ -11,28 +11,37 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import analysis
+    from .analysis.results import analyse as analyze
     from .errors import AmbjudgeError
-    from .judge.engine import score
     from .judge.scorecard import ScoreCard
+    from .library import ask, diagnose, iter_runs, make_judge, score, score_many, segment
     from .trajectories.load import load_run
     from .trajectories.models import Run
 
 _WHERE = {
-    "AmbjudgeError": "errors",
-    "Run": "trajectories.models",
-    "ScoreCard": "judge.scorecard",
-    "load_run": "trajectories.load",
-    "score": "judge.engine",
+    "AmbjudgeError": "errors:AmbjudgeError",
+    "Run": "trajectories.models:Run",
+    "ScoreCard": "judge.scorecard:ScoreCard",
+    "analyze": "analysis.results:analyse",
+    "load_run": "trajectories.load:load_run",
+    **{
+        name: f"library:{name}"
+        for name in ("ask", "diagnose", "iter_runs", "make_judge", "score", "score_many", "segment")
+    },
 }
 
-__all__ = ["AmbjudgeError", "Run", "ScoreCard", "__version__", "analysis", "load_run", "score"]
+__all__ = [
+    "AmbjudgeError", "Run", "ScoreCard", "__version__", "analysis", "analyze", "ask", "diagnose", "iter_runs", "load_run",
+    "make_judge", "score", "score_many", "segment",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in _WHERE:
-        return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+        module, _, attribute = _WHERE[name].partition(":")
+        return getattr(import_module(f".{module}", __name__), attribute)
     if name == "analysis":
         return import_module(".analysis", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

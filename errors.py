@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class AmbjudgeError(Exception):
-    """Base of every error that ambjudge raises on purpose.
+    """Base of every error that ambjudge raises on purpose: `except ambjudge.AmbjudgeError as error: print(error.hint)`.
 
     `message` says what is wrong and where; `hint` says what to do. Both are one line each.
     """

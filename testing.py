@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .error_codes.fired import context
 from .error_codes.registry import Detector
 from .errors import InputError
-from .judge.base import Judge, QuestionName, Reply, Request, answers
+from .judge.base import Judge, QuestionName, Reply, Request, answers, is_criteria
 from .judge.checks.check import check_outputs
 from .judge.checks.outcome import TrackCheck
 from .judge.checks.submission import Submission
@@ -112,7 +112,7 @@ class ScriptedJudge:
     name: str = "scripted"
     members: tuple[str, ...] = ()
     prompt_sha256: str | None = None
-    questions: frozenset[QuestionName] = frozenset({"S1", "S2", "S3", "diagnosis"})
+    questions: frozenset[QuestionName] = frozenset({"diagnosis"})
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool | None]:
@@ -192,7 +192,7 @@ def check_judge(judge: Judge, run: Run | None = None) -> None:
     _ask(bool(judge.name), "a judge has a name")
     _ask(identity(judge) == identity(judge), "a judge's name, prompts and parameters stay the same")
     for request in prepare(run).requests(judge):
-        _ask(request.question in answers(judge), f"nobody asks for {request.question}")
+        _ask(is_criteria(request.question) or request.question in answers(judge), f"nobody asks for {request.question}")
         key = judge.evidence_sha256(request)
         other = judge.evidence_sha256(replace(request, criteria=request.criteria[:1]))
         _ask(len(key) == 64 and key == other, "evidence_sha256 is a SHA-256 and does not depend on the criteria")

@@ -32,7 +32,7 @@ MOST_OUTCOMES = 200
 """Columns of outcomes, those that most runs have first."""
 _TEXT, _REAL, _WHOLE = pl.String, pl.Float64, pl.Int64
 CRITERIA_SCHEMA: dict[str, Any] = {
-    "run_id": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": pl.Enum(STAGES), "criterion": pl.Categorical,
+    "run_id": _TEXT, "judge": _TEXT, "rubric": _TEXT, "stage": pl.Categorical, "criterion": pl.Categorical,
     "value": _REAL, "status": pl.Categorical, "reason": pl.Categorical,
 }  # fmt: skip
 CODES_SCHEMA: dict[str, Any] = {

@@ -94,6 +94,11 @@ def analyse(
 ) -> Analysis:
     """Reads a source once and computes its tables; `only` limits them by name. See `all_tables` for the options.
 
+        found = ambjudge.analyze(ambjudge.score_many("runs/"))
+        print(found.runs, found.tables["leaderboard"])
+
+    `source`: scorecards, files or stores of them, frames, or a folder of runs (see `cohorts.cohort`); `runs` and `tables` are
+    polars frames.
     `seen` is called for every card that was read; `scoring` says how runs without a scorecard are scored.
     `judge` leaves out the scorecards of others.
     """

@@ -50,7 +50,7 @@ def _cards(sim: Simulation) -> Iterator[ScoreCard]:
         tier = s.tiers[sim.tier[i]]
         task = tasks[sim.task[i]]
         run_id = f"run-{i:06d}"
-        stages: dict[Stage, StageResult] = {
+        stages: dict[str, StageResult] = {
             "S1": _judged("S1", items1[i].tolist(), credited=3 if tier == "lite" else 6),
             "S2": _judged("S2", items2[i].tolist(), credited=5),
             "S3": StageResult(

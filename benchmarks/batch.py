@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ambjudge.judge.base import CRITERIA
+from ambjudge.judge.base import is_criteria
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
@@ -135,7 +135,7 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
         lines = {run.ref: load_run(run.path).turns[0].text for run in store.iter_runs()}
         final = list(store.iter_verdicts())
         wrong = sum(
-            v.stage in CRITERIA
+            is_criteria(v.stage)
             and v.result.status == "scored"
             and v.result.value != float(loopback.says_highest(lines[v.run_ref], v.key.criterion_id))
             for v in final

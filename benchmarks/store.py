@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ambjudge.judge.base import CRITERIA, Reply, Request, Usage
+from ambjudge.judge.base import Reply, Request, Usage
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.scorecard import CriterionResult
@@ -37,7 +37,7 @@ class QuickJudge:
     """Answers criteria and codes at once; its evidence is the run's plan."""
 
     members, prompt_sha256, parameters = (), None, {}
-    questions = CRITERIA | {"diagnosis"}
+    questions = frozenset({"diagnosis"})
 
     def __init__(self, name: str = "quick") -> None:
         self.name = name

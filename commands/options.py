@@ -11,7 +11,7 @@ import click
 
 from .. import console
 from ..config import Settings
-from ..errors import ConfigError, InputError, StoreError
+from ..errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -255,13 +255,9 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
 
 def check_wanted(judge: Judge, wanted: Wanted) -> None:
     """ConfigError for stages that this judge cannot label."""
-    from ..judge.base import answers
+    from ..judge.questions import items
 
-    if wanted.stages != "rules" and "stages" not in answers(judge):
-        raise ConfigError(
-            f"--stages {wanted.stages}: judge {judge.name} cannot label turns, only a model can",
-            "name one with --judge, or give --stages rules",
-        )
+    items.check_wanted(judge, wanted)
 
 
 def existing(paths: Sequence[str]) -> tuple[str, ...]:

@@ -190,11 +190,11 @@ def _apart(made: RejudgePlan) -> str:
 
 def _by_item(made: RejudgePlan) -> list[tuple[str | None, str, str, Counter[str]]]:
     """Stale verdicts as (rubric, question, item, count by reason): criteria by rubric first, then what no rubric holds."""
-    from ..judge.base import CRITERIA
+    from ..judge.base import is_criteria
 
     found: dict[tuple[str | None, str, str], Counter[str]] = {}
     for need in made.needs:
-        rubric = need.rubric_id if need.question in CRITERIA else None
+        rubric = need.rubric_id if is_criteria(need.question) else None
         for item, reasons in need.reasons.items():
             found.setdefault((rubric, need.question, item), Counter())["+".join(reasons)] += 1
     ordered = sorted(found.items(), key=lambda pair: (pair[0][0] is None, pair[0][0] or "", pair[0][1]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..console import fit, number, paint, say, style_of, table, width, wrap
 from ..judge.read_share import total_words
 from ..sanitize import sanitize_line
-from ..trajectories.models import STAGE_NAMES, STAGES
+from ..trajectories.stages import STAGES, stage_title
 
 if TYPE_CHECKING:
     from ..judge.base import Usage
@@ -82,7 +82,7 @@ def mark(result: CriterionResult) -> str:
     return about(sign, result.status == "presumed")
 
 
-UNITS = "S1-S5, Agentic and Task 0-1, Overall 0-100; E1-E5 fired error codes, – none (ambjudge score RUN says why)"
+UNITS = "Stages, Agentic and Task 0-1, Overall 0-100; E1-E5 fired error codes, – none (ambjudge score RUN says why)"
 _SIGNS = {
     "✓": "✓ met", "✗": "✗ not met", "=": "= partly", "+": "+ credited by the tier", "–": "– does not apply",
     "?": "? without a verdict",
@@ -157,12 +157,11 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         say(wrap(" · ".join(spent(card.judge, "${:.4f}", tokens=True)), "    ", "  "))
     say()
     rows, styles = [], []
-    for name in STAGES:
-        stage = card.stages[name]
+    for name, stage in card.stages.items():
         low, high = stage.bounds
         span = "" if stage.score is not None and low == high else f"{low:.2f}–{high:.2f}"
         value, drawn = about(number(stage.score), stage.presumed), bar(stage.score)
-        rows.append([f"{name} {STAGE_NAMES[name]}", value, drawn, span, stage_detail(name, stage)])
+        rows.append([stage_title(name), value, drawn, span, stage_detail(name, stage)])
         styles.append([None, style_of(stage.score), style_of(stage.score), "dim", None])
     table(
         ["Stage", "Score", "", "Bounds" if any(r[3] for r in rows) else "", "From"],
@@ -267,14 +266,14 @@ def _line(name: str, rest: str) -> None:
 
 def _lost(card: ScoreCard, verbose: bool) -> None:
     shown = [
-        (name, c) for name in STAGES for c in card.stages[name].criteria
+        c for stage in card.stages.values() for c in stage.criteria
         if verbose or (c.status in ("scored", "presumed", "unscored") and (c.value is None or c.value < 1))
     ]  # fmt: skip
     if not shown:
         return
     say()
     say("Criteria" if verbose else "Where points were lost")
-    for _, c in shown:
+    for c in shown:
         value = (
             "unscored"
             if c.status == "unscored"
@@ -353,7 +352,7 @@ def promised(item: PlanItem, indent: int = 2) -> str:
 
 
 def _problems(card: ScoreCard) -> None:
-    problems = [p for name in ("S4", "S5") if (checks := card.stages[name].checks) for p in checks.problems]
+    problems = [p for stage in card.stages.values() if stage.checks for p in stage.checks.problems]
     blocks = (
         ("Deliverables", list(dict.fromkeys(problems))),
         (
@@ -375,12 +374,23 @@ def _problems(card: ScoreCard) -> None:
                 say(f"  … and {len(lines) - 12} more (--json shows all)")
 
 
-def row(card: ScoreCard) -> tuple[list[str], list[str | None]]:
-    """One line of the table of several runs: its cells and their styles."""
-    scores = [card.stages[s].score for s in STAGES]
+class Row(NamedTuple):
+    """One line of the table of several runs: cells and styles of what all runs have, around those of the stages."""
+
+    head: list[str]
+    stages: dict[str, tuple[str, str | None]]
+    tail: list[str]
+    bad: str | None
+    """The style of the last cell."""
+
+
+def row(card: ScoreCard) -> Row:
+    """A scorecard's line."""
     unknown = ["?"] if {"cannot_tell", "not_read"} & set(card.codes_read.values()) else []
     codes = " ".join([*dict.fromkeys(c.code for c in card.codes), *unknown]) or "–"
-    shown = (about(number(card.stages[s].score), card.stages[s].presumed) for s in STAGES)
+    stages: dict[str, tuple[str, str | None]] = {
+        name: (about(number(s.score), s.presumed), style_of(s.score)) for name, s in card.stages.items()
+    }
     kind: Standing = "open" if card.standing != "read" else "read"  # One range in full is enough for a row.
     agentic = total_words(card.agentic, card.agentic_bounds, kind, card.presumed > 0, 2)
     overall = totals(card, 2, 1 if kind == "read" else 0)[1]
@@ -388,19 +398,24 @@ def row(card: ScoreCard) -> tuple[list[str], list[str | None]]:
     doubt = " ".join(
         [*([f"{found}/{quotes}"] if found < quotes else []), *([f"!{n}"] if (n := len(card.contradictions)) else [])]
     )
-    cells = [card.run.id, card.run.task or "–", card.run.tier or "–", *shown, agentic, number(card.task), overall, codes,
-             doubt, card.status.ended]  # fmt: skip
-    bad = "bad" if card.status.ended in ("breach", "cut") else None
-    return cells, [None, None, None, *(style_of(s) for s in scores), None, None, "bold", None, "bad", bad]
+    return Row([card.run.id, card.run.task or "–", card.run.tier or "–"], stages,
+               [agentic, number(card.task), overall, codes, doubt, card.status.ended],
+               "bad" if card.status.ended in ("breach", "cut") else None)  # fmt: skip
 
 
-def rows(lines: Sequence[tuple[list[str], list[str | None]]]) -> None:
-    """The table of several runs, one row a run."""
-    header = ["Run", "Task id", "Tier", *STAGES, "Agentic", "Task", "Overall", "Codes", "Doubt", "Ended"]
-    kept = [i for i in range(len(header)) if header[i] != "Doubt" or any(cells[i] for cells, _ in lines)]
-    spare = [kept.index(header.index(name)) for name in ("Tier", "Task id", "Ended", "Task", "Agentic")]
-    table([header[i] for i in kept], [[cells[i] for i in kept] for cells, _ in lines], right=range(3, 11), flexible=0,
-          spare=spare, styles=[[styles[i] for i in kept] for _, styles in lines])  # fmt: skip
+def rows(lines: Sequence[Row]) -> None:
+    """The table of several runs, one row a run; its stages are those of the rubrics, the benchmark's before others."""
+    stages = sorted({name for line in lines for name in line.stages}, key=lambda name: (name not in STAGES, name))
+    head = ["Run", "Task id", "Tier", *stages, "Agentic", "Task", "Overall", "Codes", "Doubt", "Ended"]
+    cells, styles = [], []
+    for line in lines:
+        drawn = [line.stages.get(name, ("", None)) for name in stages]
+        cells.append([*line.head, *(text for text, _ in drawn), *line.tail])
+        styles.append([None, None, None, *(style for _, style in drawn), None, None, "bold", None, "bad", line.bad])
+    kept = [i for i in range(len(head)) if head[i] != "Doubt" or any(row[i] for row in cells)]
+    spare = [kept.index(head.index(name)) for name in ("Tier", "Task id", "Ended", "Task", "Agentic")]
+    table([head[i] for i in kept], [[row[i] for i in kept] for row in cells], right=range(3, 6 + len(stages)), flexible=0,
+          spare=spare, styles=[[row[i] for i in kept] for row in styles])  # fmt: skip
     say(wrap(UNITS, "   ", ""))
-    if any("?" in cells[11].split() for cells, _ in lines):
+    if any("?" in line.tail[3].split() for line in lines):
         say("?  codes that nobody read, or that the judge could not tell")

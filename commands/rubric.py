@@ -43,23 +43,29 @@ def list_(as_json: bool) -> int:
 @click.argument("rubric", metavar="ID|FILE")
 @tier_option("Say what this tier credits and leaves out.")
 @json_option("The rubric as JSON, every shorthand written out.")
-def show(rubric: str, tier: str | None, as_json: bool) -> int:
+@click.option("--yaml", "as_yaml", is_flag=True, help="The rubric as YAML that can be read back, without comments.")
+def show(rubric: str, tier: str | None, as_json: bool, as_yaml: bool) -> int:
     """One rubric in full."""
-    from ..rubrics.load import load_rubric
-    from ..trajectories.models import STAGE_NAMES
+    from ..rubrics.load import dump_rubric, load_rubric
+    from ..trajectories.stages import stage_title
 
     chosen = load_rubric(rubric)
+    if as_yaml:
+        console.raw(dump_rubric(chosen).rstrip())
+        return 0
     if as_json:
         console.raw(chosen.model_dump_json())
         return 0
     console.say(f"{chosen.id} {chosen.version}: {chosen.title}")
     console.say(console.wrap(f"source: {chosen.source}"))
     console.say(f"sha256 {chosen.sha256}")
+    if chosen.preamble:
+        console.say(console.wrap(f"told before: {chosen.preamble}"))
     for stage in sorted(chosen.stages):
         part = chosen.stages[stage]
         console.say()
         console.say(
-            f"{stage} {STAGE_NAMES[stage]}, weight {part.weight:g}"
+            f"{stage_title(stage)}, weight {part.weight:g}"
             + ("" if part.criteria else ": deterministic checks of the output files")
         )
         for c in part.criteria:
@@ -85,12 +91,28 @@ def show(rubric: str, tier: str | None, as_json: bool) -> int:
     return 0
 
 
+@command.command("new", epilog="\b\nExample:\n  ambjudge rubric new vqa > mine.yaml")
+@click.argument("rubric", metavar="[ID]", required=False)
+def new(rubric: str | None) -> int:
+    """A rubric to begin your own with, commented, on stdout.
+
+    A copy of the one with this id; without one, two questions that can be put to runs of any kind.
+    """
+    from ..rubrics.load import starter
+
+    console.raw(starter(rubric).rstrip())
+    return 0
+
+
 @command.command("validate")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 def validate(files: tuple[str, ...]) -> int:
-    """Check rubric files; every problem with its line. Exit 1 when there is one, 2 when a file cannot be read."""
+    """Check rubric files; every problem with its line, and what may not be meant as a note.
+
+    Exit 1 when there is a problem, 2 when a file cannot be read.
+    """
     from ..errors import InputError
-    from ..rubrics.load import load_rubric, validate_file
+    from ..rubrics.load import notes_on, validate_file
     from ..trajectories.json_bytes import read_bytes
 
     bad = unreadable = 0
@@ -103,17 +125,13 @@ def validate(files: tuple[str, ...]) -> int:
             continue
         problems = validate_file(name)
         bad += bool(problems)
-        for problem in problems:
+        for problem in problems or notes_on(name):
             console.say(
-                f"{name}:{problem.line}:{problem.column}: {problem.message}"
+                f"{name}:{problem.line}:{problem.column}: {'' if problems else 'note: '}{problem.message}"
                 + (f" ({problem.hint})" if problem.hint else "")
             )
         if not problems:
-            total = sum(load_rubric(name).weights.values())
-            apart = (
-                "" if abs(total - 1) < 1e-6 else f"; its stage weights sum to {total:g}, not 1, and count in proportion"
-            )
-            console.say(f"{name}: valid{apart}")
+            console.say(f"{name}: valid")
     return 2 if unreadable else 1 if bad else 0
 
 

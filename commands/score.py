@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
     from ..judge.session import Outcome, ScoreOptions, Session
     from ..judge.store import Store
+    from .render import Row
 
 
 @click.command(
@@ -151,7 +152,7 @@ class _Sink:
         self.progress = console.Progress("scored", None, self.quiet)
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None
-        self.rows: list[tuple[list[str], list[str | None]]] = []
+        self.rows: list[Row] = []
         self.done = self.failed = self.partial = self.unread = 0
         self.quotes = self.found = self.contradicted = 0
         self.strict = False

@@ -67,7 +67,7 @@ class RunAnswer(Part):
     rationale: str = ""
     votes: tuple[Vote, ...] = ()
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
     @property
     def cannot_tell(self) -> bool:
@@ -75,7 +75,7 @@ class RunAnswer(Part):
 
     def to_json(self) -> str:
         """One line of JSON."""
-        return self.model_dump_json(by_alias=True)
+        return self.model_dump_json()
 
 
 @dataclass(frozen=True)

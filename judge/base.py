@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from ..rubrics.model import Criterion, Rubric
-from ..trajectories.models import Run, Segmentation
+from ..trajectories.models import Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
 from .scorecard import CriterionResult, UnscoredReason
 
 if TYPE_CHECKING:
     from .checks.check import OutputCheck
 
-JudgedStage = Literal["S1", "S2", "S3"]
-JUDGED: tuple[JudgedStage, ...] = ("S1", "S2", "S3")
-"""The stages that a judge scores; S4 and S5 are checked."""
+JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
+"""The benchmark's stages that a judge scores; S4 and S5 are checked."""
 
-QuestionName = Literal["S1", "S2", "S3", "diagnosis", "stages", "ask"]
-"""What a reader can be asked about a run: a stage's criteria, which error codes apply, the stage of every turn, or an
-ad-hoc question. Each is a short text after the same record."""
+QuestionName = str
+"""What a judge can be asked about a run: the criteria of a stage, by its name, and of BESIDE which error codes apply, the
+stage of every turn, or an ad-hoc question. Each is a short text after the same record."""
+BESIDE: frozenset[QuestionName] = frozenset({"diagnosis", "stages", "ask"})
+"""The questions that are not about a rubric's criteria."""
 RETRIABLE: frozenset[UnscoredReason] = frozenset({"judge_error", "budget"})
 """Reasons that say nothing about the run, whatever the judge: another attempt may succeed."""
-CRITERIA: frozenset[QuestionName] = frozenset({"S1", "S2", "S3"})
+
+
+def is_criteria(question: QuestionName) -> bool:
+    """Whether a question puts criteria of a rubric."""
+    return question not in BESIDE
 
 
 @dataclass(frozen=True)
@@ -149,16 +154,16 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Reader(Protocol):
-    """A judge that answers more than the criteria of S1-S3. One without this is asked for nothing else."""
+    """A judge that answers more than the criteria of rubrics. One without this is asked for nothing else."""
 
     @property
     def questions(self) -> frozenset[QuestionName]:
-        """Everything that it can be asked."""
+        """What it can be asked beside criteria, of BESIDE."""
 
 
 def answers(judge: Judge) -> frozenset[QuestionName]:
-    """The questions that this judge can be asked."""
-    return judge.questions if isinstance(judge, Reader) else CRITERIA
+    """What this judge can be asked beside criteria, which every judge answers."""
+    return BESIDE & judge.questions if isinstance(judge, Reader) else frozenset()
 
 
 @runtime_checkable

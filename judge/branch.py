@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..tracks import TRACKS, Branch
-from ..trajectories.models import STAGES, Run, Stage, TrackName
+from ..trajectories.models import STAGES, Run, TrackName
 from .checks.workspace import USAGE, Workspace
 from .scorecard import Policy
 from .scoring import Bounds, Cap, Zeroed
@@ -36,7 +36,7 @@ def penalty(branch: Branch | None, breach_turn: int | None) -> Zeroed:
     """Scores of a disqualified run: the stages before the breach, by its turn, are nobody's and 0 in sums; all else is 0."""
     turns = () if branch is None or branch.breach_turns is None else branch.breach_turns
     first = sum(turn < (breach_turn or 0) for turn in turns) if any(turns) else len(turns)
-    scores: dict[Stage, float | None] = {stage: None if n < first else 0.0 for n, stage in enumerate(STAGES)}
+    scores: dict[str, float | None] = {stage: None if n < first else 0.0 for n, stage in enumerate(STAGES)}
     return Zeroed(scores, dict.fromkeys(STAGES, (0.0, 0.0)), 0.0, STAGES)
 
 
@@ -53,9 +53,9 @@ def setup_score(facts: Mapping[str, float]) -> float:
 
 def usage_parts(
     space: Workspace, s3: float | None, s4: float | None, s4_caps: tuple[Cap, ...]
-) -> dict[Stage, dict[str, float]]:
+) -> dict[str, dict[str, float]]:
     """`counted`, `tool_usage` and `limit` of S3 and S4; nothing where a score or the usage is unknown."""
-    found: dict[Stage, dict[str, float]] = {}
+    found: dict[str, dict[str, float]] = {}
     limit = 1.0 if space.artefacts else NO_ARTEFACTS
     if s3 is not None and space.inspected is not None:
         found["S3"] = {"counted": s3, "tool_usage": float(space.inspected), "limit": limit}

@@ -18,13 +18,13 @@ from ..error_codes.registry import packages
 from ..error_codes.trace_facts import bare_facts
 from ..plugins import stamps
 from ..rubrics.load import load_rubric, rubric_for
-from ..rubrics.model import Rubric
+from ..rubrics.model import Rubric, in_all_stages
 from ..tracks import TRACKS
-from ..trajectories.models import STAGES, Run, Segmentation, Stage
+from ..trajectories.models import Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
 from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
-from .base import CRITERIA, JUDGED, EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
+from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
 from .branch import (
     DIGITS,
     branch_of,
@@ -44,6 +44,7 @@ from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
 from .read_share import shares
 from .rules import RULES, RulesJudge
 from .run_facts import run_facts
+from .runner import finished
 from .scorecard import (
     CardResources,
     CardStatus,
@@ -97,10 +98,9 @@ class Prepared:
         return detect(self.run, self.segmentation, self.check, self.public)
 
     @cached_property
-    def splits(self) -> Mapping[Stage, Split]:
+    def splits(self) -> Mapping[str, Split]:
         """Criteria to judge, credited and inapplicable ones, by stage."""
-        stages = self.rubric.stages
-        return {stage: split_criteria(stages[stage], self.run.tier) for stage in JUDGED if stage in stages}
+        return {stage: split_criteria(self.rubric.stages[stage], self.run.tier) for stage in self.rubric.judged}
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
@@ -114,7 +114,7 @@ class Prepared:
         if self.wanted.stages == "mixed" and not is_unsure(self.segmentation, self.run.track):
             items.pop("stages", None)
         # A judge that answers criteria alone has its own view of a run.
-        facts = self.facts if able - CRITERIA else ()
+        facts = self.facts if able else ()
         return tuple(
             Request(
                 self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public,
@@ -139,23 +139,7 @@ def score(
     `wanted` what a judge that reads is asked (default: criteria and codes, stages by rules).
     Works inside a running event loop too (notebooks). JudgeError when the judge cannot be used at all.
     """
-    cards: list[ScoreCard] = []
-
-    async def work() -> None:  # returns nothing: asyncio.run makes a text of what it gets
-        cards.append(
-            await score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted)
-        )
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(work())
-        return cards[0]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, work()).result()
-    return cards[0]
+    return finished(score_run(run, judge or RulesJudge(), rubric=rubric, policy=policy, public=public, wanted=wanted))
 
 
 async def score_run(
@@ -203,8 +187,9 @@ def prepare(
         rubric if isinstance(rubric, Rubric) else load_rubric(rubric) if rubric else rubric_for(run.track, run.task)
     )
     policy = policy or Policy()
-    folder = Path(public) if public else None
-    return Prepared(run, chosen, settled(policy, run), wanted or Wanted(), folder, policy.like)
+    whole = in_all_stages(chosen.stages)
+    fixed = settled(policy, run) if whole else policy.model_copy(update={"like": "paper"})
+    return Prepared(run, chosen, fixed, wanted or Wanted(), Path(public) if public else None, policy.like)
 
 
 def read_stages(ready: Prepared, reply: Reply | None) -> tuple[Segmentation, StagesFrom]:
@@ -233,9 +218,7 @@ def assemble(
     run, rubric, policy, check, counted = ready.run, ready.rubric, ready.policy, ready.check, ready.counted
     branch = branch_of(policy, run.track)
     segmentation, stages_from = read_stages(ready, replies.get("stages"))
-    results: dict[Stage, tuple[CriterionResult, ...]] = {
-        stage: _stage_results(ready, stage, replies.get(stage)) for stage in JUDGED
-    }
+    results = {stage: _stage_results(ready, stage, replies.get(stage)) for stage in rubric.judged}
     contradictions = find_contradictions(run, segmentation, results, check)
     if policy.strict_evidence:
         against = {found.criterion for found in contradictions}
@@ -243,29 +226,29 @@ def assemble(
             stage: tuple(proven(result, against, judge.name == RULES) for result in found)
             for stage, found in results.items()
         }
-    caps: dict[Stage, Sequence[Cap]] = {
+    caps: dict[str, Sequence[Cap]] = {
         "S4": counted.s4_caps,
         **{stage: (cap,) for stage, cap in counted.stage_caps.items()},
     }
-    scores: dict[Stage, float | None] = {"S4": counted.s4, "S5": counted.s5}
-    bounds: dict[Stage, tuple[float, float]] = {"S4": counted.s4_bounds, "S5": counted.s5_bounds}
-    for stage in JUDGED:
-        criteria = rubric.stages[stage].criteria if stage in rubric.stages else ()
+    known = {"S4": (counted.s4, counted.s4_bounds), "S5": (counted.s5, counted.s5_bounds)}
+    for stage in rubric.judged:
         digits = None if branch is None else branch.judged_digits
-        value, span = stage_score(results[stage], criteria, policy.missing, digits)
-        scores[stage], bounds[stage] = apply_caps(value, span, caps.get(stage, ()), LIKE[policy.like].unscored_is_cap)
+        value, span = stage_score(results[stage], rubric.stages[stage].criteria, policy.missing, digits)
+        known[stage] = apply_caps(value, span, caps.get(stage, ()), LIKE[policy.like].unscored_is_cap)
     space = counted.workspace
-    parts: dict[Stage, dict[str, float]] = {}
+    parts: dict[str, dict[str, float]] = {}
     if space is not None:
         parts["S2"] = setup_facts(space, counted.s4_checks.completion)
         setup = setup_score(parts["S2"])
-        scores["S2"], bounds["S2"] = setup, (setup, setup)
+        known["S2"] = setup, (setup, setup)
+    order = sorted(rubric.stages)
+    scores: dict[str, float | None] = {stage: known[stage][0] for stage in order}
+    bounds: dict[str, tuple[float, float]] = {stage: known[stage][1] for stage in order}
     task, task_from = counted.task, counted.task_from
-    zeroed: Sequence[Stage] = ()
+    zeroed: Sequence[str] = ()
     if run.status.disqualified and policy.breach != "ignored":
         at = run.status.breach_turn
-        known = at is not None and 1 <= at <= len(run.turns)
-        stage_of_breach = segmentation.turn_stages[at - 1] if known and at is not None else None
+        stage_of_breach = segmentation.turn_stages[at - 1] if at is not None and 1 <= at <= len(run.turns) else None
         if policy.breach == "from-turn":
             after = penalty(branch, at)
         else:
@@ -278,6 +261,7 @@ def assemble(
         scores |= {stage: reported(found, found["counted"]) for stage, found in blended.items()}
         bounds |= {stage: reported_bounds(found, bounds[stage]) for stage, found in blended.items()}
     diagnosis = diagnose(run, segmentation, ready.found, replies.get("diagnosis"), judge.name, right)
+    failures: dict[str, str] = {str(stage): code for stage, code in diagnosis.failures.items()}
     stages = {
         stage: StageResult(
             score=scores[stage],
@@ -286,16 +270,16 @@ def assemble(
             else "unscored"
             if scores[stage] is None
             else "judge"
-            if stage in JUDGED and not (stage == "S2" and space is not None)
+            if stage in results and not (stage == "S2" and space is not None)
             else "deterministic",
             bounds=bounds[stage],
-            failure=diagnosis.failures.get(stage),
+            failure=failures.get(stage),
             criteria=results.get(stage, ()),
             checks={"S4": counted.s4_checks, "S5": counted.s5_checks}.get(stage),
             parts=parts.get(stage, {}),
             **_cap(caps.get(stage, ())),
         )
-        for stage in STAGES
+        for stage in order
     }
     usage = used(replies.values())
     share = shares(stages, rubric)
@@ -339,10 +323,8 @@ def assemble(
     )  # fmt: skip
 
 
-def _stage_results(ready: Prepared, stage: Stage, reply: Reply | None) -> tuple[CriterionResult, ...]:
+def _stage_results(ready: Prepared, stage: str, reply: Reply | None) -> tuple[CriterionResult, ...]:
     """Judged, presumed, credited and inapplicable items in the rubric's order, with requirements applied."""
-    if stage not in ready.splits:
-        return ()
     split = ready.splits[stage]
     found = {r.id: r for r in (*split.credited, *split.not_applicable, *(reply.results if reply else ()))}
     criteria = ready.rubric.stages[stage].criteria
@@ -374,13 +356,16 @@ def _plugins(run: Run, judge: Judge) -> tuple[str, ...]:
 
 
 def _warnings(ready: Prepared, replies: Mapping[QuestionName, Reply]) -> tuple[str, ...]:
-    lines = [*ready.run.warnings, *ready.counted.warnings]
+    checked = {"S4", "S5"} & ready.rubric.stages.keys()
+    lines = [*ready.run.warnings, *(ready.counted.warnings if checked else ())]
     if ready.wished != ready.policy.like:
-        lines.append(f"track {ready.run.track}: no branch of the public harness, scored by the paper's rules")
+        why = "no branch of the public harness" if in_all_stages(ready.rubric.stages) else "a rubric of other stages"
+        lines.append(f"track {ready.run.track}: {why}, scored by the paper's rules")
     if ready.run.track is None:
         lines += [fact.text for fact in bare_facts(ready.found.context)]
+    if ready.run.track is None and in_all_stages(ready.rubric.stages):
         lines.append("track unknown: judged by the shared workflow, S4 and S5 unscored (--track names it)")
-    if ready.run.tier is None:
+    if ready.run.tier is None and any(c.credit or c.tiers for c in ready.rubric.criteria()):
         lines.append("tier unknown: no item is credited and every item is judged (--tier names it)")
     if ready.rubric.derived:
         lines.append(

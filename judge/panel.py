@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from ..errors import ConfigError, JudgeError
-from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers
+from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers, is_criteria
 from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote, unscored
 
 _MOST_EVIDENCE = 10
@@ -69,7 +69,7 @@ class Panel:
 
     def _asked(self, request: Request) -> list[Judge]:
         """The members that answer this question."""
-        return [judge for judge in self.judges if request.question in answers(judge)]
+        return [j for j in self.judges if is_criteria(request.question) or request.question in answers(j)]
 
     def evidence_sha256(self, request: Request) -> str:
         hashes = [judge.evidence_sha256(request) for judge in self._asked(request)]

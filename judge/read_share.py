@@ -30,11 +30,11 @@ class Shares(NamedTuple):
     presumed: float
 
 
-def shares(stages: Mapping[Stage, StageResult], rubric: Rubric) -> Shares:
+def shares(stages: Mapping[str, StageResult], rubric: Rubric) -> Shares:
     """Of a run's stages; what does not apply has no weight. With nothing to read all is read."""
     weight = {"read": 0.0, "presumed": 0.0, "none": 0.0}
-    for name in READ_STAGES:
-        if name not in rubric.stages or name not in stages:
+    for name in rubric.judged:
+        if name not in stages:
             continue
         heavy = {criterion.id: criterion.weight for criterion in rubric.stages[name].criteria}
         results = [r for r in stages[name].criteria if r.status != "not_applicable" and r.id in heavy]

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -249,6 +249,18 @@ def _next(rest: Iterator[T]) -> tuple[T] | None:
     for job in rest:
         return (job,)
     return None
+
+
+def finished(work: Coroutine[Any, Any, R]) -> R:
+    """What `work` comes to, waited for here; inside a running event loop (notebooks) too."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 @contextlib.contextmanager

@@ -306,7 +306,11 @@ class PlanItem(Part):
 
 
 class ScoreCard(Part):
-    """Everything that judging one run yields; see interface.md for the JSON contract."""
+    """Everything that judging one run yields: scores with bounds, verdicts with evidence, codes, what was checked.
+
+    card = ambjudge.score("examples/codes")
+    print(card.overall, card.overall_bounds, card.stages["S1"].criteria[0].rationale)
+    """
 
     schema_: Literal["ambjudge.scorecard/1"] = Field(default=SCHEMA, alias="schema")
     ambjudge: str
@@ -314,9 +318,10 @@ class ScoreCard(Part):
     rubric: RubricInfo
     judge: JudgeInfo
     policy: Policy
-    stages: dict[Stage, StageResult]
+    stages: dict[str, StageResult]
+    """S1-S5 by the benchmark's rubrics; by one of the user's own the stages, or groups of criteria, that it declares."""
     read_share: Unit | None = None
-    """Of the weight of S1-S3, what was read (scored, credited, or zeroed by a breach); None on cards of older versions."""
+    """Of the weight of what is judged (S1-S3), what was read (scored, credited, or zeroed by a breach); None on older cards."""
     presumed_share: Unit | None = None
     """Of that weight, what is presumed; the rest has no value."""
     agentic: Unit | None
@@ -357,7 +362,7 @@ class ScoreCard(Part):
     contradictions: tuple[Contradiction, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
     @property
     def presumed(self) -> int:
@@ -367,7 +372,7 @@ class ScoreCard(Part):
     @property
     def standing(self) -> Standing:
         """Whether Agentic and Overall are points, points on presumed criteria, or only ranges."""
-        methods = [self.stages[name].method for name in READ_STAGES if name in self.stages]
+        methods = [stage.method for name, stage in self.stages.items() if stage.criteria or name in READ_STAGES]
         presumed = self.presumed_share if self.read_share is not None else float(self.presumed)
         return standing(methods, self.read_share, presumed)
 
@@ -388,8 +393,25 @@ class ScoreCard(Part):
 
     def to_json(self) -> str:
         """One line of JSON, rounded as the contract says."""
-        return self.model_dump_json(by_alias=True)
+        return self.model_dump_json()
 
     def to_dict(self) -> dict[str, Any]:
         """The same, as plain values."""
-        return self.model_dump(mode="json", by_alias=True)
+        return self.model_dump(mode="json")
+
+    def __repr__(self) -> str:
+        """One line."""
+        parts = (("Agentic", self.agentic, self.agentic_bounds, 2), ("Overall", self.overall, self.overall_bounds, 1))
+        said = ", ".join(
+            f"{name} {'unknown' if value is None else f'{value:.{digits}f}'} [{low:.{digits}f}–{high:.{digits}f}]"
+            for name, value, (low, high), digits in parts
+        )
+        return f"<ScoreCard {self.run.id}: {said}, rubric {self.rubric.id}, judge {self.judge.name}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The scorecard in a notebook."""
+        from .scorecard_html import card_html
+
+        return card_html(self)

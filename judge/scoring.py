@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..rubrics.model import Criterion, StageRubric
+from ..rubrics.model import Criterion, StageRubric, in_all_stages
 from ..trajectories.models import STAGES, Stage, Tier
 from .scorecard import CriterionResult
 
@@ -66,10 +66,10 @@ class Aggregate:
 class Zeroed:
     """Scores after a disqualification, and the stages that the policy set to 0."""
 
-    scores: dict[Stage, float | None]
-    bounds: dict[Stage, Bounds]
+    scores: dict[str, float | None]
+    bounds: dict[str, Bounds]
     task: float | None
-    stages: tuple[Stage, ...]
+    stages: tuple[str, ...]
 
 
 def unit(value: float, what: str) -> float:
@@ -369,9 +369,9 @@ def answers_stage_caps(
 
 
 def aggregate(
-    stage_scores: Mapping[Stage, float | None],
-    stage_bounds: Mapping[Stage, Bounds],
-    weights: Mapping[Stage, float],
+    stage_scores: Mapping[str, float | None],
+    stage_bounds: Mapping[str, Bounds],
+    weights: Mapping[str, float],
     task: float | None,
     missing: Missing = "renormalize",
     digits: int | None = None,
@@ -379,8 +379,9 @@ def aggregate(
     """Agentic = weighted stage mean; Overall = 100 (0.5 Agentic + 0.5 Task) (benchmark.md sections 1 and 5).
 
     `renormalize` rescales the weights of the scored stages, `zero` counts an unscored stage 0; with no scored stage
-    Agentic is None either way. Overall is None without Task. Bounds let an unscored stage and an unknown Task span [0, 1].
-    With `digits`, Agentic and then Overall / 100 are rounded, summed from the first stage on as the harness does.
+    Agentic is None either way. Overall is None without Task, and with a rubric of other stages than the benchmark's five.
+    Bounds let an unscored stage and an unknown Task span [0, 1]. With `digits`, Agentic and then Overall / 100 are rounded,
+    summed from the first stage on as the harness does.
     """
     unknown = [stage for stage in stage_scores if stage not in weights]
     if unknown:
@@ -407,6 +408,8 @@ def aggregate(
         _mean((weights[stage], high) for stage, (_, high) in intervals.items()),
     ))  # fmt: skip
     task_low, task_high = UNKNOWN if task is None else (unit(task, "task"),) * 2
+    if not in_all_stages(weights):
+        return Aggregate(agentic, bounds, None, (0.0, 100.0))
     return Aggregate(
         agentic=agentic,
         agentic_bounds=bounds,
@@ -415,7 +418,7 @@ def aggregate(
     )
 
 
-def _stage_interval(stage: Stage, score: float | None, bounds: Mapping[Stage, Bounds]) -> Bounds:
+def _stage_interval(stage: str, score: float | None, bounds: Mapping[str, Bounds]) -> Bounds:
     if stage in bounds:
         return _around(score, _interval(bounds[stage], stage))
     return UNKNOWN if score is None else (score, score)
@@ -428,8 +431,8 @@ def overall(agentic: float, task: float, digits: int | None = None) -> float:
 
 
 def apply_breach(
-    stage_scores: Mapping[Stage, float | None],
-    stage_bounds: Mapping[Stage, Bounds],
+    stage_scores: Mapping[str, float | None],
+    stage_bounds: Mapping[str, Bounds],
     task: float | None,
     policy: Breach,
     breach_stage: Stage | None,
@@ -437,10 +440,11 @@ def apply_breach(
     """Scores of a disqualified run (benchmark.md section 4, isolation).
 
     `zero-all` (the paper): every stage and Task are 0. `from-stage`: the breach's stage, every later stage and Task are 0;
-    earlier stages keep their scores. An unknown breach stage falls back to `zero-all`.
+    earlier stages keep their scores. An unknown breach stage falls back to `zero-all`. Groups of a rubric of one's own are no
+    stages of the benchmark and keep their scores.
     """
     first = 0 if policy == "zero-all" or breach_stage is None else STAGES.index(breach_stage)
-    zeroed = STAGES[first:]
-    scores: dict[Stage, float | None] = {**stage_scores, **dict.fromkeys(zeroed, 0.0)}
-    bounds: dict[Stage, Bounds] = {**stage_bounds, **dict.fromkeys(zeroed, (0.0, 0.0))}
+    zeroed = tuple(stage for stage in STAGES[first:] if stage in stage_scores)
+    scores: dict[str, float | None] = {**stage_scores, **dict.fromkeys(zeroed, 0.0)}
+    bounds: dict[str, Bounds] = {**stage_bounds, **dict.fromkeys(zeroed, (0.0, 0.0))}
     return Zeroed(scores=scores, bounds=bounds, task=0.0, stages=zeroed)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from .. import __version__
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric
+from ..rubrics.model import Rubric
 from ..trajectories.layout import find_conversations, is_run, run_folder
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Run, Tier, TrackName
-from .base import Judge, Usage, answers, used
-from .engine import ask_all, assemble
+from .base import Judge, QuestionName, Reply, Usage, answers, used
+from .engine import Prepared, ask_all, assemble
 from .limits import GuardedJudge, Pacer
 from .questions.items import Wanted
 from .rules import RULES
@@ -50,7 +51,7 @@ class Outcome:
 class ScoreOptions:
     """How runs are scored. `track` and `tier` stand where the files do not say; `concurrency` counts runs and calls."""
 
-    rubric: str | Path | None = None
+    rubric: Rubric | str | Path | None = None
     policy: Policy = field(default_factory=Policy)
     public: Path | None = None
     track: TrackName | None = None
@@ -251,7 +252,8 @@ class Scorer:
         self.options, self.scope, self.store, self.usage = options, scope_of(options), store, Usage()
         self.pacer = Pacer(options.concurrency)
         self.judge: Judge = GuardedJudge.under(judge, self.pacer, options.max_cost)
-        self._right: Mapping[str, float] = {}
+        self.right: Mapping[str, float] = {}
+        """By code, the share of this judge's readings that labels confirm."""
         if store is not None:
             from .questions.asked import Questions
             from .questions.keys import identity
@@ -262,8 +264,8 @@ class Scorer:
             self._ask = Questions(who, answers(judge), options.wanted, options.public)
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
-            self._right = shares_right(store, judge.name)
-            self._keys = card_keys(judge, options, self._right)
+            self.right = shares_right(store, judge.name)
+            self._keys = card_keys(judge, options, self.right)
         self._kept: set[str] = set()
         self.apart = 0
 
@@ -276,41 +278,50 @@ class Scorer:
         from .store import stamps
 
         if self.store is None:
-            run = self.scope.apply(load_conversation(path))
-            return await self._judged(run, None)
+            return await self.score_run(load_conversation(path), path)
         if (card := self._unchanged(path, self.store)) is not None:
             self.apart += self.scope.rubric is not None and card.rubric.sha256 != self.scope.rubric.sha256
             return card
         started = stamps.clock()
-        run = self.scope.apply(load_conversation(path))
-        return await self._judged(run, self.store.add_run(run, stamps.take(run, started)))
+        run = load_conversation(path)
+        return await self.score_run(run, path, stamps.take(run, started))
 
     def _unchanged(self, path: Path, store: Store) -> ScoreCard | None:
-        """The stored card, when the files are as they were and it was decided by what is in force now."""
+        """The stored card, when the files are as they were and it was decided by what is in force now, in a store of ours:
+        what another store says is marked each time."""
         from .store import stamps
 
+        if not store.own:
+            return None
         seen = store.stamped([path]).get(path)
         if seen is None or not stamps.unchanged(path, seen.stamp):
             return None
         return store.card_decided_by(self._keys.of(path, seen.run.content_sha256), path, self.judge.name)
 
-    async def _judged(self, run: Run, reference: int | None) -> ScoreCard:
-        ready = self.scope.prepare(run, self.options.policy)
-        rubric = ready.rubric
-        self.apart += self.scope.rubric is not None and rubric is not self.scope.rubric
-        requests = ready.requests(self.judge)
-        replies = await ask_all(self.judge, requests)
+    async def ask(self, run: Run) -> tuple[Prepared, dict[QuestionName, Reply]]:
+        """A run and the judge's answers about it."""
+        ready = self.scope.prepare(self.scope.apply(run), self.options.policy)
+        self.apart += self.scope.rubric is not None and ready.rubric is not self.scope.rubric
+        replies = await ask_all(self.judge, ready.requests(self.judge))
         self.usage += used(replies.values())
-        card = assemble(ready, self.judge, replies, self._right)
+        return ready, replies
+
+    async def score_run(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
+        """The scorecard of a run; `stamp`: its files as they were when it was read."""
+        run = self.scope.apply(run)
+        reference = self.store.add_run(run, stamp) if self.store is not None else None
+        ready, replies = await self.ask(run)
+        rubric = ready.rubric
+        card = assemble(ready, self.judge, replies, self.right)
         if self.store is None or reference is None:
             return card
         if rubric.sha256 not in self._kept:
             self._kept.add(rubric.sha256)
             self.store.add_rubric(rubric)
-        asked = sum(len(request.criteria) for request in requests)
+        asked = sum(len(request.criteria) for request in ready.requests(self.judge))
         settled = self._stored.take_answered(reference) == asked
         key = self._keys.of(run.path, run.content_sha256) if settled else None
-        self.store.add_card(reference, run.path, card, key)
+        self.store.add_card(reference, path, card, key)
         if settled:
             question = self._ask.name(rubric, run.tier, run.track)
             self.store.settle([(run.content_sha256, question, asked)])

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from ..errors import InputError
 from ..rubrics.load import load_rubric
 from ..rubrics.model import Rubric
-from ..trajectories.models import STAGES, Stage
 from .branch import DIGITS, branch_of, reported, reported_bounds, setup_score
 from .like import LIKE
 from .read_share import shares
@@ -76,12 +75,13 @@ def rubric_of(card: ScoreCard, given: str | Path | None = None) -> Rubric:
 def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
     """Every difference between the scorecard and what its criteria, checks and policies give; empty when it holds."""
     found: list[Difference] = []
-    scores: dict[Stage, float | None] = {}
-    bounds: dict[Stage, tuple[float, float]] = {}
-    for stage in STAGES:
+    scores: dict[str, float | None] = {}
+    bounds: dict[str, tuple[float, float]] = {}
+    for stage in sorted({*rubric.stages, *card.stages}):
         result = card.stages.get(stage)
-        if result is None:
-            found.append(Difference(f"stages.{stage}", "absent", "one of five stages"))
+        if result is None or stage not in rubric.stages:
+            states = ("absent", "a stage of the rubric") if result is None else ("there", "no stage of the rubric")
+            found.append(Difference(f"stages.{stage}", *states))
             continue
         score, span = _stage(stage, result, card, rubric, found)
         scores[stage], bounds[stage] = result.counted, result.bounds
@@ -108,7 +108,7 @@ def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
 
 
 def _stage(
-    stage: Stage, result: StageResult, card: ScoreCard, rubric: Rubric, found: list[Difference]
+    stage: str, result: StageResult, card: ScoreCard, rubric: Rubric, found: list[Difference]
 ) -> tuple[float | None, tuple[float, float]]:
     if result.method == "policy":
         if not card.status.disqualified:
@@ -130,11 +130,9 @@ def _stage(
         else:
             span = s5_bounds(checks.has_valid_results, checks.format_valid, card.policy.malformed)
         return (span[0] if span[0] == span[1] else None), span
-    criteria = rubric.stages[stage].criteria if stage in rubric.stages else ()
     try:
-        value, span = stage_score(
-            result.criteria, criteria, card.policy.missing, None if branch is None else branch.judged_digits
-        )
+        digits = None if branch is None else branch.judged_digits
+        value, span = stage_score(result.criteria, rubric.stages[stage].criteria, card.policy.missing, digits)
     except ValueError as error:
         found.append(Difference(f"stages.{stage}.criteria", str(error), "results of the rubric's criteria"))
         return None, (0.0, 1.0)
@@ -143,8 +141,8 @@ def _stage(
 
 def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None:
     scales = {c.id: c.values for c in rubric.criteria()}
-    for stage in STAGES:
-        for c in card.stages[stage].criteria if stage in card.stages else ():
+    for stage in card.stages.values():
+        for c in stage.criteria:
             if (c.value is None) != (c.status in ("unscored", "not_applicable")):
                 found.append(Difference(f"{c.id}.value", c.value, f"what status {c.status} asks for"))
             if c.status == "unscored" and c.reason is None:

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..trajectories.models import TIERS, Stage, Tier
+from ..trajectories.models import TIERS, Tier
 from .load import criterion_sha256
 from .model import Criterion, Level, Node, Rubric
 
-JUDGED_FIELDS = ("title", "text", "scale", "conditional", "evidence")
+JUDGED_FIELDS = ("title", "text", "scale", "conditional", "evidence", "preamble")
 """A change here makes the criterion's verdicts stale (the fields of `criterion_sha256`)."""
 SUMMED_FIELDS = ("weight", "requires", "credit", "tiers")
 """A change here only changes how verdicts are combined."""
@@ -50,7 +50,7 @@ class RubricDiff(Node):
     after_sha256: str
     header: tuple[Change, ...] = ()
     """id, version, track, tasks, title, source, derived."""
-    stage_weights: dict[Stage, tuple[float, float]] = Field(default_factory=dict)
+    stage_weights: dict[str, tuple[float, float]] = Field(default_factory=dict)
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     added_texts: dict[str, str] = Field(default_factory=dict)

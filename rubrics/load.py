@@ -2,7 +2,7 @@
 
 - `load_rubric(id_or_path)`: a built-in rubric by its id, or any file
 - `rubric_for(track, task, given)`: the one that judges a run: the given one, else the built-in one that fits
-- `validate_file(path)`: every problem of a file
+- `validate_file(path)`: every problem of a file; `notes_on(path)`: what is valid and may yet not be meant
 - `criterion_sha256`, `rubric_sha256`: what verdicts and scorecards are keyed by
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ from ..tracks import TRACKS
 from ..trajectories.models import TIERS, TrackName
 from .document import Document, error_at, read_document
 from .model import EVIDENCE_SCOPES, Criterion, Rubric
-from .validate import Problem, find_problems
+from .validate import Problem, find_notes, find_problems
 
 _FOLDER = Path(__file__).parent
 _FALLBACK = "workflow"
+_STARTER = _FOLDER / "starter.txt"
 BINARY: tuple[dict[str, Any], ...] = (
     {"value": 1.0, "text": "Yes, and evidence shows it."},
     {"value": 0.0, "text": "No, or nothing shows it."},
@@ -49,11 +51,14 @@ def builtin_ids() -> tuple[str, ...]:
     return tuple(_files())
 
 
-def load_rubric(id_or_path: str | Path) -> Rubric:
-    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/` or a suffix).
+def load_rubric(id_or_path: Rubric | str | Path) -> Rubric:
+    """The built-in rubric with this id, else the rubric of this file (a `Path`, or a text with `/` or a suffix); one that is
+    loaded already as it is.
 
     Raises RubricError naming file, line, column and what was expected; of several problems the first.
     """
+    if isinstance(id_or_path, Rubric):
+        return id_or_path
     if isinstance(id_or_path, str) and not _looks_like_path(id_or_path):
         if id_or_path not in builtin_ids():
             known = builtin_ids()
@@ -96,6 +101,11 @@ def validate_file(path: str | Path) -> list[Problem]:
         return [Problem.of(error)]
 
 
+def notes_on(path: str | Path) -> list[Problem]:
+    """What may not be meant in a file that has no problem."""
+    return find_notes(read_document(Path(path)))
+
+
 def build(document: Document) -> Rubric:
     """A rubric from a valid document: shorthands expanded, items in canonical order, hash set."""
     data = expand(document.value)
@@ -109,11 +119,14 @@ def expand(data: dict[str, Any]) -> dict[str, Any]:
     Line breaks inside texts are layout, so every run of white space becomes one space.
     """
     result = {**data, "tasks": sorted(data.get("tasks", ())), "stages": {}}
-    for key in ("title", "source"):
-        result[key] = _flat(data[key])
+    for key in ("title", "source", "preamble"):
+        if key in data:
+            result[key] = _flat(data[key])
+    told = {"preamble": result["preamble"]} if "preamble" in data else {}
     for name in sorted(data["stages"]):
         stage = data["stages"][name]
-        result["stages"][name] = {**stage, "criteria": sorted(map(_criterion, stage.get("criteria", ())), key=_id)}
+        items = [_criterion(item) | told for item in stage.get("criteria", ())]
+        result["stages"][name] = {**stage, "criteria": sorted(items, key=_id)}
     return result
 
 
@@ -148,7 +161,7 @@ def _builtin(rubric_id: str) -> Rubric:
 
 
 def _looks_like_path(text: str) -> bool:
-    return "/" in text or "\\" in text or text.endswith((".yaml", ".yml"))
+    return any(sign in text for sign in "/\\.")
 
 
 def _hash(value: Any) -> str:
@@ -158,23 +171,42 @@ def _hash(value: Any) -> str:
 
 def rubric_sha256(rubric: Rubric) -> str:
     """Hash of a rubric's meaning: the same for any layout, comments, order of keys or of criteria."""
-    data = rubric.model_dump(mode="json", exclude={"sha256"})
+    data = _told(rubric.model_dump(mode="json", exclude={"sha256"}))
     for stage in data["stages"].values():
-        stage["criteria"] = sorted(stage["criteria"], key=_id)
+        stage["criteria"] = sorted(map(_told, stage["criteria"]), key=_id)
     return _hash(data)
 
 
+def _told(data: dict[str, Any]) -> dict[str, Any]:
+    """Without a preamble that is none: there were hashes before there were preambles."""
+    return {key: value for key, value in data.items() if key != "preamble" or value is not None}
+
+
 def criterion_sha256(criterion: Criterion) -> str:
-    """Hash of everything in a criterion that decides a verdict: id, title, text, scale, condition, evidence scopes.
+    """Hash of everything in a criterion that decides a verdict: id, title, text, scale, condition, evidence scopes, and the
+    preamble told before it.
 
     Not weight, requires, credit, tiers, source: they decide how verdicts are combined, so editing them makes none
     stale. The title counts, because a judge may be shown it as a heading: reusing a verdict on words that the judge
     never saw would be wrong, while a needless call is only a few cents.
     """
-    kept = criterion.model_dump(mode="json", include={"id", "title", "text", "scale", "conditional", "evidence"})
+    fields = {"id", "title", "text", "scale", "conditional", "evidence", "preamble"}
+    kept = _told(criterion.model_dump(mode="json", include=fields))
     kept["scale"] = sorted(kept["scale"], key=lambda level: -float(level["value"]))
     kept["evidence"] = sorted(kept["evidence"])
     return _hash(kept)
+
+
+def starter(rubric_id: str | None = None) -> str:
+    """A rubric to begin one's own with, as commented YAML that is valid at once: a copy of the one with this id, under an id
+    of its own, or one of two criteria for runs of any kind."""
+    if rubric_id is None:
+        return _STARTER.read_text(encoding="utf-8")
+    if rubric_id not in builtin_ids():
+        load_rubric(rubric_id)  # says what is wrong with the id, or that it is a file
+        raise RubricError(f"{rubric_id[:80]!r} is no id", f"copy the file, or give one of {', '.join(builtin_ids())}")
+    text = _files()[rubric_id][0].read_text(encoding="utf-8")
+    return re.sub(rf"^id: *{rubric_id}\b", f"id: my-{rubric_id}", text, count=1, flags=re.MULTILINE)
 
 
 def dump_rubric(rubric: Rubric) -> str:
@@ -184,6 +216,7 @@ def dump_rubric(rubric: Rubric) -> str:
     data = rubric.model_dump(mode="json", exclude={"sha256"}, exclude_defaults=True)
     for stage in data["stages"].values():
         for criterion in stage.get("criteria", ()):
+            criterion.pop("preamble", None)
             if criterion["scale"] == list(BINARY):
                 criterion["scale"] = "binary"
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..trajectories.models import Stage, Tier, TrackName
+from ..trajectories.models import STAGES, Tier, TrackName
 
 EvidenceScope = Literal["plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief"]
 EVIDENCE_SCOPES: tuple[EvidenceScope, ...] = ("plan", "S1", "S2", "S3", "S4", "S5", "executions", "outputs", "brief")
@@ -29,7 +30,7 @@ class Criterion(Node):
     The items of other questions (error codes, say) have the same form; a rubric's own ids are held to its schema.
     """
 
-    id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9]{0,15}$")
+    id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,15}$")
     title: str
     """A few words, for tables."""
     text: str
@@ -47,6 +48,13 @@ class Criterion(Node):
     evidence: tuple[EvidenceScope, ...] = Field(min_length=1)
     """Where to look: the plan, the turns of stages, executions of the whole run, output listing, the brief."""
     source: str
+    preamble: str | None = None
+    """The rubric's, as a judge is told it before this item."""
+
+    @property
+    def told(self) -> str:
+        """The text, behind the rubric's preamble where there is one."""
+        return f"{self.preamble}\n{self.text}" if self.preamble else self.text
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -58,7 +66,7 @@ class Criterion(Node):
 
 
 class StageRubric(Node):
-    """A stage's weight in the Agentic score and, for S1-S3, its criteria; the score is their weighted mean."""
+    """A stage's weight in the Agentic score and its criteria (none: S4 and S5); the score is their weighted mean."""
 
     weight: float = Field(gt=0)
     criteria: tuple[Criterion, ...] = ()
@@ -77,15 +85,28 @@ class Rubric(Node):
     source: str
     derived: bool = False
     """True where no per-item rubric was published and this one is derived from the shared workflow."""
-    stages: dict[Stage, StageRubric]
+    preamble: str | None = None
+    """What a judge is told before the criteria: what the work was, what words mean."""
+    stages: dict[str, StageRubric]
+    """The benchmark's S1-S5, any of them, or groups of criteria with names of one's own."""
     sha256: str = ""
     """Of the meaning (canonical JSON of everything above), set by the loader."""
 
-    def criteria(self, stage: Stage | None = None) -> tuple[Criterion, ...]:
+    def criteria(self, stage: str | None = None) -> tuple[Criterion, ...]:
         """Criteria of one stage, or all in order."""
         stages = [stage] if stage else sorted(self.stages)
         return tuple(c for s in stages for c in self.stages[s].criteria)
 
     @property
-    def weights(self) -> dict[Stage, float]:
+    def judged(self) -> tuple[str, ...]:
+        """The stages that a judge scores."""
+        return tuple(stage for stage in sorted(self.stages) if self.stages[stage].criteria)
+
+    @property
+    def weights(self) -> dict[str, float]:
         return {stage: self.stages[stage].weight for stage in sorted(self.stages)}
+
+
+def in_all_stages(stages: Mapping[str, Any]) -> bool:
+    """Whether these are all five stages of the benchmark, and nothing else."""
+    return set(stages) == set(STAGES)

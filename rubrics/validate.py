@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +13,13 @@ from typing import Any
 
 from ..errors import RubricError
 from ..tracks import TRACKS
+from ..trajectories.stages import STAGES
 from .document import Document, Step
 
 SCHEMA_PATH = Path(__file__).with_name("rubric.schema.json")
+COMPUTED = ("S4", "S5")
+"""Stages that are computed from the output files and have a weight only."""
+_TAKEN = re.compile(r"[SE][0-9].*|plan")
 
 
 @dataclass(frozen=True, order=True)
@@ -58,6 +64,22 @@ def find_problems(document: Document) -> list[Problem]:
     return sorted(set(problems))
 
 
+def find_notes(document: Document) -> list[Problem]:
+    """What is valid and may yet not be meant: a stage of the benchmark left out, weights that look like shares and are
+    none."""
+    stages, found = document.value["stages"], []
+    absent = [stage for stage in STAGES if stage not in stages]
+    if absent and len(absent) < len(STAGES):
+        hint = "there is an Overall for all five stages of the benchmark, and nothing beside them, only"
+        found.append(_problem(document, ("stages",), f"no {', '.join(absent)}", hint, key=True))
+    weights = {stage: float(part["weight"]) for stage, part in stages.items()}
+    total = math.fsum(weights.values())
+    if len(set(weights.values())) > 1 and not math.isclose(total, 1.0, abs_tol=1e-6):
+        shares = ", ".join(f"{stage} {weight:g} counts {weight / total:.3f}" for stage, weight in weights.items())
+        found.append(_problem(document, ("stages",), f"the weights add up to {total:g}, not to 1", shares, key=True))
+    return found
+
+
 def _where(path: tuple[Step, ...]) -> str:
     """A path as words: criteria are named by `criteria[2]`, as editors and other tools do."""
     text = ""
@@ -82,6 +104,10 @@ def _shape_problems(document: Document) -> Iterator[Problem]:
         return
     for error in Draft202012Validator(schema()).iter_errors(document.value):
         path: tuple[Step, ...] = tuple(error.absolute_path)
+        if "propertyNames" in error.absolute_schema_path:
+            _, hint = _rule_words("pattern", "", error.instance, error.schema["description"])
+            yield _problem(document, (*path, error.instance), "no name of a stage", hint, key=True)
+            continue
         rule, wanted, found = error.validator, error.validator_value, error.instance
         if rule == "additionalProperties":
             known = list(error.schema["properties"])
@@ -122,6 +148,8 @@ def _rule_words(rule: str, wanted: Any, found: Any, description: str) -> tuple[s
         return f"{shown} is too short", f"expected {wanted} or more {what}"
     if rule == "maxLength":
         return f"{shown} is too long", f"expected at most {wanted} characters"
+    if rule == "minProperties":
+        return "is empty", "expected at least one stage"
     if rule == "uniqueItems":
         return f"{shown} names something twice", "remove one"
     return f"{shown} breaks the rule {rule}", hint
@@ -147,14 +175,20 @@ def _kind(value: Any) -> str:
 
 def _meaning_problems(document: Document) -> Iterator[Problem]:
     stages, track = document.value["stages"], document.value.get("track")
+    if set(stages) <= set(COMPUTED):
+        yield _problem(
+            document, ("stages",), "no stage has criteria", "S4 and S5 are computed; add what is to be judged"
+        )
     if track is not None and track not in TRACKS.entries:
         close = difflib.get_close_matches(track, TRACKS.names, 1)
         hint = f"known: {', '.join(TRACKS.names)}" + (f"; did you mean {close[0]}?" if close else "")
         yield _problem(document, ("track",), f"unknown track {track}", hint)
+    elsewhere: dict[str, str] = {}
     for stage in sorted(stages):
         criteria = stages[stage].get("criteria", [])
         base: tuple[Step, ...] = ("stages", stage, "criteria")
-        if stage in ("S4", "S5") and criteria:
+        ours = stage in STAGES
+        if stage in COMPUTED and criteria:
             yield _problem(
                 document, base, f"{stage} has criteria", "S4 and S5 are computed; give them a weight only", key=True
             )
@@ -162,14 +196,20 @@ def _meaning_problems(document: Document) -> Iterator[Problem]:
         seen: dict[str, int] = {}
         for index, criterion in enumerate(criteria):
             at, name = (*base, index), criterion["id"]
-            if not name.startswith(stage):
+            if ours and not re.fullmatch(f"{stage}[a-z]?", name):
                 yield _problem(document, (*at, "id"), f"{name} stands under {stage}", f"expected an id like {stage}a")
+            elif not ours and _TAKEN.fullmatch(name):
+                hint = "S and E with a number name the benchmark's stages and error codes"
+                yield _problem(document, (*at, "id"), f"the id {name} under {stage}", hint)
+            if elsewhere.get(name, stage) != stage:
+                yield _problem(document, (*at, "id"), f"the id {name} stands under {elsewhere[name]} too", "rename one")
             if name in seen:
                 line = document.position((*base, seen[name], "id"))[0]
                 yield _problem(document, (*at, "id"), f"the id {name} is there twice", f"first on line {line}")
             if name == stage and len(criteria) > 1:
                 yield _problem(document, (*at, "id"), f"{name} is not the only criterion", f"name it {stage}a")
             seen.setdefault(name, index)
+            elsewhere.setdefault(name, stage)
             yield from _scale_problems(document, at, criterion)
             tiers, credit = criterion.get("tiers"), criterion.get("credit", [])
             for slot, tier in enumerate(credit):

@@ -240,7 +240,10 @@ class Status(Frozen):
 
 
 class Run(Frozen):
-    """One agent on one (task, tier), from the brief to submission or death."""
+    """One agent on one (task, tier), from the brief to submission or death.
+
+    for turn in ambjudge.load_run("examples/codes").turns: print(turn.index, turn.text)
+    """
 
     id: str
     path: FilePath

@@ -87,14 +87,14 @@ class Collection:
         return rubric_for(track, task, self._given_rubric)
 
     def rubric_of_card(self, card: ScoreCard) -> Rubric | None:
-        """The rubric that a scorecard names, as far as it is at hand: the given one, else a built-in one."""
+        """The rubric that a scorecard names, as far as it is at hand: the given one, a built-in one, else the store's."""
         from ..rubrics.load import load_rubric
 
         try:
             given = self._given_rubric
             rubric = given if given is not None and given.id == card.rubric.id else load_rubric(card.rubric.id)
         except AmbjudgeError:
-            return None
+            return None if self.store is None else self.store.rubric(card.rubric.sha256)
         return rubric if rubric.id == card.rubric.id else None
 
     @cached_property

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..trajectories.stages import STAGE_NAMES, STAGES
 from .lines import Line, Part, Target, decimals, line, stop
 from .run_rows import unknown_codes
-from .scorecard_lines import about, evidence_target, sign, totals
+from .scorecard_lines import about, evidence_target, sign, stage_head, stage_style, totals
 
 if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, ScoreCard
@@ -43,19 +42,13 @@ def difference_lines(
         ),
     ]
     titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
-    for name in STAGES:
-        a, b = left.stages[name], right.stages[name]
-        lines.append(
-            line(
-                *_change(
-                    (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()),
-                    a.score,
-                    b.score,
-                    (about(a.score, a.presumed), about(b.score, b.presumed)),
-                )
-            )
-        )
-        mine, theirs = {c.id: c for c in a.criteria}, {c.id: c for c in b.criteria}
+    for name in dict.fromkeys([*left.stages, *right.stages]):
+        sides = [side.stages.get(name) for side in (left, right)]
+        before, after = (None if stage is None else stage.score for stage in sides)
+        words = ["" if stage is None else about(stage.score, stage.presumed) for stage in sides]
+        head = stage_head(name), stage_style(name)
+        lines.append(line(*_change(head, before, after, (words[0], words[1]))))
+        mine, theirs = ({c.id: c for c in (() if stage is None else stage.criteria)} for stage in sides)
         for id in dict.fromkeys([*mine, *theirs]):
             lines += _criterion(id, titles.get(id, ""), mine.get(id), theirs.get(id), open_id, everything)
     lines += _codes(left, right)

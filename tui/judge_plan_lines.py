@@ -29,12 +29,12 @@ def judge_plan_lines(made: RejudgePlan) -> list[Line]:
 
 def _stale(made: RejudgePlan) -> list[tuple[str, Counter[str]]]:
     """Stale verdicts by reason: of the first criteria, and of each question whose items no rubric holds."""
-    from ..judge.base import CRITERIA
+    from ..judge.base import is_criteria
 
     criteria: dict[str, Counter[str]] = {}
     others: dict[str, Counter[str]] = {}
     for need in made.needs:
-        of_rubric = need.question in CRITERIA
+        of_rubric = is_criteria(need.question)
         for item, reasons in need.reasons.items():
             found, name = (criteria, f"{need.rubric_id} {item}") if of_rubric else (others, need.question)
             found.setdefault(name, Counter())["+".join(reasons)] += 1

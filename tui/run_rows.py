@@ -82,7 +82,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     """
     run, status = card["run"], card["status"]
     stages = card["stages"]
-    criteria = [c for name in STAGES for c in stages[name]["criteria"]]
+    criteria = [c for stage in stages.values() for c in stage["criteria"]]
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
     unknown, read = _readings(card, codes)
     kind = _standing(card)
@@ -93,12 +93,12 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         number, _text(run["id"]) or "?", str(path) if path is not None else str(run["path"]), "scored",
         _text(run["agent"]), _text(run["model"]), _text(run["task"]), _text(run["track"]), _text(run["tier"]),
         _whole(run["repeat"]), _whole(run["turns"]),
-        tuple(_number(stages[name]["score"]) for name in STAGES),
+        tuple(_number(stages[name]["score"]) if name in stages else None for name in STAGES),
         _number(card["agentic"]) if point else None, _number(card["task"]), _number(card["overall"]) if point else None,
         codes,
         _text(card["primary_failure"]), _text(status["ended"]), bool(status["disqualified"]),
         _whole(card["resources"]["failed_calls"]), len(card["contradictions"]),
-        sum(c["status"] == "unscored" for c in criteria) + sum(stages[name]["score"] is None for name in STAGES),
+        sum(c["status"] == "unscored" for c in criteria) + sum(stage["score"] is None for stage in stages.values()),
         sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
         _number(card["resources"]["cost_usd"]), unknown=unknown, read=read,
@@ -109,7 +109,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
 
 def _standing(card: Mapping[str, Any]) -> Standing:
     """As `ScoreCard.standing`."""
-    stages = [card["stages"][name] for name in READ_STAGES]
+    stages = [stage for name, stage in card["stages"].items() if stage["criteria"] or name in READ_STAGES]
     guessed = any(
         c["status"] == "presumed" for stage in stages for c in stage["criteria"] if stage["method"] != "policy"
     )

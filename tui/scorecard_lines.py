@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..judge.read_share import total_words
-from ..trajectories.stages import STAGE_NAMES, STAGES, Stage
+from ..trajectories.stages import STAGE_NAMES
 from .lines import Line, Part, Target, bar, decimals, grade, line, numbers, section, stop
 
 if TYPE_CHECKING:
@@ -36,6 +36,16 @@ def about(score: float | None, presumed: int, digits: int = 2) -> str:
     return ("~" if presumed and score is not None else "") + decimals(score, digits)
 
 
+def stage_head(name: str) -> str:
+    """A stage's name in a column; a group of a rubric of one's own by its name alone."""
+    return f"{name} {STAGE_NAMES[name]:<9} " if name in STAGE_NAMES else f"{name:<12} "
+
+
+def stage_style(name: str) -> str:
+    """The style of a stage's name."""
+    return name.lower() if name in STAGE_NAMES else "head"
+
+
 def evidence_target(result: CriterionResult) -> Target:
     """A criterion with the turns and quotes that its value rests on; a moved quote where it really stands."""
     items = [(_place(e), e.quote) for e in result.evidence]
@@ -51,7 +61,7 @@ def scorecard_lines(card: ScoreCard, rubric: Rubric | None, open_id: str = "") -
     labelled = "" if card.stages_from == "rules" else f" · stages by {_LABELLED[card.stages_from]}"
     said = f"{card.rubric.id} {card.rubric.version} · {card.judge.name}{labelled}"
     lines = [_totals(card), line((said, "dim")), line("")]
-    for name in STAGES:
+    for name in card.stages:
         lines += _stage_lines(card, name, texts, open_id)
     lines += [*_code_lines(card, open_id), *_plan_lines(card)]
     if card.contradictions:
@@ -98,7 +108,7 @@ def totals(card: ScoreCard) -> tuple[str, str]:
     )
 
 
-def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open_id: str) -> list[Line]:
+def _stage_lines(card: ScoreCard, name: str, texts: dict[str, Criterion], open_id: str) -> list[Line]:
     stage = card.stages[name]
     low, high = stage.bounds
     bounds = f" {low:.2f}–{high:.2f}" if high - low > 0.005 else ""
@@ -106,7 +116,7 @@ def _stage_lines(card: ScoreCard, name: Stage, texts: dict[str, Criterion], open
     turns = tuple(i for i, s in enumerate(card.turn_stages, 1) if s == name)
     lines = [
         line(
-            (f"{name} {STAGE_NAMES[name]:<9} ", name.lower()), (bar(stage.score), grade(stage.score)),
+            (stage_head(name), stage_style(name)), (bar(stage.score), grade(stage.score)),
             (f" {about(stage.score, stage.presumed)}", grade(stage.score)), (bounds, "dim"), (failure, "code"),
             target=Target("stage", name, turns[:1]), indent=3,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import AmbjudgeError
 from ..trajectories.models import Segmentation
-from ..trajectories.stages import STAGE_NAMES, STAGES, Stage
+from ..trajectories.stages import STAGE_NAMES, Stage
 from ..tui.lines import numbers
 from ..tui.run_lines import size
 from ..tui.scorecard_lines import sign
@@ -68,11 +68,11 @@ class Contents:
     def __init__(self, card: ScoreCard, rubric: Rubric | None, limits: Limits) -> None:
         self.card, self.limits = card, limits
         self.citations: list[Citation] = []
-        self.criteria: dict[Stage, list[Item]] = {}
+        self.criteria: dict[str, list[Item]] = {}
         asked = {c.id: c for c in rubric.criteria()} if rubric else {}
         place = 0
-        for stage in STAGES:
-            results = card.stages[stage].criteria if stage in card.stages else ()
+        for stage in sorted(card.stages):
+            results = card.stages[stage].criteria
             self.criteria[stage] = [
                 self._item(f"c{place + n}", result, asked.get(result.id)) for n, result in enumerate(results[:MOST_ITEMS])
             ]  # fmt: skip
@@ -208,9 +208,9 @@ def facts_of(card: ScoreCard, run: Run, rubric: Rubric | None, public: Path | No
 def globals_of() -> dict[str, Any]:
     """What templates may call."""
     from ..tui.lines import decimals, grade
-    from ..tui.scorecard_lines import about
+    from ..tui.scorecard_lines import about, totals
 
     return {
-        "decimals": decimals, "grade": grade, "about": about, "numbers": numbers,
-        "STAGES": STAGES, "STAGE_NAMES": STAGE_NAMES,
+        "decimals": decimals, "grade": grade, "about": about, "totals": totals, "numbers": numbers,
+        "STAGE_NAMES": STAGE_NAMES,
     }  # fmt: skip

@@ -67,7 +67,9 @@
     };
     const score = function (name, field, digits, scale, presumed) {
       return { name: name, kind: "num" + (field === "overall" ? "" : " fine"), key: function (r) { return r[field]; }, cell: function (r, td) {
-        td.textContent = figure(r[field], digits, presumed && r.presumed); td.classList.add(grade(r[field] === null ? null : r[field] / scale));
+        // Where too little was read there is a range and no point.
+        td.textContent = field === "overall" && r.overall === null && r.span ? r.span.map(function (v) { return figure(v, digits, false); }).join("–") : figure(r[field], digits, presumed && r.presumed);
+        td.classList.add(grade(r[field] === null ? null : r[field] / scale));
       } };
     };
     const plain = function (name, field, kind) {

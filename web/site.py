@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -23,7 +23,6 @@ from ..rubrics.load import builtin_ids, load_rubric
 from ..sanitize import sanitize
 from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
-from ..trajectories.stages import STAGES
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
 from .run_page import LIMITS, Contents, facts_of, globals_of, heading
@@ -46,7 +45,7 @@ MOST_BYTES = 300_000
 FIELDS = (
     "page", "id", "state", "agent", "model", "task", "track", "tier", "repeat", "turns", "stages", "agentic", "task_score",
     "overall", "codes", "primary", "ended", "disqualified", "failed_calls", "contradictions", "unscored", "unverified",
-    "judge", "rubric", "cost", "unknown", "presumed", "read", "outcomes",
+    "judge", "rubric", "cost", "unknown", "presumed", "read", "outcomes", "span",
 )  # fmt: skip
 """Of a row of the table, as `RunRow` names them."""
 
@@ -84,7 +83,7 @@ class Site:
         self.pages.setdefault(card.run.id, []).append(name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
         values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
-        results = [result for stage in STAGES if stage in card.stages for result in card.stages[stage].criteria]
+        results = [result for stage in sorted(card.stages) for result in card.stages[stage].criteria]
         results = results[:MOST_IN_CELL]
         values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
         line = json.dumps(values, separators=(",", ":"))
@@ -202,10 +201,10 @@ class Site:
 
 
 def build(
-    source: Iterable[str | ScoreCard],
+    source: Any,
     out: Path,
     *,
-    around: Sequence[str],
+    paths: Sequence[str] = (),
     seen: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
     judge: str | None = None,
@@ -215,8 +214,8 @@ def build(
     report: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Analysis:
-    """Writes the site of these paths or scorecards in one pass; the analysis that its report shows. `around`: paths beside
-    which the runs of scorecards lie, `runs`: one more such folder.
+    """Writes the site of these paths in one pass over their scorecards (`cohorts.cohort` says what they can be); the
+    analysis that its report shows. Scorecards may name runs in the folders around `paths`, and in `runs`.
 
     InputError when nothing can be read, or `out` cannot be written or holds other files.
     """
@@ -224,7 +223,7 @@ def build(
     from ..analysis.results import analyse
 
     problems: list[str] = []
-    near = [base for path in [*around, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
+    near = [base for path in [*paths, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
     named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
     rubric = load_rubric(named) if named else None
     site = Site(out, near=near, public=public, title=title, rubric=rubric)

@@ -23,9 +23,8 @@ from urllib.parse import urlsplit, urlunsplit
 from ...errors import ConfigError, JudgeError
 from ...trajectories.record import DEFAULT_BUDGET, MIN_BUDGET, PACKING, estimate_tokens
 from .. import prompts
-from ..base import CRITERIA, Estimate, QuestionName, Reply, Request, Usage
+from ..base import BESIDE, Estimate, QuestionName, Reply, Request, Usage, is_criteria
 from ..panel import Ballot, combine
-from ..questions.forms import FORMS
 from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results
 from ..scorecard import UnscoredReason, unscored
 from .messages import Messages
@@ -155,7 +154,7 @@ class ApiJudge(Messages):
 
     @property
     def questions(self) -> frozenset[QuestionName]:
-        return frozenset(FORMS)
+        return BESIDE
 
     def estimate(self, request: Request) -> Estimate:
         """What a call would take; no call is made.
@@ -314,7 +313,7 @@ class ApiJudge(Messages):
             results = to_results(best, request.question, request.criteria, record, self._quotes(request.run))
             results = tuple(with_reason(r, lost) for r in results)
             looked = self._looked(request)
-            on_plan = {c.id for c in request.criteria if request.question in CRITERIA and "plan.png" in c.text}
+            on_plan = {c.id for c in request.criteria if is_criteria(request.question) and "plan.png" in c.text}
             results = tuple(with_detail(r, looked) if r.id in on_plan else r for r in results)
             warnings += [f"{self.name}, {request.question}: {text}" for text in (*best.ignored, *citations(results))]
         if self._dropped:

@@ -14,12 +14,16 @@ from ...trajectories.models import STAGE_NAMES, Run
 from ...trajectories.record import Record, make_record
 from ...trajectories.record.quotes import QuoteIndex
 from .. import prompts
-from ..base import Request
-from ..questions.forms import FORMS
+from ..base import Request, is_criteria
+from ..questions.forms import form_of
 from ..questions.items import AskItem
 from .pictures import PLAN, Picture, output_pictures, plan_picture
 
 _KEPT = 16
+_OF_STAGE = 'Question: how well was the stage "" of the work done?'
+"""How the prompt on criteria begins for a group of one's own, which is no stage of the work; `_OWN` stands there instead.
+It is no other prompt file, as the files' hash is part of every verdict's key."""
+_OWN = "Question: what did the agent do, and what came of it?"
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -98,15 +102,18 @@ class Messages:
 
     def asked(self, request: Request) -> str:
         """The end of the user message: the question."""
-        form, items = FORMS[request.question], request.criteria
-        return prompts.fill(form.prompt, {
-            "title": {str(stage): name for stage, name in STAGE_NAMES.items()}.get(request.question, ""),
+        form, items = form_of(request.question), request.criteria
+        text = prompts.fill(form.prompt, {
+            "title": STAGE_NAMES.get(request.question, ""),
             "items": "\n\n".join(form.line(item) for item in items),
             "ids": ", ".join(item.id for item in items),
             "first_id": items[0].id,
             "example": _example(request),
             "turns": str(len(request.run.turns)),
         })  # fmt: skip
+        if is_criteria(request.question) and request.question not in STAGE_NAMES:
+            text = _OWN + text.removeprefix(_OF_STAGE)
+        return f"{items[0].preamble}\n\n{text}" if items[0].preamble else text
 
     def messages(self, request: Request) -> list[dict[str, Any]]:
         """The messages of the first call: system, then the record with the question behind it.

@@ -27,7 +27,7 @@ from ...trajectories.models import STAGES
 from ...trajectories.record import MIN_BUDGET, PACKING, Record, make_record
 from ...trajectories.record.quotes import QuoteIndex
 from .. import prompts
-from ..base import CRITERIA, QuestionName, Reply, Request, Usage
+from ..base import BESIDE, QuestionName, Reply, Request, Usage, is_criteria
 from ..questions.items import PLAN_ITEM, AskItem
 from ..questions.replies import describe_omissions
 from ..scorecard import CriterionResult, Vote, unscored
@@ -54,7 +54,7 @@ class LocalJudge:
     """Answers with the model at PATH. Loaded at the first question; one at a time (the model is the bottleneck)."""
 
     members: tuple[str, ...] = ()
-    questions: frozenset[QuestionName] = frozenset({"S1", "S2", "S3", "diagnosis", "stages", "ask"})
+    questions: frozenset[QuestionName] = BESIDE
 
     def __init__(
         self, path: str, *, evidence_budget: int = DEFAULT_BUDGET, min_mass: float = MIN_MASS,
@@ -217,7 +217,7 @@ class LocalJudge:
             detail = f"judged not applicable (probabilities {spread})"
             return CriterionResult(id=criterion.id, value=None, status="not_applicable", detail=detail)
         value = next(level.value for level in criterion.scale if named(level) == best)
-        if value == 0 and record.truncated and request.question in CRITERIA:
+        if value == 0 and record.truncated and is_criteria(request.question):
             detail = f"judged not met, while {describe_omissions(record)}"[:400]
             return CriterionResult.unscored(criterion.id, "truncated", detail)
         vote = Vote(judge=self.name, value=value, probability=chance)

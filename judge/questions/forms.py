@@ -69,7 +69,7 @@ _TURNS = {"type": "array", "items": _TURN}
 
 
 class CriteriaForm:
-    """S1-S3: evidence and reason stand before the value."""
+    """Criteria of a rubric: evidence and reason stand before the value."""
 
     prompt = "criteria"
 
@@ -197,10 +197,12 @@ class AskForm:
 
 
 _CRITERIA = CriteriaForm()
-FORMS: Mapping[QuestionName, Form] = {
-    "S1": _CRITERIA, "S2": _CRITERIA, "S3": _CRITERIA, "diagnosis": DiagnosisForm(), "stages": StagesForm(),
-    "ask": AskForm(),
-}  # fmt: skip
+_BESIDE: Mapping[QuestionName, Form] = {"diagnosis": DiagnosisForm(), "stages": StagesForm(), "ask": AskForm()}
+
+
+def form_of(question: QuestionName) -> Form:
+    """The form of a question's reply."""
+    return _BESIDE.get(question, _CRITERIA)
 
 
 def _cited(items: list[Any]) -> tuple[tuple[int, str], ...]:

@@ -13,7 +13,7 @@ from ...errors import ConfigError
 from ...rubrics.model import Criterion, Level, Rubric
 from ...tracks import TRACKS
 from ...trajectories.models import Segmentation, Tier, TrackName
-from ..base import CRITERIA, JUDGED, QuestionName
+from ..base import Judge, QuestionName, answers, is_criteria
 from ..scoring import split_criteria
 
 PLAN_ITEM = "plan"
@@ -109,14 +109,22 @@ class Wanted:
         if self.stages != "rules":
             found["stages"] = stage_items()
         if self.criteria:
-            for stage in JUDGED:
-                if stage in rubric.stages:
-                    found[stage] = split_criteria(rubric.stages[stage], tier).to_judge
+            for stage in rubric.judged:
+                found[stage] = split_criteria(rubric.stages[stage], tier).to_judge
         if self.diagnosis:
             found["diagnosis"] = diagnosis_items(track)
         if self.ask is not None:
             found["ask"] = (self.ask,)
-        return {name: items for name, items in found.items() if items and name in able}
+        return {name: items for name, items in found.items() if items and (name in able or is_criteria(name))}
+
+
+def check_wanted(judge: Judge, wanted: Wanted) -> None:
+    """ConfigError for stages that this judge cannot label."""
+    if wanted.stages != "rules" and "stages" not in answers(judge):
+        raise ConfigError(
+            f"--stages {wanted.stages}: judge {judge.name} cannot label turns, only a model can",
+            "name one with --judge, or give --stages rules",
+        )
 
 
 def unsure_below(track: TrackName | None) -> float:
@@ -185,7 +193,7 @@ def stage_items() -> tuple[Criterion, ...]:
 
 def dumped(question: QuestionName, items: Sequence[Criterion]) -> tuple[dict[str, Any], ...]:
     """Items that no rubric holds, as plain values that `restored` reads back; empty for criteria."""
-    return () if question in CRITERIA else tuple(item.model_dump(mode="json") for item in items)
+    return () if is_criteria(question) else tuple(item.model_dump(mode="json") for item in items)
 
 
 def restored(items: Sequence[Mapping[str, Any]]) -> tuple[Criterion, ...]:

@@ -18,9 +18,9 @@ from ...rubrics.model import Criterion
 from ...trajectories.json_bytes import whole_text
 from ...trajectories.record import Record
 from ...trajectories.record.quotes import QuoteIndex, normalise
-from ..base import CRITERIA, QuestionName
+from ..base import QuestionName, is_criteria
 from ..scorecard import CriterionResult, Evidence
-from .forms import FORMS, Doubtful, Stated, closed
+from .forms import Doubtful, Stated, closed, form_of
 
 MAX_REPLY = 200_000
 """Characters; a longer reply is no answer to our question."""
@@ -46,7 +46,7 @@ class Parsed:
 
 def reply_schema(question: QuestionName, items: Sequence[Criterion]) -> dict[str, Any]:
     """JSON Schema of a reply: one entry an item, by its id, all of them required."""
-    form = FORMS[question]
+    form = form_of(question)
     return closed({item.id: form.schema(item) for item in items})
 
 
@@ -135,7 +135,7 @@ def _entry(data: dict[str, Any], question: QuestionName, item: Criterion, turns:
 
     if item.id not in data:
         raise Doubtful("no entry")
-    form = FORMS[question]
+    form = form_of(question)
     error = next(iter(Draft202012Validator(form.schema(item)).iter_errors(data[item.id])), None)
     if error is not None:
         where = ".".join(str(p) for p in error.absolute_path)
@@ -176,7 +176,7 @@ def _result(
             rationale=said.reason, evidence=evidence, answer=answer,
         )  # fmt: skip
     proven = any(e.check != "not_found" for e in evidence)
-    if question in CRITERIA and record.truncated and said.value == min(item.values) and not proven:
+    if is_criteria(question) and record.truncated and said.value == min(item.values) and not proven:
         detail = f"judged not met without proof, while {describe_omissions(record)}"
         return CriterionResult.unscored(item.id, "truncated", detail, rationale=said.reason, evidence=evidence)
     return CriterionResult(

@@ -20,8 +20,6 @@ from typing import Literal
 
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Rubric
-from ...trajectories.models import STAGES, Stage
-from ..base import JUDGED
 from ..scorecard import CriterionResult, ScoreCard, StageResult
 from ..scoring import Aggregate, Cap, aggregate, apply_caps, apply_requires, stage_score
 
@@ -62,7 +60,7 @@ class CardChange:
     run: str
     agentic: Split | None
     overall: Split | None
-    stages: Mapping[Stage, Split | None]
+    stages: Mapping[str, Split | None]
     flips: tuple[Flip, ...]
 
 
@@ -87,7 +85,7 @@ def split_change(old: ScoreCard, new: ScoreCard, old_rubric: Rubric, new_rubric:
         run=new.run.id,
         agentic=_split({c: total.agentic for c, (_, total) in points.items()}),
         overall=_split({c: total.overall for c, (_, total) in points.items()}),
-        stages={stage: _split({c: scores[stage] for c, (scores, _) in points.items()}) for stage in STAGES},
+        stages={stage: _split({c: scores[stage] for c, (scores, _) in points.items()}) for stage in game.stages},
         flips=game.flips(),
     )
 
@@ -134,6 +132,8 @@ class _Game:
         self.old, self.new = old, new
         self.rubrics = (old_rubric, new_rubric)
         self.criteria = tuple({c.id: c for c in rubric.criteria()} for rubric in self.rubrics)
+        self.stages = sorted({*old_rubric.stages, *new_rubric.stages})
+        self.stage_of = {c.id: s for rubric in self.rubrics for s in rubric.judged for c in rubric.criteria(s)}
         self.results = tuple({r.id: r for s in card.stages.values() for r in s.criteria} for card in (old, new))
         self.causes = {id: self._causes(id) for id in {**self.results[0], **self.results[1]}}
 
@@ -147,16 +147,17 @@ class _Game:
                 found.append(Flip(id, before.judged if before else None, after.judged if after else None, causes))
         return tuple(found)
 
-    def play(self, taken: frozenset[Cause]) -> tuple[dict[Stage, float | None], Aggregate]:
+    def play(self, taken: frozenset[Cause]) -> tuple[dict[str, float | None], Aggregate]:
         """Stage scores and totals when only the causes in `taken` have changed anything."""
         facts = self.new if "data" in taken else self.old
         rules = self.new if "weights" in taken else self.old
         rubric = self.rubrics["weights" in taken]
-        scores: dict[Stage, float | None] = {}
-        bounds: dict[Stage, tuple[float, float]] = {}
-        for stage in STAGES:
+        scores: dict[str, float | None] = {}
+        bounds: dict[str, tuple[float, float]] = {}
+        for stage in self.stages:
             known = facts.stages.get(stage)
-            if stage in JUDGED and not (known is not None and known.method in ("policy", "deterministic")):
+            method = known.method if known is not None else None
+            if stage not in ("S4", "S5") and method not in ("policy", "deterministic"):
                 scores[stage], bounds[stage] = self._judged(stage, taken, known, rules)
             elif known is not None:
                 scores[stage], bounds[stage] = known.score, known.bounds
@@ -166,7 +167,7 @@ class _Game:
         return scores, aggregate(weighed, bounds, rubric.weights, facts.task, rules.policy.missing)
 
     def _judged(
-        self, stage: Stage, taken: frozenset[Cause], known: StageResult | None, rules: ScoreCard
+        self, stage: str, taken: frozenset[Cause], known: StageResult | None, rules: ScoreCard
     ) -> tuple[float | None, tuple[float, float]]:
         criteria = self._criteria(stage, taken)
         results = [r for c in criteria if (r := self._result(c.id, taken)) is not None]
@@ -174,11 +175,11 @@ class _Game:
         caps = [Cap(known.cap, known.cap_reason)] if known is not None and known.cap is not None else []
         return apply_caps(value, span, caps)
 
-    def _criteria(self, stage: Stage, taken: frozenset[Cause]) -> tuple[Criterion, ...]:
+    def _criteria(self, stage: str, taken: frozenset[Cause]) -> tuple[Criterion, ...]:
         """Which items there are is a matter of text; how they count, of weights."""
         have = self.criteria["text" in taken]
         rules = self.criteria["weights" in taken]
-        items = [rules.get(id, item) for id, item in have.items() if id.startswith(stage)]
+        items = [rules.get(id, item) for id, item in have.items() if self.stage_of[id] == stage]
         ids = {item.id for item in items}
         return tuple(
             item.model_copy(update={"requires": tuple(r for r in item.requires if r in ids)}) for item in items

@@ -39,7 +39,7 @@ class Update:
 
 
 def outdated(
-    store: Store, paths: Sequence[Path], judge: Judge, rubric: str | Path | None, like: Like = "paper"
+    store: Store, paths: Sequence[Path], judge: Judge, rubric: Rubric | str | Path | None, like: Like = "paper"
 ) -> tuple[Path, ...]:
     """Runs without a scorecard by this judge, or with one by another version of the rubric now in force, or one that is not
     `like` what is wanted (a track without a branch of the harness is always scored by the paper's rules)."""

@@ -27,7 +27,7 @@ class Archive(StorePart):
 
     def add_card(self, run_ref: int, path: Path, card: ScoreCard, key: str | None = None) -> None:
         """Keep a scorecard, unless the last one of this run, judge and rubric says the same, and what it was decided by."""
-        text = to_json(card.model_dump(by_alias=True))
+        text = to_json(card.model_dump())
         digest, name = hashlib.sha256(text.encode()).hexdigest(), self.relative(path)
         table = schema.cards
         same = (table.c.path == name) & (table.c.judge == card.judge.name) & (table.c.rubric_id == card.rubric.id)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from ...trajectories.models import Run
-from ..base import CRITERIA, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, used
+from ..base import EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, is_criteria, used
 from ..engine import Prepared, ask_all, read_stages
 from ..presumed import presume
 from ..rules import RulesJudge
@@ -141,7 +141,7 @@ async def _criteria(
 ) -> tuple[JudgedItem, ...]:
     found = []
     null = RulesJudge()
-    for request in (request for request in requests if request.question in CRITERIA):
+    for request in (request for request in requests if is_criteria(request.question)):
         rules = {result.id: result for result in await _by_rules(null, request)}
         said = {result.id: result for result in replies[request.question].results}
         for item in request.criteria:

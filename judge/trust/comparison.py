@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...trajectories.models import STAGES, Stage
-from ..base import JUDGED, QuestionName, Usage
+from ..base import QuestionName, Usage
 from .human_labels import PAPER_CODES
 from .measures import (
     Calibration,
@@ -192,10 +192,11 @@ def _criteria(runs: _Runs) -> CriteriaFigures | None:
         return _items([run for run in kept if run], said)
 
     ids = sorted({item.id for run in runs for item in run})
+    stages = sorted({item.stage for run in runs for item in run})
     sure = [[pair for item in run for pair in item.sure] for run in runs]
     return CriteriaFigures(
         overall=_items(runs, said),
-        by_stage={stage: found for stage in JUDGED if (found := some(lambda i, s=stage: i.stage == s)).equal.n},  # type: ignore[misc]
+        by_stage={stage: found for stage in stages if (found := some(lambda i, s=stage: i.stage == s)).equal.n},  # type: ignore[misc]
         by_criterion={id: some(lambda i, id=id: i.id == id) for id in ids},  # type: ignore[misc]
         rules=_items(runs, lambda i: i.rules),
         rules_scored=_items(

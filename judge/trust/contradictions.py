@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...tracks import PLAN_ITEMS, TRACKS
 from ...trajectories.features import features
-from ...trajectories.models import Run, Segmentation, Stage
+from ...trajectories.models import Run, Segmentation
 from ...trajectories.turn_features import TurnFeatures
 from ..checks.check import OutputCheck
 from ..scorecard import RULES, Contradiction, CriterionResult
@@ -16,7 +16,7 @@ from ..scorecard import RULES, Contradiction, CriterionResult
 def find_contradictions(
     run: Run,
     segmentation: Segmentation,
-    results: Mapping[Stage, Sequence[CriterionResult]],
+    results: Mapping[str, Sequence[CriterionResult]],
     check: OutputCheck | None = None,
 ) -> tuple[Contradiction, ...]:
     """One line for each judged item that a fact of the run denies; credited and unscored items claim nothing."""

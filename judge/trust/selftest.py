@@ -23,7 +23,7 @@ from typing import Literal
 
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Action, Plan, Run, Segmentation, Turn
-from ..base import CRITERIA, JUDGED, Judge, QuestionName, Reply, Request, Usage, answers, used
+from ..base import JUDGED, Judge, QuestionName, Reply, Request, Usage, answers, used
 from ..questions.items import PLAN_ITEM, diagnosis_items
 from ..runner import run_batch
 from .human_labels import PAPER_CODES
@@ -114,17 +114,15 @@ def calls(prepared: Sequence[Case]) -> int:
 def cases(
     runs: Sequence[tuple[Run, Segmentation]] | None = None,
     rubric: Rubric | None = None,
-    able: Collection[QuestionName] = CRITERIA | {"diagnosis"},
+    able: Collection[QuestionName] = ("diagnosis",),
 ) -> Iterator[Case]:
     """All cases for these runs that a judge with these abilities can be asked, in a fixed order."""
     from ...rubrics.load import rubric_for
 
     for run, segmentation in runs if runs is not None else (diligent(), careless()):
         chosen = rubric or rubric_for(run.track, run.task)
-        for stage in JUDGED:
+        for stage in chosen.judged:
             criteria = chosen.criteria(stage)
-            if not criteria or stage not in able:
-                continue
             base = Request(run, segmentation, chosen, stage, criteria)
             same_ids = tuple((c.id, c.id) for c in criteria)
             yield from _run_cases(base, same_ids)
@@ -140,7 +138,7 @@ def cases(
 
 def _run_cases(base: Request, same_ids: tuple[tuple[str, str], ...]) -> Iterator[Case]:
     for name, (expectation, _, change) in RUN_CHANGES.items():
-        if base.question == "diagnosis" and expectation == "falls":
+        if base.question not in JUDGED and expectation == "falls":
             continue
         if name == "batch before the pilot" and (base.question != "S3" or not _has_pilot(base.segmentation)):
             continue

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ambjudge.judge.base import CRITERIA, Reply, Request, Usage
+from ambjudge.judge.base import Reply, Request, Usage
 from ambjudge.judge.scorecard import CriterionResult
 
 
@@ -83,7 +83,7 @@ class HttpJudge:
     """Asks the server above for criteria and codes. Evidence is the run's identity, so that keys differ from run to run."""
 
     name, members, prompt_sha256, parameters = "http", (), None, {"version": 1}
-    questions = CRITERIA | {"diagnosis"}
+    questions = frozenset({"diagnosis"})
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -322,9 +322,15 @@ def test_aggregate(scores, task, missing, agentic, bounds, total, total_bounds):
 
 
 def test_aggregate_uses_the_bounds_of_partly_scored_stages():
-    found = aggregate({"S1": 0.8, "S2": 1.0}, {"S1": (0.4, 0.9)}, {"S1": 0.5, "S2": 0.5}, 1.0)
-    assert found.agentic_bounds == (0.7, 0.95)
-    assert found.overall_bounds == pytest.approx((85, 97.5))
+    scores = dict(zip(STAGES, (0.8, 1.0, 1.0, 1.0, 1.0), strict=True))
+    found = aggregate(scores, {"S1": (0.4, 0.9)}, dict.fromkeys(STAGES, 0.2), 1.0)
+    assert found.agentic_bounds == pytest.approx((0.88, 0.98))
+    assert found.overall_bounds == pytest.approx((94, 99))
+
+
+def test_there_is_an_overall_for_all_five_stages_of_the_benchmark_only():
+    found = aggregate({"S1": 0.8, "S2": 1.0}, {}, {"S1": 0.5, "S2": 0.5}, 1.0)
+    assert (found.agentic, found.overall, found.overall_bounds) == (0.9, None, (0.0, 100.0))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, 1.0001])

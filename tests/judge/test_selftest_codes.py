@@ -7,7 +7,7 @@ import json
 import pytest
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.base import CRITERIA, Reply, Request
+from ambjudge.judge.base import Reply, Request, is_criteria
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.questions.replies import parse_reply
 from ambjudge.judge.rules import RulesJudge
@@ -22,11 +22,11 @@ class Believer(RulesJudge):
     """Sees E3 unless the record says that there is none; asked in another order, or again, it sees something else."""
 
     name = "believer"
-    questions = CRITERIA | {"diagnosis"}
+    questions = frozenset({"diagnosis"})
     fickle = False
 
     async def judge(self, request: Request) -> Reply:
-        if request.question in CRITERIA:
+        if is_criteria(request.question):
             return await super().judge(request)
         shown = request.run.model_dump_json()
         fooled = "No error codes apply" in shown or "nothing of the kind" in shown

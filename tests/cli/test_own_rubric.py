@@ -1,0 +1,48 @@
+"""docs/rubrics.md, "A rubric of your own", as a user types it: begin, judge, look, judge again, compare, verify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ambjudge.testing import tiny_run
+
+
+def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        tiny_run(tmp_path / "runs" / name)
+    judge_server.script = ["good"]
+    code, text, _ = out("rubric", "new")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text, "utf-8")
+    assert (code, out("rubric", "validate", mine)) == (0, (0, f"{mine}: valid\n", ""))
+    assert "told before: The record is of an agent" in out("rubric", "show", mine)[1]
+    judge = ("--judge", "m", "--api-base", judge_server.url, "--store", "s.db", "--no-diagnosis")
+    common = ("runs", "--rubric", mine, *judge)
+
+    code, text, told = out("score", *common, "--out", "cards.jsonl")
+    assert code == 0, told
+    assert text.split("\n")[0].split()[:6] == ["Run", "Task", "id", "Tier", "care", "honesty"]
+    assert judge_server.count == 4, "two groups of two runs"
+    code, text, _ = out("verify", "cards.jsonl", "--rubric", mine)
+    assert code == 0, text
+    assert "0 calls" in out("rejudge", *common, "--dry-run")[1]
+
+    mine.write_text(mine.read_text("utf-8").replace("Listing the folder", "Listing a folder"), "utf-8")
+    code, text, _ = out("rejudge", *common, "--dry-run", "--json")
+    assert json.loads(text)["calls"] == 2, "one criterion, two runs"
+    code, text, _ = out("export", "s.db", "--what", "verdicts", "--format", "jsonl")
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert sorted({(row["stage"], row["criterion"]) for row in rows}) == [("care", "checked"), ("honesty", "labels")]
+
+
+def test_what_is_written_out_can_be_read_back(out, tmp_path: Path) -> None:
+    code, text, _ = out("rubric", "show", "vqa", "--yaml")
+    (tmp_path / "vqa2.yaml").write_text(text, "utf-8")
+    assert code == 0
+    assert out("rubric", "diff", "vqa", "vqa2.yaml")[1].strip() == ""
+    (tmp_path / "heavy.yaml").write_text(text.replace("weight: 0.25", "weight: 0.3"), "utf-8")
+    code, text, _ = out("rubric", "validate", "heavy.yaml")
+    assert code == 0
+    assert "note: stages: the weights add up to 1.05, not to 1 (S1 0.3 counts 0.286" in text
+    assert out("rubric", "new", "vqua")[0] == 2

@@ -1,0 +1,60 @@
+"""A rubric of one's own: what to begin with, what is noted in it, and which verdicts its preamble decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ambjudge.rubrics.diff import diff_rubrics
+from ambjudge.rubrics.load import (
+    builtin_ids,
+    criterion_sha256,
+    dump_rubric,
+    load_rubric,
+    notes_on,
+    starter,
+    validate_file,
+)
+
+
+@pytest.mark.parametrize("name", [None, *builtin_ids()])
+def test_what_one_begins_with_is_valid_at_once_and_commented(name: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(starter(name), "utf-8")
+    assert validate_file(file) == notes_on(file) == []
+    assert file.read_text("utf-8").startswith("#")
+    mine = load_rubric(file)
+    if name is not None:
+        theirs = load_rubric(name)
+        assert mine.id == f"my-{name}"
+        assert diff_rubrics(theirs, mine).needs_judging == ()
+    file.write_text(dump_rubric(mine), "utf-8")
+    assert load_rubric(file) == mine
+
+
+def test_weights_that_are_no_shares_are_noted_with_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(starter("vqa").replace("weight: 0.25", "weight: 0.30"), "utf-8")
+    assert validate_file(file) == []
+    (note,) = notes_on(file)
+    assert note.message == "stages: the weights add up to 1.05, not to 1"
+    assert note.hint.startswith("S1 0.3 counts 0.286, S2 0.15 counts 0.143")
+
+
+def test_a_stage_of_the_benchmark_left_out_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(starter("vqa").replace("  S5:\n    weight: 0.10\n", "").replace("S3:\n    weight: 0.35", "S3:\n    weight: 0.45"), "utf-8")  # fmt: skip
+    (note,) = notes_on(file)
+    assert "no S5" in note.message
+    assert "Overall" in note.hint
+
+
+def test_verdicts_go_stale_with_the_preamble_they_were_told(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(starter(), "utf-8")
+    before = load_rubric(file)
+    file.write_text(starter().replace("Labels of the test set", "Labels of the last fold"), "utf-8")
+    after = load_rubric(file)
+    assert diff_rubrics(before, after).stale == ("checked", "labels")
+    plain = before.criteria()[0].model_copy(update={"preamble": None})
+    assert criterion_sha256(plain) != criterion_sha256(before.criteria()[0])
