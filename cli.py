@@ -21,6 +21,7 @@ from .plugins import Door
 # name -> (module in commands/, one-line help). The help stands here so that `--help` imports no command.
 # Packages add commands behind the door `commands`.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "Write thirty runs of two agents to try everything on."),
     "score": ("score", "Score runs: one conversation.json, a run folder, or a folder of runs."),
     "segment": ("segment", "Show which stage, S1 to S5, each turn of a run belongs to."),
     "codes": ("codes", "Show the error codes that fired, with the turns they rest on."),

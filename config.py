@@ -108,8 +108,11 @@ def load(explicit: str | None = None) -> Settings:
 def _beside(file: Path, name: str, value: Any) -> Any:
     """Paths in a settings file are meant from its folder, wherever the command is run. Others are left as they are."""
     if name == "judge":
-        local = ("local:" + str(file.parent / judge.removeprefix("local:")) for judge in value)
-        return tuple(new if old.startswith("local:") else old for old, new in zip(value, local, strict=True))
+        parts = (judge.partition(":") for judge in value)
+        return tuple(
+            f"{kind}:{file.parent / at}" if kind in ("local", "replay") else kind + colon + at
+            for kind, colon, at in parts
+        )
     is_path = (
         name == "public"
         or (name == "store" and value != "none" and "://" not in value)

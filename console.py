@@ -132,19 +132,42 @@ def fit(text: str, columns: int) -> str:
     return text + "…"
 
 
+def middle(text: str, columns: int) -> str:
+    """The text cut in its middle to so many columns: names of runs differ at both ends."""
+    if cells(text) <= columns or columns < 5:
+        return fit(text, columns)
+    tail = text
+    while cells(tail) > (columns - 1) // 2:
+        tail = tail[1:]
+    return fit(text, columns - cells(tail)) + tail
+
+
+_NAME = 18
+"""Columns that a cell which names its row keeps while other columns can be left out."""
+
+
 def table(
     header: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     right: Iterable[int] = (),
     flexible: int | None = None,
+    spare: Sequence[int] | None = None,
     styles: Sequence[Sequence[str | None]] | None = None,
 ) -> None:
-    """Print aligned columns. `right`: right-aligned columns; `flexible`: the one that gives way on a narrow terminal."""
+    """Print aligned columns. `right`: right-aligned columns; `flexible`: the one that gives way on a narrow terminal, the
+    first column in its middle. `spare`: what such a terminal is not shown, in this order (by default from the right); a line
+    below says so."""
     body = [[sanitize_line(str(cell)) for cell in row] for row in rows]
     heads = [sanitize_line(h) for h in header]
     widths = [max([cells(heads[i]), *(cells(r[i]) for r in body)]) for i in range(len(heads))]
-    over = sum(widths) + 2 * (len(widths) - 1) - width()
+    least = [min(w, _NAME) if i == flexible else w for i, w in enumerate(widths)]
+    shown = set(range(len(heads)))
+    for i in [i for i in range(len(heads) - 1, 1, -1) if i != flexible] if spare is None else spare:
+        if not sys.stdout.isatty() or sum(least[i] + 2 for i in shown) - 2 <= width():
+            break
+        shown.discard(i)
+    over = sum(widths[i] + 2 for i in shown) - 2 - width()
     if flexible is not None and over > 0:
         widths[flexible] = max(10, cells(heads[flexible]), widths[flexible] - over)
     aligned = set(right)
@@ -152,7 +175,9 @@ def table(
     def line(parts: Sequence[str], styled: Sequence[str | None] | None) -> str:
         out = []
         for i, part in enumerate(parts):
-            part = fit(part, widths[i])
+            if i not in shown:
+                continue
+            part = (fit if i else middle)(part, widths[i])
             pad = " " * (widths[i] - cells(part))
             text = _encodable(part, sys.stdout)
             painted = paint(text, styled[i] or "dim") if styled and styled[i] else text
@@ -162,6 +187,8 @@ def table(
     sys.stdout.write(line(heads, ["bold"] * len(heads)) + "\n")
     for number, row in enumerate(body):
         sys.stdout.write(line(row, styles[number] if styles else None) + "\n")
+    if left := [head for i, head in enumerate(heads) if i not in shown]:
+        sys.stdout.write(paint(wrap(f"({width()} columns: without {', '.join(left)})"), "dim") + "\n")
 
 
 def wrap(text: str, indent: str = "", first: str | None = None) -> str:
@@ -205,6 +232,13 @@ class Progress:
         else:
             sys.stderr.write(sanitize_line(text) + "\n")
         sys.stderr.flush()
+
+    def busy(self, text: str) -> None:
+        """On a terminal, what goes on now that there is nothing to count."""
+        if self.live and not self.quiet:
+            sys.stderr.write(f"\r\x1b[2K{text}…")
+            sys.stderr.flush()
+            self._drawn = True
 
     def clear(self) -> None:
         """Wipe the live line before other output, or at the end."""

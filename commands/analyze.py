@@ -72,7 +72,12 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     if flags["out"]:
         from ..analysis.html_report import write_report
 
-        written = write_report(found, Path(flags["out"]), title=flags["title"])
+        progress = console.Progress("report", None, obj["quiet"])
+        progress.busy("drawing figures, writing tables")
+        try:
+            written = write_report(found, Path(flags["out"]), title=flags["title"])
+        finally:
+            progress.clear()
         console.note(f"wrote {len(written)} files; open {written[-1]}", obj["quiet"])
     if flags["as_json"]:
         from ..analysis.results import to_json

@@ -140,7 +140,7 @@ def show(diagnosis: RunDiagnosis, plan: bool, first: bool) -> None:
     facts = {fact.id: fact for fact in diagnosis.facts}
     if not first:
         console.say()
-    primary = f" · primary failure {found.primary_failure}" if found.primary_failure else ""
+    primary = f" · primary failure by the harness's codes {found.primary_failure}" if found.primary_failure else ""
     console.say(
         console.wrap(
             f"{run.id}  {run.task or 'unknown task'} · {render.ending(run.status.ended, run.track, run.imported)}{primary}",

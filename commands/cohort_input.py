@@ -143,9 +143,14 @@ def read_cards(
 ) -> R:
     """What `read` (`results.read`, `results.analyse`) makes of the paths; cards are counted, problems named on stderr."""
     scoring, progress, numbers = scoring_of(obj, flags), console.Progress("read", None, obj["quiet"]), count(1)
+
+    def source() -> Iterator[Any]:
+        yield from stored_cards(obj, paths, flags.get("store"))
+        progress.busy("computing")
+
     try:
         found = read(
-            stored_cards(obj, paths, flags.get("store")),
+            source(),
             seen=lambda: progress.update(next(numbers)),
             scoring=scoring,
             **options,
@@ -170,12 +175,16 @@ def say_json(data: Any) -> None:
     console.raw(json.dumps(data, ensure_ascii=False, allow_nan=False))
 
 
-def say_table(table: pl.DataFrame, name: str, hide: Sequence[str] = ()) -> None:
-    """A table of the analysis with its numbered notes below."""
+def say_table(table: pl.DataFrame, name: str, hide: Sequence[str] = (), above: Sequence[str] = ()) -> tuple[str, ...]:
+    """A table of the analysis with its numbered notes below, which it returns; not again where they stand `above`."""
     from ..analysis.display import display
 
     shown: Display = display(table, name, hide=hide)
     lines = [[cell.text + "".join(f" [{n}]" for n in cell.notes) for cell in row] for row in shown.rows]
     console.table(shown.headings, lines, right=[i for i, right in enumerate(shown.numeric) if right])
+    if shown.notes and shown.notes == above:
+        console.say("  (notes as above)")
+        return shown.notes
     for number, text in enumerate(shown.notes, 1):
         console.say(console.wrap(text, "      ", f"  [{number}] "))
+    return shown.notes

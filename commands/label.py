@@ -67,19 +67,21 @@ def import_(obj: dict[str, Any], paths: tuple[str, ...], store: str | None, runs
 
 
 @command.command("export")
-@click.argument("folder", metavar="DIR", type=click.Path())
+@click.option(
+    "--out", required=True, metavar="DIR", type=click.Path(), help="Where they go: DIR/<annotator>/<run>.json."
+)
 @STORE
 @click.option("--annotator", metavar="NAME", help="Only this annotator's.")
 @click.pass_obj
-def export(obj: dict[str, Any], folder: str, store: str | None, annotator: str | None) -> int:
-    """Write the labels in force as DIR/<annotator>/<run>.json."""
+def export(obj: dict[str, Any], out: str, store: str | None, annotator: str | None) -> int:
+    """Write the labels in force, one file a run and annotator."""
     from pathlib import Path
 
     from ..judge.trust.human_labels import export_labels, stored_labels
 
     with _open(obj, store, create=False) as opened:
-        written = export_labels(stored_labels(opened, annotator=annotator), Path(folder))
-    console.note(f"{len(written)} files written below {folder}", obj["quiet"])
+        written = export_labels(stored_labels(opened, annotator=annotator), Path(out))
+    console.note(f"{len(written)} files written below {out}", obj["quiet"])
     return 0
 
 
@@ -163,7 +165,8 @@ def next_(
             ["–" if row[n] is None else f"{row[n]:.4g}" if isinstance(row[n], float) else str(row[n]) for n in names]
             for row in rows
         ],
-        flexible=0,
+        flexible=1,
+        spare=[names.index(name) for name in ("tier", "task", "agent", "stratum_size") if name in names],
     )
     return 0
 

@@ -59,10 +59,12 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     if table["value"].null_count() == table.height and not rests["unread_runs"]:
         hint = "; a run without its Task score has no Overall (try --outcome agentic)" * (flags["outcome"] == "overall")
         console.say(f"No run has a known {flags['outcome']}{hint}.")
+    notes: tuple[str, ...] = ()
     for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():
         console.say(f"All tracks, {flags['outcome']}" if scope == "overall" else f"{scope.capitalize()} {name}")
         part = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
         ranks = () if scope == "overall" else ("p_first", "rank_set")
-        say_table(part, f"leaderboard{'_ratings' * flags['ratings']}", hide=("name", *ranks, *LEFT_OUT[scope]))
+        kind, hide = f"leaderboard{'_ratings' * flags['ratings']}", ("name", *ranks, *LEFT_OUT[scope])
+        notes = say_table(part, kind, hide=hide, above=notes)
         console.say()
     return 1 if found.problems else 0

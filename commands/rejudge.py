@@ -238,7 +238,7 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
         for name, items, why in _lines(made)
     ]
     if rows:
-        console.table(["Rubric or question", "Item", "Stale", "Why"], rows, right=[2], flexible=1)
+        console.table(["Rubric or question", "Item", "To ask", "Why"], rows, right=[2], flexible=1)
         console.say()
     low, high = made.estimate.low, made.estimate.high
     console.say(

@@ -78,8 +78,21 @@ def mark(result: CriterionResult) -> str:
         return "–"
     if result.value is None:
         return "?"
-    sign = "✓" if result.value >= 1 else "✗" if result.value <= 0 else f"{result.value:g}"
+    sign = "✓" if result.value >= 1 else "✗" if result.value <= 0 else f"={result.value:g}"
     return about(sign, result.status == "presumed")
+
+
+UNITS = "Stages, Agentic and Task 0-1, Overall 0-100; E1-E5 fired error codes, – none (ambjudge score RUN says why)"
+_SIGNS = {
+    "✓": "✓ met", "✗": "✗ not met", "=": "= partly", "+": "+ credited by the tier", "–": "– does not apply",
+    "?": "? without a verdict",
+}  # fmt: skip
+
+
+def signs(card: ScoreCard) -> str:
+    """What the signs of this scorecard's criteria mean."""
+    used = {mark(c).removeprefix("~")[0] for stage in card.stages.values() for c in stage.criteria}
+    return " · ".join(text for sign, text in _SIGNS.items() if sign in used)
 
 
 def about(text: str, presumed: int) -> str:
@@ -121,7 +134,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         run.track or "unknown track",
         run.tier or "unknown tier",
         who,
-        f"{run.turns} turns",
+        f"{run.turns} turn{'s' * (run.turns != 1)}",
     ]
     _line(
         run.id,
@@ -157,6 +170,8 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
         flexible=4,
         styles=styles,
     )
+    if legend := signs(card):
+        say(wrap(legend, "  ", "  "))
     say()
     task_note = {"gate": " (0 by the completeness gate)", "policy": " (0 by the breach policy)"}.get(
         card.task_from or "", ""
@@ -164,7 +179,7 @@ def scorecard(card: ScoreCard, verbose: bool = False) -> None:
     low, high = card.overall_bounds
     span = f"  [{low:.1f}–{high:.1f}]" if low != high and (card.standing == "read" or card.overall is None) else ""
     agentic, overall = totals(card, 4, 2 if card.standing == "read" else 1)
-    say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span}", "  ", ""))
+    say(wrap(f"Agentic {agentic}   Task {number(card.task, 4)}{task_note}   Overall {overall}{span} of 100", "  ", ""))
     if card.outcomes:
         told = ", ".join(f"{name} {_told(outcome.value)}" for name, outcome in card.outcomes.items())
         say(wrap(f"Outcomes of {card.imported or 'the run'}: {told}", "  ", ""))
@@ -274,7 +289,10 @@ def _lost(card: ScoreCard, verbose: bool) -> None:
 def _codes(card: ScoreCard) -> None:
     say()
     if card.codes:
-        say("Error codes" + (f" (primary failure {card.primary_failure})" if card.primary_failure else ""))
+        say(
+            "Error codes"
+            + (f" (primary failure by the harness's codes {card.primary_failure})" if card.primary_failure else "")
+        )
     else:
         say("No error code fired.")
     for code in card.codes:
@@ -395,7 +413,9 @@ def rows(lines: Sequence[Row]) -> None:
         cells.append([*line.head, *(text for text, _ in drawn), *line.tail])
         styles.append([None, None, None, *(style for _, style in drawn), None, None, "bold", None, "bad", line.bad])
     kept = [i for i in range(len(head)) if head[i] != "Doubt" or any(row[i] for row in cells)]
+    spare = [kept.index(head.index(name)) for name in ("Tier", "Task id", "Ended", "Task", "Agentic")]
     table([head[i] for i in kept], [[row[i] for i in kept] for row in cells], right=range(3, 6 + len(stages)), flexible=0,
-          styles=[[row[i] for i in kept] for row in styles])  # fmt: skip
+          spare=spare, styles=[[row[i] for i in kept] for row in styles])  # fmt: skip
+    say(wrap(UNITS, "   ", ""))
     if any("?" in line.tail[3].split() for line in lines):
         say("?  codes that nobody read, or that the judge could not tell")

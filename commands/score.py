@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @judge_options
 @question_options
 @JSON
-@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well, in one piece.")
+@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, help="Processes that score at the same time.")
 @click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out.")
 @run_options

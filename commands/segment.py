@@ -133,9 +133,8 @@ def _show(run: Run, rules: Segmentation, stages: Segmentation, stages_from: str,
             sure = f"{rules.confidence[turn.index - 1]:.2f}" if rules.confidence else ""
             ours = sure if stages_from == "rules" else f"(rules {guess} {sure})"
             said = sanitize_line(turn.text.strip()[:90]) or sanitize_line(turn.code.strip()[:90])
-            console.say(f"turn {turn.index:<4} {stage} {ours}  {said}")
+            console.say(console.fit(f"turn {turn.index:<4} {stage} {ours}  {said}", console.width()))
             for signal in rules.signals[turn.index - 1] if rules.signals else ():
-                console.say(
-                    f"          {signal.stage} {signal.weight:+.1f} {signal.name}"
-                    + (f": {sanitize_line(signal.quote)[:80]}" if signal.quote else "")
-                )
+                quote = f": {sanitize_line(signal.quote)[:80]}" if signal.quote else ""
+                line = f"          {signal.stage} {signal.weight:+.1f} {signal.name}{quote}"
+                console.say(console.fit(line, console.width()))

@@ -117,11 +117,16 @@ def _show(report: Any) -> None:
         ])  # fmt: skip
         styles.append([None, "dim", None, None, "good" if not row.broken else "bad", "dim", "warn", "dim"])
     console.say(f"judge {report.judge}: share of verdicts that do not follow a change with a known effect")
+    heads = ["Change", "Verdict must be", "Broken", "Of them codes", "Rate", "95 % interval", "Unscored", "Rules"]
+    kept = [i for i in range(len(heads)) if any(line[i] for line in lines)]
     console.table(
-        ["Change", "Verdict must be", "Broken", "Of them codes", "Rate", "95 % interval", "Unscored", "Rules"],
-        lines,
-        right=range(2, 8),
-        styles=styles,
+        [heads[i] for i in kept], [[line[i] for i in kept] for line in lines], right=range(2, 8), spare=[kept.index(i) for i in (5, 3) if i in kept],
+        styles=[[style[i] for i in kept] for style in styles],
+    )  # fmt: skip
+    console.say(
+        console.wrap(
+            "Unscored: pairs without two verdicts, which show nothing; Rules: rate of the judge without a model."
+        )
     )
     cost = report.usage.cost_usd
     if report.usage.calls:

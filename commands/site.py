@@ -11,7 +11,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import read_cards
-from .options import SOURCES, policy_options, run_options
+from .options import SOURCES, STORE, policy_options, run_options
 
 
 @click.command(
@@ -26,6 +26,7 @@ from .options import SOURCES, policy_options, run_options
 @click.option("--title", default="Runs", help="Title of the table of runs.")
 @click.option("--judge", metavar="NAME", help="Only its scorecards.  [all]")
 @click.option("--report/--no-report", default=True, help="The analysis beside the runs (analyze).  [yes]")
+@STORE
 @run_options
 @policy_options
 @click.pass_obj

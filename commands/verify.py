@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from .options import json_option
     "verify", epilog="\b\nExample:\n  ambjudge score runs/ --json > cards.jsonl && ambjudge verify cards.jsonl"
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
-@click.option("--rubric", metavar="FILE", help="The rubric that was used, where it is not a built-in one.")
+@click.option("--rubric", metavar="FILE|ID", help="The rubric that was used, where it is not a built-in one.")
 @json_option("One JSON line a scorecard.")
 @click.pass_obj
 def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_json: bool) -> int:
@@ -29,6 +30,7 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
     from ..judge.verify import parse_card, rubric_of, verify
 
     good = bad = unread = 0
+    same: Counter[tuple[str, ...]] = Counter()
     for where, data in _cards(files):
         if isinstance(data, Unreadable):
             unread += 1
@@ -48,11 +50,16 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
                 json.dumps({"where": where, "run": name, "ok": not lines, "differences": lines}, ensure_ascii=False)
             )
         elif lines:
-            console.say(f"{name}  ({where})")
-            for line in lines:
-                console.say(f"  {line}")
+            same[tuple(lines)] += 1
+            if same[tuple(lines)] == 1:
+                console.say(f"{name}  ({where})")
+                for line in lines:
+                    console.say(f"  {line}")
     if not good + bad:
         return 2
+    for (first, *_), times in same.items():
+        if times > 1:
+            console.say(f"{times - 1} more: {first}")
     console.note(f"{good} of {good + bad} scorecards add up", obj["quiet"])
     return 1 if bad or unread else 0
 

@@ -1,4 +1,4 @@
-"""From what a user names (`rules`, a model, `local:PATH`, or several of them) to a judge."""
+"""From what a user names (`rules`, a model, `local:PATH`, `replay:FOLDER`, or several of them) to a judge."""
 
 from __future__ import annotations
 
@@ -65,11 +65,21 @@ def make_local(rest: str, options: JudgeOptions) -> Judge:
     return LocalJudge(rest, rationale=options.rationale)
 
 
+def make_replay(rest: str, options: JudgeOptions) -> Judge:
+    """Answers that were given before, from their folder."""
+    from .replay import ReplayJudge
+
+    return ReplayJudge(rest)
+
+
 Maker = Callable[[str, JudgeOptions], Judge]
 """From what stands behind the first colon of a judge's name, and the options, to the judge."""
 JUDGES: Door[Maker] = Door(
     "judges", "judge",
-    {"rules": f"{__name__}:make_rules", "heuristic": f"{__name__}:make_rules", "local": f"{__name__}:make_local"},
+    {
+        "rules": f"{__name__}:make_rules", "heuristic": f"{__name__}:make_rules", "local": f"{__name__}:make_local",
+        "replay": f"{__name__}:make_replay",
+    },
     lambda name, loaded: "" if callable(loaded) else "it is no function",
 )  # fmt: skip
 

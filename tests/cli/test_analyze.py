@@ -249,12 +249,15 @@ def test_leaderboard_json_has_both_populations(out, cards) -> None:
     assert len(rows) == 6
 
 
-def test_leaderboard_of_ratings_fits_a_narrow_terminal(out) -> None:
-    code, text, _ = out("leaderboard", "--ratings", RECORDED / "runs", RECORDED.parent / "layouts")
+def test_leaderboard_of_ratings_fits_a_narrow_terminal(terminal) -> None:
+    code, text = terminal(
+        "leaderboard", "--ratings", str(RECORDED / "runs"), str(RECORDED.parent / "layouts"), COLUMNS="80", NO_COLOR="1"
+    )
     assert code == 0
-    head = next(line for line in text.splitlines() if "resolved" in line)
-    assert {"resolved", "breach", "timeout", "no output", "below band"} <= set(re.split(r"  +", head))
-    assert max(len(line) for line in (head, *text.splitlines()) if line.startswith("agent-")) <= 100
+    (heads, *_) = (line for line in text.splitlines() if line.startswith("agent "))
+    assert {"estimate", "resolved", "valid", "breach"} <= set(re.split(r"  +", heads))
+    assert "(80 columns: without " in text, "what there is no room for is named"
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:

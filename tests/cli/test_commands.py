@@ -212,7 +212,7 @@ def test_codes_of_the_three_examples(out) -> None:
     found = {d["run"]["id"]: {c["code"] for c in d["codes"]} for d in lines(text)}
     assert found == {"clean": set(), "codes": {"E4", "E5"}, "disqualified": {"E1"}}
     _, text, _ = out("codes", EXAMPLES / "codes", "--taxonomy", "harness")
-    assert "primary failure S4:E" in text
+    assert "primary failure by the harness's codes S4:E" in text
 
 
 def test_codes_without_a_model_say_what_nobody_read(out) -> None:
@@ -600,7 +600,7 @@ def test_store_feeds_the_analysis_and_its_labels_the_agreement(out, stored, tmp_
     code, _, err = out("label", "import", RECORDED / "labels" / "gold", "--store", store, "--runs", RECORDED / "runs")
     assert (code, "15 kept" in err) == (0, True)
     assert "0 kept, 15 were there already" in out("label", "import", RECORDED / "labels" / "gold", "--store", store)[2]
-    out("label", "export", tmp_path / "again", "--store", store)
+    out("label", "export", "--out", tmp_path / "again", "--store", store)
     for name in ("crc-lite-01", "kidney-lite-02"):
         written = (tmp_path / "again" / "gold" / f"{name}.json").read_text("utf-8")
         assert json.loads(written) == json.loads((RECORDED / "labels" / "gold" / f"{name}.json").read_text("utf-8"))

@@ -63,7 +63,7 @@ NOTHING_THERE = [
     pytest.param(["selftest", "nowhere"], id="selftest"),
     pytest.param(["import", "openai", "nowhere", "--out", "new"], id="import"),
     pytest.param(["label", "import", "nowhere"], id="label import"),
-    pytest.param(["label", "export", "new"], id="label export"),
+    pytest.param(["label", "export", "--out", "new"], id="label export"),
     pytest.param(["label", "next", "nowhere"], id="label next"),
     pytest.param(["rubric", "validate", "nowhere.yaml"], id="rubric validate"),
     pytest.param(["rubric", "diff", "vqa", "nowhere.yaml"], id="rubric diff"),
@@ -149,7 +149,7 @@ def test_a_fault_met_on_one_run_is_an_error_about_that_run() -> None:
 
 @pytest.mark.parametrize("command", [["score"], ["score", "--json"], ["segment", "--why"], ["segment", "--json"], ["codes", "--plan"], ["codes", "--json"], ["leaderboard"]], ids=" ".join)  # fmt: skip
 def test_nothing_that_a_terminal_obeys_reaches_it(runs: Path, tmp_path: Path, terminal, command: list[str]) -> None:
-    code, seen = terminal(command[0], str(runs), *command[1:], NO_COLOR="1")
+    code, seen = terminal(command[0], str(runs), *command[1:], NO_COLOR="1", COLUMNS="140")
     assert code in (0, 1)
     assert "script" in seen or command == ["leaderboard"]
     for char in "\x1b\x07\x9b\u202e\u200b\x7f":
@@ -204,12 +204,12 @@ def test_labels_of_runs_with_like_names_do_not_overwrite_each_other(out) -> None
     for number, name in enumerate(["x/1", "x_1", "../x", "x" * 300, "x" * 299 + "y"]):
         Path(f"in/{number}.json").write_text(label(name, notes=str(number)), "utf-8")
     assert out("-q", "label", "import", "in") == (0, "", "")
-    assert out("-q", "label", "export", "away")[0] == 0
+    assert out("-q", "label", "export", "--out", "away")[0] == 0
     written = [json.loads(path.read_text("utf-8")) for path in Path("away").rglob("*.json")]
     assert sorted(each["notes"] for each in written) == list("01234")
     assert not Path("x.json").exists()
     Path("blocked").write_text("", "utf-8")
-    code, text, err = out("label", "export", "blocked")
+    code, text, err = out("label", "export", "--out", "blocked")
     assert (code, text) == (2, "")
     assert "cannot be written" in err
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -22,11 +21,17 @@ def test_every_folder_with_modules_is_listed() -> None:
 
 
 def test_every_data_file_is_packaged() -> None:
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-data"]["*"]
+    """Setuptools looks from each package's folder, and a `*` matches no `/`."""
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    packages = {ROOT.joinpath(*name.split(".")[1:]) for name in setup["packages"]}
     for folder in _folders():
-        if not folder.name.endswith(".egg-info"):
-            for file in folder.iterdir():
-                if file.is_file() and file.suffix not in (".py", ".pyc"):
-                    assert any(fnmatch(file.name, p) for p in patterns), (
-                        f"{file.relative_to(ROOT)} would not be installed"
-                    )
+        if folder.name.endswith(".egg-info"):
+            continue
+        package = next(above for above in (folder, *folder.parents) if above in packages)
+        for file in folder.iterdir():
+            if file.is_file() and file.suffix not in (".py", ".pyc"):
+                inside = file.relative_to(package)
+                found = any(
+                    inside.match(p) and len(inside.parts) == len(Path(p).parts) for p in setup["package-data"]["*"]
+                )
+                assert found, f"{file.relative_to(ROOT)} would not be installed"

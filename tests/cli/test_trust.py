@@ -103,7 +103,7 @@ def test_a_store_that_came_with_runs_is_used_only_by_name(runs, capsys) -> None:
     assert f"nothing is kept: {place}: is not used: it was not made here" in err
     code, _, err = said(capsys, "score", runs, "--judge", "openai/m", "--api-base", "http://127.0.0.1:9/v1")
     assert (code, "name it with --store" in err) == (2, True), "a model's verdicts must not be lost"
-    for command in (["export", runs], ["label", "export", "out"], ["rejudge", runs]):
+    for command in (["export", runs], ["label", "export", "--out", "out"], ["rejudge", runs]):
         code, _, err = said(capsys, *command)
         assert "internal" not in err
     code, _, err = said(capsys, "score", runs, "--store", place)

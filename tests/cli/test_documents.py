@@ -1,0 +1,95 @@
+"""Every command that README and docs show: all are understood, and those that need no model or foreign log are run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+from ambjudge.cli import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_MODEL = re.compile(r" --judge (MODEL|\w+/\S+|local:\S+)")
+NOT_RUN = (
+    "browse",
+    "ask",
+    "import",
+    "demo",
+    "selftest --judge",
+    "score runs/ --shard",
+    "site cards.jsonl",
+    "leaderboard parts/",
+)
+"""A screen, a question that only a model answers, logs of others, and what the tests of shards and of the site run."""
+
+
+def shown(page: Path) -> list[str]:
+    """The command lines of a page, without what is said about them; a synopsis is none."""
+    lines = [
+        line.removeprefix("$ ") for block in _FENCE.findall(page.read_text("utf-8")) for line in block.splitlines()
+    ]
+    found = [re.split(r"\s{2,}|\s#\s", line)[0] for line in lines if line.startswith("ambjudge ")]
+    return [line.removeprefix("ambjudge ") for line in found if "..." not in line and "|" not in line]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_the_pages_show_is_understood(page: Path) -> None:
+    for line in shown(page):
+        args = shlex.split(line.split(" > ")[0])
+        command: click.Command | None = app
+        context = click.Context(app)
+        while isinstance(command, click.Group):
+            name = args.pop(0)
+            command = command.get_command(context, name)
+            assert command is not None, f"{page.name}: {line}: no command {name}"
+        try:
+            command.make_context(line, args)
+        except click.UsageError as error:
+            pytest.fail(f"{page.name}: {line}: {error.format_message()}")
+
+
+def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(out, tmp_path, monkeypatch) -> None:
+    """All commands once, in their order, in the folder that `ambjudge demo` writes."""
+    code, text, _ = out("demo")
+    assert code == 0
+    said = [re.split(r"\s{2,}", line)[0] for line in text.splitlines() if line.startswith("ambjudge ")]
+    demo = tmp_path / "ambjudge-demo"
+    for run in (demo / "runs").iterdir():
+        if not run.name.endswith(("-1", "-2")):  # a part is enough to run the commands, and faster
+            shutil.rmtree(run)
+    monkeypatch.chdir(demo)
+    monkeypatch.setenv("AMBJUDGE_STORE", str(demo / "s.db"))
+    shutil.copytree(ROOT / "examples", "examples")
+    shutil.copy(ROOT / "rubrics" / "vqa.yaml", "my-vqa.yaml")
+    shutil.copytree("runs", "moved")
+    pages = sorted(PAGES, key=lambda page: page.name != "tutorial.md")
+    lines = [line.removeprefix("ambjudge ") for line in said] + [line for page in pages for line in shown(page)]
+    (demo / "public").mkdir()
+    done: dict[str, str] = {}
+    kinds = set()
+    walk = shown(ROOT / "docs" / "tutorial.md")
+    for line in lines:
+        wanted, _, target = _MODEL.sub("", line.replace("--workers 8", "--workers 1")).partition(" > ")
+        plain = wanted.strip()
+        kind = (plain.split()[0], *sorted(re.findall(r" (--?\w[\w-]*)", plain)))  # once is enough, but on the walk
+        if line.startswith(NOT_RUN) or (kind in kinds and (plain in done or line not in walk) and kind[0] != "rubric"):
+            continue
+        kinds.add(kind)
+        code, text, err = out(*shlex.split(plain))
+        assert code in (0, 1), f"{line}: {err}"
+        assert "internal error" not in err
+        if target:
+            Path(target).write_text(text, encoding="utf-8")
+        done[plain] = text
+    assert len(done) > 25
+    assert "turn 3: “RuntimeError: stack expects each tensor to be equal size”" in done["score runs/elm-chest-1"]
+    assert "agent-ash" in done["leaderboard runs/"]
+    assert any(
+        "The batch was run at once" in page.read_text("utf-8") for page in (demo / "site" / "pages").rglob("*.html")
+    )
+    assert (demo / "report" / "report.html").is_file()
