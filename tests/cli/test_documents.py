@@ -67,6 +67,9 @@ def test_the_pages_walk_from_the_demo_to_a_finding_with_its_quote(out, tmp_path,
     shutil.copytree(ROOT / "examples", "examples")
     shutil.copy(ROOT / "rubrics" / "vqa.yaml", "my-vqa.yaml")
     shutil.copytree("runs", "moved")
+    cards = out("score", "runs", "--json")[1]
+    for name in ("old", "new", "pilot"):
+        Path(f"{name}.jsonl").write_text(cards, encoding="utf-8")
     pages = sorted(PAGES, key=lambda page: page.name != "tutorial.md")
     lines = [line.removeprefix("ambjudge ") for line in said] + [line for page in pages for line in shown(page)]
     (demo / "public").mkdir()
