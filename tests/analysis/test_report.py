@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -23,43 +22,17 @@ from ambjudge.analysis.report_tables import TABLES
 from ambjudge.analysis.results import Analysis, analyse, to_json
 from ambjudge.errors import InputError
 from chromium import browse
+from html_page import Page as HtmlPage
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
-VOID = {"meta", "br", "img", "hr", "input", "link"}
 SCORES = ["overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5", "S1_free", "S2_free", "S3_free"]
 
 
-class Page(HTMLParser):
-    """Tags of a page, those that do not close, and the text outside scripts, styles and drawings."""
+class Page(HtmlPage):
+    """The text is what stands outside scripts, styles and drawings."""
 
     def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        if not {"script", "style", "svg"} & set(self.open):
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
+        super().__init__(html, frozenset({"script", "style", "svg"}))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -22,45 +21,33 @@ from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
 from ambjudge.web.site import DATA, FIELDS, MOST_BYTES, Site, row_values
 from chromium import browse
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
+from html_page import Page as HtmlPage
 from tiny_runs import say, submit, write_run
 
 TESTS = Path(__file__).parents[1]
 CARDS = TESTS / "data" / "tui" / "cards.jsonl"
 NASTY = '"><script>alert(1)</script>\x1b[2J\u202e</pre>{{ 7*7 }}\ud800'
-VOID = {"meta", "br", "img", "hr", "input", "link"}
 
 
-class Page(HTMLParser):
-    """Tags with attributes, what does not close, the words of each mark, and all words."""
+class Page(HtmlPage):
+    """The words of each mark, ids and links beside tags and all words."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.marks: list[str] = []
-        self.words: list[str] = []
-        self.feed(path.read_text("utf-8"))
-        self.close()
+        super().__init__(path.read_text("utf-8"))
         self.ids = [attrs["id"] for _, attrs in self.tags if "id" in attrs]
-        self.text = " ".join(" ".join(self.words).split())
+
+    @property
+    def text(self) -> str:
+        return " ".join(super().text.split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
+        super().handle_starttag(tag, attrs)
         if tag == "mark":
             self.marks.append("")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
 
     def handle_data(self, data: str) -> None:
-        self.words.append(data)
+        super().handle_data(data)
         if "mark" in self.open:
             self.marks[-1] += data
 
