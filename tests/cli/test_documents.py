@@ -48,7 +48,7 @@ def test_what_the_pages_show_is_understood(page: Path) -> None:
             command = command.get_command(context, name)
             assert command is not None, f"{page.name}: {line}: no command {name}"
         try:
-            command.make_context(line, args)
+            command.make_context(line, args, parent=context)  # click keeps the names of --help that it meets first
         except click.UsageError as error:
             pytest.fail(f"{page.name}: {line}: {error.format_message()}")
 
