@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import io
 import os
 import string
@@ -55,8 +56,7 @@ def weight_files(path: Path) -> list[Path]:
 def header_read_once() -> Iterator[None]:
     """transformers parses a GGUF file's header anew for the tokenizer, the configuration and the weights: seven seconds
     each for a vocabulary of 50,000."""
-    import gguf
-
+    gguf: Any = importlib.import_module("gguf")
     reader = gguf.GGUFReader
     gguf.GGUFReader = functools.cache(reader)
     try:
