@@ -268,11 +268,13 @@ def test_labels_and_events(target):
         assert [body for _, _, body in store.events("batch_finished")] == [{"n": 2}]
 
 
-def test_a_newer_store_is_refused(target):
+@pytest.mark.parametrize(("version", "words"), [(99, "a newer"), (2, "an older")])
+def test_a_store_of_another_schema_is_refused_and_left_as_it_is(target, version, words):
     with open_store(target) as store, store._engine.begin() as connection:
-        connection.exec_driver_sql("update meta set value = '99' where name = 'schema'")
-    with pytest.raises(StoreError, match=r"newer ambjudge \(schema 99, this one knows 3\)"):
-        open_store(target)
+        connection.exec_driver_sql(f"update meta set value = '{version}' where name = 'schema'")
+    for create in (True, False):
+        with pytest.raises(StoreError, match=rf"by {words} ambjudge \(schema {version}, this one knows 3\)"):
+            open_store(target, create=create)
 
 
 def _sqlite_with(statement: str):
