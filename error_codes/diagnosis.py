@@ -45,18 +45,6 @@ class Reading(Frozen):
         return bool(self.turns) and self.quote is not None and self.quote.check != "not_found"
 
 
-class ReadCode(Frozen):
-    """A code that a reader found, as it is shown: fired or unproven."""
-
-    code: str
-    stage: Stage
-    turns: tuple[int, ...]
-    why: str
-    confidence: float
-    facts: tuple[str, ...] = ()
-    quote: Evidence | None = None
-
-
 class Conflict(Frozen):
     """What a fact and a reading disagree on, in one sentence, with the turns in question."""
 
@@ -71,8 +59,8 @@ class Merged:
     """Findings that stand, codes that were read and fire, readings without proof, and the state of every code."""
 
     found: tuple[Fired, ...]
-    read: tuple[ReadCode, ...]
-    unproven: tuple[ReadCode, ...]
+    read: tuple[Fired, ...]
+    unproven: tuple[Fired, ...]
     states: Mapping[str, State]
     conflicts: tuple[Conflict, ...]
 
@@ -94,13 +82,13 @@ def merge(
     stand = tuple(
         f for f in dict.fromkeys(found) if f.fact or f.independence == "from_score" or not _settles(by_code.get(f.code))
     )
-    fired: list[ReadCode] = []
-    unproven: list[ReadCode] = []
+    fired: list[Fired] = []
+    unproven: list[Fired] = []
     conflicts: list[Conflict] = []
     for reading in readings:
         facts = [f for f in stand if f.code == reading.code and f.fact]
         if reading.state == "present":
-            shown = _shown(reading, segmentation, right or {})
+            shown = _shown(reading, segmentation, reader, right or {})
             (fired if reading.proven else unproven).append(shown)
         elif reading.state == "absent" and facts:
             what = (
@@ -118,14 +106,14 @@ def _settles(reading: Reading | None) -> bool:
     return reading is not None and (reading.state == "absent" or (reading.state == "present" and reading.proven))
 
 
-def _shown(reading: Reading, segmentation: Segmentation, right: Mapping[str, float]) -> ReadCode:
+def _shown(reading: Reading, segmentation: Segmentation, reader: str, right: Mapping[str, float]) -> Fired:
     quote, last = reading.quote, len(segmentation.turn_stages)
     place = 0 if quote is None else quote.turn if quote.found_turn is None else quote.found_turn
     at = next((turn for turn in (place, *sorted(reading.turns)) if 1 <= turn <= last), 0)
     stage = segmentation.turn_stages[at - 1] if at else _USUAL.get(reading.code, "S5")
-    return ReadCode(
-        code=reading.code, stage=stage, turns=reading.turns, why=" ".join(reading.why.split()),
-        confidence=right.get(reading.code, reading.confidence), facts=reading.facts, quote=reading.quote,
+    return Fired(
+        code=reading.code, taxonomy="paper", stage=stage, turns=reading.turns, why=" ".join(reading.why.split()), by=reader,
+        confidence=right.get(reading.code, reading.confidence), independence="from_judge", facts=reading.facts, quote=reading.quote,
     )  # fmt: skip
 
 

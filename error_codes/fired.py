@@ -11,6 +11,7 @@ from ..plugins import is_ours, warn
 from ..trajectories.failures import failures
 from ..trajectories.features import features
 from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
+from ..trajectories.record.quotes import Evidence
 from .context import CodeContext
 from .episodes import episodes
 from .output_facts import OutputFacts
@@ -32,6 +33,8 @@ class Fired(Frozen):
     by: str
     confidence: float
     independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
+    facts: tuple[str, ...] = ()
+    quote: Evidence | None = None
     fact: bool = Field(default=False, exclude=True)
     """Its detector is marked as resting on facts (`registry.Detector.fact`). No field of a scorecard: left out of dumps."""
 

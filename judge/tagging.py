@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ..error_codes.context import CodeContext
 from ..error_codes.detectors.answers import AnswerCode
-from ..error_codes.diagnosis import Merged, ReadCode, Reading, merge
+from ..error_codes.diagnosis import Reading, merge
 from ..error_codes.fired import Fired, context, fired, primary_failure, stage_failures
 from ..error_codes.output_facts import OutputFact, OutputFacts
 from ..error_codes.taxonomy import taxonomy
@@ -98,13 +98,13 @@ def diagnose(
         if said is not None and said.state == "present" and said.proven and not counts[code.code]:
             counts[code.code] = 1
     return Diagnosis(
-        codes=_sorted(merged, judge),
-        unproven=tuple(_from_reader(code, judge) for code in merged.unproven),
+        codes=_shown(sorted((*merged.found, *merged.read), key=lambda code: code.code)),
+        unproven=_shown(merged.unproven),
         codes_read=merged.states,
         plan=_plan(results.get(PLAN_ITEM)),
         primary_failure=primary_failure(found.steps),
         failures=stage_failures(found.steps),
-        steps=tuple(map(_from_detector, found.steps)),
+        steps=_shown(found.steps),
         episodes=tuple(
             EpisodeInfo(**episode.model_dump(include=set(EpisodeInfo.model_fields)))
             for episode in found.context.episodes
@@ -118,20 +118,8 @@ def diagnose(
     )  # fmt: skip
 
 
-def _sorted(merged: Merged, judge: str) -> tuple[FiredCode, ...]:
-    """By code, findings before readings."""
-    both = [*map(_from_detector, merged.found), *(_from_reader(code, judge) for code in merged.read)]
-    return tuple(sorted(both, key=lambda code: (code.code, code.by.startswith("judge:"))))
-
-
-def _from_detector(code: Fired) -> FiredCode:
-    return FiredCode(**code.model_dump())
-
-
-def _from_reader(code: ReadCode, judge: str) -> FiredCode:
-    return FiredCode(
-        **code.model_dump(), taxonomy="paper", by=f"judge:{judge}", independence="from_judge"
-    )  # fmt: skip
+def _shown(codes: Iterable[Fired]) -> tuple[FiredCode, ...]:
+    return tuple(FiredCode(**code.model_dump()) for code in codes)
 
 
 def _reading(code: str, result: CriterionResult | None) -> Reading | None:

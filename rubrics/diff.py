@@ -67,17 +67,6 @@ class RubricDiff(Node):
         """Criteria whose stored verdicts go stale; added ones have none yet."""
         return tuple(c.id for c in self.changed if c.stale)
 
-    @property
-    def needs_judging(self) -> tuple[str, ...]:
-        """Criteria that need new calls: stale, added, or asked in more tiers than before."""
-        return tuple(sorted({*self.added, *(c.id for c in self.changed if c.stale or c.newly_asked)}))
-
-    @property
-    def resummed(self) -> tuple[str, ...]:
-        """Criteria of which only weight, requires, credit or tiers changed: new sums, and no stale verdict."""
-        fields = set(SUMMED_FIELDS)
-        return tuple(c.id for c in self.changed if not c.stale and any(x.field in fields for x in c.changes))
-
 
 def diff_rubrics(a: Rubric, b: Rubric) -> RubricDiff:
     """The difference from `a` to `b`, criteria matched by id."""

@@ -203,7 +203,7 @@ def _also_demanded(run: Run) -> tuple[Fact, ...]:
     have = {file.name.rsplit("/", 1)[-1] for file in run.outputs.files}
     known = _track_files()
     return tuple(
-        Fact("demand", f"{name} is missing", None, name, fatal=False)
+        Fact("demand", f"{name} is missing", None, name)
         for _, name in demanded_files(run.brief)
         if name not in have and name not in known and name not in _PLAN_FILES
     )
@@ -223,7 +223,7 @@ def _delivered(submission: Submission, track: Track) -> set[str]:
 
 def _soften_extras(checked: TrackCheck) -> TrackCheck:
     """Where the expected names were only inferred, a name outside them is no fault of the submission."""
-    facts = tuple(replace(fact, fatal=False) if fact.kind == "extra" else fact for fact in checked.facts)
+    facts = tuple(replace(fact, forgiven=True) if fact.kind == "extra" else fact for fact in checked.facts)
     return replace(checked, facts=facts)
 
 

@@ -87,7 +87,7 @@ def check(submission: Submission) -> TrackCheck:
     foreign = [case for case, text in labels.items() if text and foreign_label(text, names, submission.run.brief)]
     if foreign:
         text = f"{len(foreign)} rows have a label that the brief does not list, e.g. {labels[foreign[0]][:30]}"
-        facts.append(Fact("demand", text, foreign[0], NAME, fatal=False))
+        facts.append(Fact("demand", text, foreign[0], NAME))
     return TrackCheck(tuple(cases), (*facts, *identical(labels, "label"), *_never_given(labels, submission.run.brief)))
 
 
@@ -99,9 +99,7 @@ def _never_given(labels: dict[str, str], brief: str) -> tuple[Fact, ...]:
         return ()
     if len(labels) < (5 if balanced(brief) else 10) * len(names):
         return ()
-    return (
-        Fact("class_absent", f"{', '.join(absent)} is given to none of {len(labels)} cases", None, NAME, fatal=False),
-    )
+    return (Fact("class_absent", f"{', '.join(absent)} is given to none of {len(labels)} cases", None, NAME),)
 
 
 def delivered(submission: Submission) -> set[str]:

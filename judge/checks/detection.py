@@ -55,7 +55,7 @@ def check(submission: Submission) -> TrackCheck:
         given.append({str(box.get("class")) for box in boxes if isinstance(box, dict)})
         size = work.public.image_size(case) if work.public is not None else None
         if not boxes:
-            return [Fact("empty", f"{NAME} has no boxes", case, NAME, fatal=False)]
+            return [Fact("empty", f"{NAME} has no boxes", case, NAME, forgiven=True)]
         wrong: dict[FactKind, list[str]] = {}
         strange: set[str] = set()
         unscored = 0
@@ -73,21 +73,17 @@ def check(submission: Submission) -> TrackCheck:
             for kind, texts in wrong.items()
         ]
         if unscored:
-            facts.append(
-                Fact("demand", f"{unscored} boxes have no score, which the brief names", case, NAME, fatal=False)
-            )
+            facts.append(Fact("demand", f"{unscored} boxes have no score, which the brief names", case, NAME))
         if strange:
             shown = ", ".join(sorted(strange)[:5])[:80]
-            facts.append(
-                Fact("unknown_class", f"classes that the task does not name: {shown}", case, NAME, fatal=False)
-            )
+            facts.append(Fact("unknown_class", f"classes that the task does not name: {shown}", case, NAME))
         return facts
 
     found = submission.per_case((NAME,), inspect)
     found = TrackCheck(found.cases, found.facts + identical(alike, "boxes", 4) + _never_found(given, classes))
     if len(corners) >= 6 and max(corners) <= 1.5 and wants_pixels(submission.run.brief):
         text = f"no box reaches beyond {max(corners):g}: fractions of the image, not pixels"
-        return TrackCheck(found.cases, (*found.facts, Fact("demand", text, None, NAME, fatal=False)))
+        return TrackCheck(found.cases, (*found.facts, Fact("demand", text, None, NAME)))
     return found
 
 
@@ -97,9 +93,7 @@ def _never_found(given: list[set[str]], classes: frozenset[str] | None) -> tuple
     absent = sorted((classes or frozenset()) - found)
     if len(given) < 6 or not absent or not found & (classes or frozenset()):
         return ()
-    return (
-        Fact("class_absent", f"{', '.join(absent)} is found in none of {len(given)} cases", None, NAME, fatal=False),
-    )
+    return (Fact("class_absent", f"{', '.join(absent)} is found in none of {len(given)} cases", None, NAME),)
 
 
 def _measure(work: Submission, case: str, boxes: list[Any]) -> None:

@@ -53,28 +53,28 @@ def check(submission: Submission) -> TrackCheck:
         demand = demanded(work.run.brief, NAME)
         if array.dtype.kind == "f" and demand.dtype not in (None, array.dtype.name):
             facts.append(
-                Fact("dtype", f"{NAME} has type {array.dtype.name}, not {demand.dtype}", case, NAME, fatal=False)
+                Fact("dtype", f"{NAME} has type {array.dtype.name}, not {demand.dtype}", case, NAME, forgiven=True)
             )
         if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif array.min() == array.max():
-            facts.append(Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME, fatal=False))
+            facts.append(Fact("constant", f"{NAME} is {float(array.flat[0]):g} everywhere", case, NAME))
         elif (
             demand.low is not None and demand.high is not None and demand.leaves(float(array.min()), float(array.max()))
         ):
             text = f"{NAME} runs from {array.min():.4g} to {array.max():.4g}, not in [{demand.low:g}, {demand.high:g}]"
-            facts.append(Fact("values", text, case, NAME, fatal=False))
+            facts.append(Fact("values", text, case, NAME, forgiven=True))
         elif array.dtype.kind == "f" and (
             wrong := wrong_unit(work.run.brief, NAME, float(array.min()), float(array.max()))
         ):
-            facts.append(Fact("demand", wrong, case, NAME, fatal=False))
+            facts.append(Fact("demand", wrong, case, NAME))
         elif source is not None and array.shape == expected and array.dtype.kind == "f":
             try:
                 given = npy_array(source, source.parent)
                 if given.dtype.kind in "fiu":
                     inputs[case] = float(given.max())
                 if bool(np.array_equal(array, given)):
-                    facts.append(Fact("unchanged", f"{NAME} equals its input", case, NAME, fatal=False))
+                    facts.append(Fact("unchanged", f"{NAME} equals its input", case, NAME))
             except Refused:
                 pass  # the reference is the user's own file: nothing to say about the run
         return facts
@@ -94,7 +94,7 @@ def _normalised(submission: Submission, inputs: dict[str, float]) -> list[Fact]:
     if top < UNITS or len(low) * 2 > len(peaks) or not _KEPT_UNITS.search(submission.run.brief):
         return []
     text = f"{NAME} runs to {{:.4g}} only, others to {top:.4g}"
-    return [Fact("demand", text.format(peak), case, NAME, fatal=False) for case, peak in low.items()]
+    return [Fact("demand", text.format(peak), case, NAME) for case, peak in low.items()]
 
 
 BANDS: Mapping[str, Bands] = {

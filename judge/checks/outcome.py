@@ -39,15 +39,26 @@ FactKind = Literal[
 ]
 
 
+REMARKS: frozenset[FactKind] = frozenset({
+    "affine", "constant", "identical", "unchanged", "unknown_class", "scattered", "class_absent", "repeated", "cut_off", "demand",
+})  # fmt: skip
+"""Kinds that no track's rules name: whatever they say, they make no output invalid."""
+
+
 @dataclass(frozen=True)
 class Fact:
-    """One observation on delivered files. `fatal`: by the track's rules it makes the output invalid."""
+    """One observation on delivered files. `forgiven`: by the track's rules it does not make the output invalid."""
 
     kind: FactKind
     text: str
     case: str | None = None
     file: str | None = None
-    fatal: bool = True
+    forgiven: bool = False
+
+    @property
+    def fatal(self) -> bool:
+        """Whether it makes the output invalid."""
+        return not self.forgiven and self.kind not in REMARKS
 
     def __str__(self) -> str:
         where = self.case or self.file

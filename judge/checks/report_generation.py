@@ -53,11 +53,11 @@ def check(submission: Submission) -> TrackCheck:
             return [Fact("length", f"{NAME} has {letters} letters, fewer than {LETTERS}", case, NAME)]
         lacking = [s for s in wanted if not re.search(rf"\b{s}s?\b", text, re.IGNORECASE)]
         if lacking:
-            return [Fact("demand", f"{NAME} lacks the section {lacking[0]}", case, NAME, fatal=False)]
+            return [Fact("demand", f"{NAME} lacks the section {lacking[0]}", case, NAME)]
         if _FILLER.match(text):
-            return [Fact("demand", f"{NAME} holds no report: {' '.join(text.split())[:40]}", case, NAME, fatal=False)]
+            return [Fact("demand", f"{NAME} holds no report: {' '.join(text.split())[:40]}", case, NAME)]
         if wrong := wrong_wording(submission.run.brief, text):
-            return [Fact("demand", f"{NAME}: {wrong}", case, NAME, fatal=False)]
+            return [Fact("demand", f"{NAME}: {wrong}", case, NAME)]
         return []
 
     found = submission.per_case((NAME,), inspect)
@@ -69,9 +69,7 @@ def _repeated(texts: dict[str, str]) -> tuple[Fact, ...]:
     text, n = Counter(texts.values()).most_common(1)[0] if texts else ("", 0)
     if len(texts) < 5 or n < 0.6 * len(texts) or _NORMAL.search(text):
         return ()
-    return (
-        Fact("repeated", f"{n} of {len(texts)} reports read {' '.join(text.split())[:60]}", None, NAME, fatal=False),
-    )
+    return (Fact("repeated", f"{n} of {len(texts)} reports read {' '.join(text.split())[:60]}", None, NAME),)
 
 
 def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
@@ -80,15 +78,7 @@ def _cut_off(texts: dict[str, str]) -> tuple[Fact, ...]:
     if len(texts) < 4 or len(cut) * 2 < len(texts):
         return ()
     end = " ".join(texts[cut[0]].split())[-40:]
-    return (
-        Fact(
-            "cut_off",
-            f"{len(cut)} of {len(texts)} reports stop in mid-sentence, e.g. ... {end}",
-            None,
-            NAME,
-            fatal=False,
-        ),
-    )
+    return (Fact("cut_off", f"{len(cut)} of {len(texts)} reports stop in mid-sentence, e.g. ... {end}", None, NAME),)
 
 
 TRACK = Track(

@@ -65,7 +65,7 @@ def check(submission: Submission) -> TrackCheck:
         facts += _values(stats, case, path, head, labels)
         axes = reference.axes if reference is not None else 2 if planar(work.run.brief) else 3
         if head.axes not in (3, axes):
-            facts.append(Fact("demand", f"{path.name} has {head.axes} axes", case, path.name, fatal=False))
+            facts.append(Fact("demand", f"{path.name} has {head.axes} axes", case, path.name))
         return facts
 
     pieces: dict[str, dict[str, float]] = {}
@@ -116,7 +116,7 @@ def _scattered(pieces: Mapping[str, Mapping[str, float]]) -> tuple[Fact, ...]:
         for case, share in shares.items():
             if share < _APART:
                 text = f"{name} lies in pieces, the largest with {share:.0%} of its voxels; in most cases it is one"
-                facts.append(Fact("scattered", text, case, name, fatal=False))
+                facts.append(Fact("scattered", text, case, name))
     return tuple(facts)
 
 
@@ -128,7 +128,7 @@ def _absent(held: Mapping[str, frozenset[float]], labels: frozenset[int] | None)
     absent = sorted(labels - found - {0})
     names = f"label {absent[0]} has" if len(absent) == 1 else f"labels {', '.join(map(str, absent))} have"
     text = f"{names} no voxel in any of {len(held)} masks"
-    return (Fact("class_absent", text, None, _DSEG, fatal=False),) if absent else ()
+    return (Fact("class_absent", text, None, _DSEG),) if absent else ()
 
 
 def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, name: str) -> list[Fact]:
@@ -136,14 +136,16 @@ def _geometry(head: VolumeHead, reference: VolumeHead, origin: str, case: str, n
     if head.shape != reference.shape:
         facts.append(Fact("shape", f"{name} has shape {head.shape}, {origin} {reference.shape}", case, name))
     if affine_differs(head.affine, reference.affine):
-        facts.append(Fact("affine", f"{name} has another affine than {origin}", case, name, fatal=False))
+        facts.append(Fact("affine", f"{name} has another affine than {origin}", case, name))
     return facts
 
 
 def _values(stats: VolumeStats, case: str, path: Path, head: VolumeHead, labels: frozenset[int] | None) -> list[Fact]:
     facts = []
     if head.dtype.kind == "f":
-        facts.append(Fact("dtype", f"{path.name} has type {head.dtype}, not an integer", case, path.name, fatal=False))
+        facts.append(
+            Fact("dtype", f"{path.name} has type {head.dtype}, not an integer", case, path.name, forgiven=True)
+        )
     if not stats.finite:
         facts.append(Fact("not_finite", f"{path.name} holds NaN or infinity", case, path.name))
     elif stats.values is None:
@@ -155,7 +157,7 @@ def _values(stats: VolumeStats, case: str, path: Path, head: VolumeHead, labels:
             shown = ", ".join(f"{value:g}" for value in wrong[:5])
             facts.append(Fact("values", f"{path.name} holds values outside the allowed set: {shown}", case, path.name))
     if stats.nonzero == 0 and stats.finite:
-        facts.append(Fact("empty", f"{path.name} has no voxel set", case, path.name, fatal=False))
+        facts.append(Fact("empty", f"{path.name} has no voxel set", case, path.name, forgiven=True))
     return facts
 
 
@@ -168,14 +170,14 @@ def _decision_csv(submission: Submission) -> tuple[Fact, ...]:
     try:
         header, rows = parse_csv(read_text(path, submission.root))
     except Refused as refused:
-        return (Fact(refused.kind, f"{name} {refused.text}", None, name, fatal=False),)
+        return (Fact(refused.kind, f"{name} {refused.text}", None, name, forgiven=True),)
     if not {"patient_id", "lesion_present"} <= set(header):
-        return (Fact("header", f"{name} has columns {', '.join(header)[:80]}", None, name, fatal=False),)
+        return (Fact("header", f"{name} has columns {', '.join(header)[:80]}", None, name, forgiven=True),)
     ids, column = header.index("patient_id"), header.index("lesion_present")
     wrong = [row for row in rows if len(row) <= max(ids, column) or row[column].strip() not in ("0", "1")]
     if wrong:
         return (
-            Fact("values", f"{name}: {len(wrong)} rows where lesion_present is not 0 or 1", None, name, fatal=False),
+            Fact("values", f"{name}: {len(wrong)} rows where lesion_present is not 0 or 1", None, name, forgiven=True),
         )
     for place, word in enumerate(header):
         wanted = re.search(rf"(?<![\w.-]){re.escape(word)} ?= ?['\"]?([A-Za-z][\w-]{{1,40}})", submission.run.brief)
@@ -185,7 +187,7 @@ def _decision_csv(submission: Submission) -> tuple[Fact, ...]:
             and all(row[place].strip().lower() != wanted[1].lower() for row in rows if len(row) > place)
         ):
             text = f"{name}: {word} is {rows[0][place].strip()[:20] or 'empty'}, the brief says {wanted[1]}"
-            return (Fact("demand", text, None, name, fatal=False),)
+            return (Fact("demand", text, None, name),)
     return ()
 
 

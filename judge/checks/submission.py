@@ -87,7 +87,7 @@ class Submission:
                 if path is not None:
                     found = self._inspected(inspect, case, path)
                     if name in optional:
-                        found = [replace(fact, fatal=False) for fact in found]
+                        found = [replace(fact, forgiven=True) for fact in found]
                 elif name in required:
                     found = [self.why_missing(case, name)]
                 else:
@@ -108,7 +108,7 @@ class Submission:
         """Folders that are no expected case; they change no score."""
         known = set(self.cases)
         return tuple(
-            Fact("extra", "is no expected case", case, None, fatal=False)
+            Fact("extra", "is no expected case", case, None, forgiven=True)
             for case in sorted(c for c in self.by_case if c is not None and c not in known)
         )
 
@@ -134,5 +134,5 @@ def _speaks_of(place: str, case: str) -> bool:
 def identical(contents: dict[str, str], what: str, least: int = 5) -> tuple[Fact, ...]:
     """A fact when every one of at least `least` cases has the same content: a model that looks at nothing."""
     if len(contents) >= least and len(set(contents.values())) == 1:
-        return (Fact("identical", f"all {len(contents)} cases have the same {what}", fatal=False),)
+        return (Fact("identical", f"all {len(contents)} cases have the same {what}"),)
     return ()

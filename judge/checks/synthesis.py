@@ -23,23 +23,23 @@ def check(submission: Submission) -> TrackCheck:
         if reference is not None and head.shape != reference.shape:
             facts.append(Fact("shape", f"{NAME} has shape {head.shape}, the input {reference.shape}", case, NAME))
         if reference is not None and affine_differs(head.affine, reference.affine):
-            facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME, fatal=False))
+            facts.append(Fact("affine", f"{NAME} has another affine than the input", case, NAME))
         demand = demanded(work.run.brief, NAME)
         if demand.dtype not in (None, head.dtype.name):
             facts.append(
-                Fact("dtype", f"{NAME} has type {head.dtype.name}, not {demand.dtype}", case, NAME, fatal=False)
+                Fact("dtype", f"{NAME} has type {head.dtype.name}, not {demand.dtype}", case, NAME, forgiven=True)
             )
         if head.axes != 3:
-            facts.append(Fact("demand", f"{NAME} has {head.axes} axes", case, NAME, fatal=False))
+            facts.append(Fact("demand", f"{NAME} has {head.axes} axes", case, NAME))
         stats = volume_stats(path, work.root, head)
         if stats.finite:
             work.measure(case, mean=stats.mean, min=stats.low, max=stats.high)
         if not stats.finite:
             facts.append(Fact("not_finite", f"{NAME} holds NaN or infinity", case, NAME))
         elif stats.low == stats.high:
-            facts.append(Fact("constant", f"{NAME} is {stats.low:g} everywhere", case, NAME, fatal=False))
+            facts.append(Fact("constant", f"{NAME} is {stats.low:g} everywhere", case, NAME))
         elif wrong := wrong_unit(work.run.brief, NAME, float(stats.low), float(stats.high)):
-            facts.append(Fact("demand", wrong, case, NAME, fatal=False))
+            facts.append(Fact("demand", wrong, case, NAME))
         return facts
 
     return submission.per_case((NAME,), inspect)

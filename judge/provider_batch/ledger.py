@@ -135,8 +135,6 @@ class Ledger:
         """What the batch stands for, in the order of its file."""
         for _, _, body in self._store.events(_PARTS, batch):
             for row in body.get("requests", ()):
-                if "stage" in row:  # as written before there were other questions
-                    row["question"] = row.pop("stage")
                 lists = {name: tuple(row[name]) for name in ("criteria", "keys", "items") if name in row}
                 yield BatchRequest(**{**row, **lists})
 

@@ -12,7 +12,7 @@ no third verdict is ever made up. The parts sum exactly to the change.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from itertools import combinations
 from math import factorial
@@ -66,7 +66,7 @@ class CardChange:
 
 @dataclass(frozen=True)
 class RankChange:
-    """A name's place by mean score, 1 the best; equal scores share the better place."""
+    """An agent's place by mean score, 1 the best; equal scores share the better place."""
 
     name: str
     before: int
@@ -98,13 +98,9 @@ def mean_split(splits: Iterable[Split | None]) -> Split | None:
     return Split(*(math.fsum(values) / len(known) for values in zip(*map(astuple, known), strict=True)))
 
 
-def rank_changes(
-    before: Iterable[ScoreCard], after: Iterable[ScoreCard], *,
-    name: Callable[[ScoreCard], str | None] = lambda card: card.run.agent,
-    score: Callable[[ScoreCard], float | None] = lambda card: card.agentic,
-) -> tuple[RankChange, ...]:  # fmt: skip
-    """Places before and after, for names that have a score in both, by place after."""
-    old, new = _means(before, name, score), _means(after, name, score)
+def rank_changes(before: Iterable[ScoreCard], after: Iterable[ScoreCard]) -> tuple[RankChange, ...]:
+    """Places by mean Agentic before and after, for agents that have one in both, by place after."""
+    old, new = _means(before), _means(after)
     both = old.keys() & new.keys()
 
     def place(means: Mapping[str, float], of: str) -> int:
@@ -114,15 +110,12 @@ def rank_changes(
     return tuple(sorted(found, key=lambda change: (change.after, change.name)))
 
 
-def _means(
-    cards: Iterable[ScoreCard], name: Callable[[ScoreCard], str | None], score: Callable[[ScoreCard], float | None]
-) -> dict[str, float]:
+def _means(cards: Iterable[ScoreCard]) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for card in cards:
-        who, value = name(card), score(card)
-        if who is not None and value is not None:
-            values.setdefault(who, []).append(value)
-    return {who: math.fsum(known) / len(known) for who, known in values.items()}
+        if card.run.agent is not None and card.agentic is not None:
+            values.setdefault(card.run.agent, []).append(card.agentic)
+    return {agent: math.fsum(known) / len(known) for agent, known in values.items()}
 
 
 class _Game:

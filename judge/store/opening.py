@@ -53,10 +53,10 @@ _ADDRESS_HINT = "give a file, or postgresql://user@host/database"
 
 
 def connect(target: str | Path, *, create: bool = True) -> Engine:
-    """An engine on the store, its schema created, checked, or brought up from an earlier version.
+    """An engine on the store, its schema created or checked.
 
-    StoreError when it cannot be opened, is no store of ours, is damaged, was written by a newer ambjudge, or by an older
-    one and cannot be written to; with `create=False` also when it does not exist.
+    StoreError when it cannot be opened, is no store of ours, is damaged or was written by an ambjudge with another schema;
+    with `create=False` also when it does not exist.
     """
     url = locate(target)
     where = display(url)
@@ -183,26 +183,15 @@ def _sqlite_begin(connection: Connection) -> None:
 
 def _ensure_schema(engine: Engine, where: str) -> None:
     with engine.connect() as connection:
-        before = _version(connection, where)
-        if before == schema.VERSION:
+        if _version(connection, where) is not None:
             return
-    try:
-        with writing(engine) as connection:
-            if engine.dialect.name == "postgresql":
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
-            found = _version(connection, where)  # again: another process may have been first
-            if found is None:
-                schema.create(connection)
-                made = {"schema": str(schema.VERSION), "id": new_id(file_of(engine.url))}
-                connection.execute(schema.meta.insert(), [{"name": n, "value": v} for n, v in made.items()])
-            elif found < schema.VERSION:
-                schema.upgrade(connection, found)
-    except SQLAlchemyError as error:
-        if before is None:
-            raise
-        said, hint = _explain(error, where)
-        older = f"it is of an older ambjudge (schema {before}) and must first be brought up to schema {schema.VERSION}"
-        raise StoreError(f"{said} ({older})", hint) from error
+    with writing(engine) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
+        if _version(connection, where) is None:  # again: another process may have been first
+            schema.create(connection)
+            made = {"schema": str(schema.VERSION), "id": new_id(file_of(engine.url))}
+            connection.execute(schema.meta.insert(), [{"name": n, "value": v} for n, v in made.items()])
 
 
 def _version(connection: Connection, where: str) -> int | None:
@@ -223,9 +212,10 @@ def _version(connection: Connection, where: str) -> int | None:
         ) from error
     if found is None or not str(found).isdigit():
         raise StoreError(f"{where}: does not say which schema it has", "give the store a database of its own")
-    if int(found) > schema.VERSION:
+    if int(found) != schema.VERSION:
+        when = "a newer" if int(found) > schema.VERSION else "an older"
         raise StoreError(
-            f"{where}: was written by a newer ambjudge (schema {found}, this one knows {schema.VERSION})",
-            "upgrade ambjudge, or choose another store with --store",
+            f"{where}: was written by {when} ambjudge (schema {found}, this one knows {schema.VERSION})",
+            "use that ambjudge, or choose another store with --store",
         )
     return int(found)

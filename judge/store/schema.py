@@ -23,9 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Connection
 
 VERSION = 3
-"""Of the schema. A store with a higher one is refused, never guessed at; one with a lower one is brought up to it when it
-is opened (`upgrade`). 2 added `verdicts.answer` and the cached tokens of `calls`, and has longer names of questions;
-3 added `cards.key`."""
+"""Of the schema. A store with another one is refused, never guessed at: the first release has this one."""
 
 APPEND_ONLY = ("rubrics", "calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
 
@@ -114,9 +112,8 @@ calls = Table(
     Index("calls_by_run", "run_ref"),
     Index("calls_by_judge", "judge", "stage"),
 )
-"""One answered request: its cost and the warnings that came with it, up to version 1 also error codes. `stage` here and
-below is the question's name (`base.QuestionName`). Cached tokens are NULL where nobody counted them, as in all calls of
-version 1."""
+"""One answered request: its cost and the warnings that came with it. `stage` here and below is the question's name
+(`base.QuestionName`). Cached tokens are NULL where nobody counted them. `codes` is no longer used."""
 
 replies = Table(
     "replies",
@@ -262,25 +259,3 @@ def create(connection: Connection) -> None:
                     f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
                     f"BEGIN SELECT RAISE(ABORT, 'ambjudge store: rows of {table} are only ever added'); END"
                 )
-
-
-_ADDED_IN_2 = (("calls", "cached_tokens", "INTEGER"), ("calls", "cache_write_tokens", "INTEGER"), ("verdicts", "answer", "TEXT"))  # fmt: skip
-_WIDENED_IN_2 = ("calls.stage", "evidence.stage", "verdicts.stage", "verdicts.criterion_id", "attempts.stage", "attempts.criterion_id")  # fmt: skip
-
-
-def upgrade(connection: Connection, found: int) -> None:
-    """Bring a store of an earlier version up to this one. The caller holds a write transaction, which keeps all or none.
-
-    Rows stay as they are; neither database rewrites or reads them for this, however many there are.
-    """
-    if found < 2:
-        if connection.dialect.name == "postgresql":
-            # All locks first, in the order in which writers take them, so that none of them waits for us and we for it.
-            connection.exec_driver_sql("LOCK TABLE calls, evidence, verdicts, attempts IN ACCESS EXCLUSIVE MODE")
-            for name in _WIDENED_IN_2:  # SQLite does not enforce lengths.
-                table, column = name.split(".")
-                connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE VARCHAR(16)")
-        for table, column, kind in _ADDED_IN_2:
-            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    connection.exec_driver_sql("ALTER TABLE cards ADD COLUMN key VARCHAR(64)")
-    connection.execute(meta.update().where(meta.c.name == "schema").values(value=str(VERSION)))

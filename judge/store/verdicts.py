@@ -56,7 +56,7 @@ class StoredCall:
 
     criteria: int
     usage: Usage
-    """`calls` is 0 when no model was asked; cached tokens are None also for calls of stores of version 1."""
+    """`calls` is 0 when no model was asked; cached tokens are None where nobody counted them."""
 
 
 def is_final(result: CriterionResult, reply: Reply | None = None) -> bool:

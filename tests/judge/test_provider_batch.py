@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -316,20 +318,6 @@ async def test_without_a_list_a_doubtful_batch_waits_for_the_user(server, store:
     assert len(server.batches) == 1
 
 
-_CHILD = """
-import asyncio, sys
-from pathlib import Path
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.provider_batch import BatchOptions, submit
-from ambjudge.judge.rejudge.staleness import plan, requests
-from ambjudge.judge.store import open_store
-database, url, *runs = sys.argv[1:]
-judge = ApiJudge("small-judge", url, api_key="sk-loopback-123456")
-with open_store(database) as store:
-    asyncio.run(submit(store, judge, requests(plan(store, [Path(r) for r in runs], judge), judge), BatchOptions(settle_s=0.05)))
-"""
-
-
 @pytest.mark.parametrize(
     ("moment", "event", "uploads", "adopted"),
     [
@@ -338,16 +326,29 @@ with open_store(database) as store:
         pytest.param("POST /batches", "drop", 1, 1, id="created, not noted", marks=pytest.mark.slow),
     ],
 )
-async def test_kill_9_and_resume_in_a_new_process(
+def test_kill_9_and_resume_in_a_new_process(
     server, store: Store, runs: list[Path], moment: str, event: str, uploads: int, adopted: int
 ) -> None:
     """The server kills the client at the very moment, before it answers."""
-    arguments = [sys.executable, "-c", _CHILD, store.where, server.url, *map(str, runs)]
-    child = subprocess.Popen(arguments, stderr=subprocess.PIPE, cwd=Path(store.where).parent)
     server.at[moment] = [event]
-    server.after[moment] = lambda: (os.kill(child.pid, signal.SIGKILL), child.wait())
-    _, said = child.communicate(timeout=120)
-    assert child.returncode == -signal.SIGKILL, said.decode()
+    begin, start = os.pipe()
+    gone = threading.Event()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.read(begin, 1)
+            with open_store(store.where) as own:
+                asyncio.run(send(own, runs, judge_of(server)))
+        finally:
+            os._exit(1)
+    server.after[moment] = lambda: (os.kill(child, signal.SIGKILL), gone.wait())
+    os.write(start, b"x")
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    gone.set()
+    asyncio.run(_resume(server, store, runs, event, uploads, adopted))
+
+
+async def _resume(server, store: Store, runs: list[Path], event: str, uploads: int, adopted: int) -> None:
     server.after.clear()
     judge = judge_of(server)
     calls = stale(store, runs, judge).calls

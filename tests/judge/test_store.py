@@ -45,32 +45,23 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         assert store.history("tester", "S2")[0] == 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(None, id="none"),
-        pytest.param(
-            {"turns": [3, 4], "facts": ["F2"], "confidence": 0.7, "plan": None, "b": {"ä": [[], {}]}}, id="nested"
-        ),
-        pytest.param({"1": "S1", "2": "S2"}, id="stages"),
-        pytest.param("Ja – 是的 🙂 \u202e \0", id="text"),
-        pytest.param([None], id="null-inside"),
-        pytest.param(False, id="false"),
-        pytest.param("", id="empty"),
-    ],
-)
-def test_an_answer_beside_the_value_comes_back(target, run, answer):
-    given = CriterionResult(id="diagnosis:E1", value=None, status="not_applicable", answer=answer)
+ANSWERS = (
+    None, {"turns": [3, 4], "facts": ["F2"], "confidence": 0.7, "plan": None, "b": {"ä": [[], {}]}}, {"1": "S1", "2": "S2"},
+    "Ja – 是的 🙂 \u202e \0", [None], False, "",
+)  # fmt: skip
+
+
+def test_an_answer_beside_the_value_comes_back(target, run):
     with open_store(target) as store:
-        stands = store.add_reply(
-            store.add_run(run), RUBRIC, "diagnosis", [key(1, criterion="diagnosis:E1")], Reply((given,))
-        )
-        assert stands == (given,)
-        (stored,) = store.iter_verdicts()
-        assert (stored.stage, stored.result.answer) == ("diagnosis", answer)
+        ref = store.add_run(run)
+        for number, answer in enumerate(ANSWERS):
+            given = CriterionResult(id="diagnosis:E1", value=None, status="not_applicable", answer=answer)
+            reply = store.add_reply(ref, RUBRIC, "diagnosis", [key(number, criterion="diagnosis:E1")], Reply((given,)))
+            assert reply == (given,)
+        assert [(v.stage, v.result.answer) for v in store.iter_verdicts()] == [("diagnosis", each) for each in ANSWERS]
         with store._engine.connect() as connection:
-            (text,) = connection.exec_driver_sql("select answer from verdicts").one()
-        assert (text is None) == (answer is None)
+            texts = connection.exec_driver_sql("select answer from verdicts order by seq").fetchall()
+        assert [text is None for (text,) in texts] == [answer is None for answer in ANSWERS]
 
 
 def test_equal_answers_are_the_same_bytes_and_text_that_no_database_holds_is_mapped(target, run):
@@ -110,29 +101,30 @@ def test_the_first_verdict_under_a_key_stands_for_everyone(target, run):
         assert [v.result.value for v in two.iter_verdicts()] == [1.0]
 
 
-@pytest.mark.parametrize(
-    ("result", "transient", "final"),
-    [
-        pytest.param(scored(0.0), (), True, id="a-zero-that-was-judged"),
-        pytest.param(CriterionResult(id="S1a", value=None, status="not_applicable"), (), True, id="not-applicable"),
-        pytest.param(CriterionResult(id="S1a", value=1.0, status="credited"), (), False, id="credited-is-a-rule"),
-        pytest.param(unscored("judge_error"), (), False, id="judge-error"),
-        pytest.param(unscored("budget"), (), False, id="never-called"),
-        pytest.param(unscored("truncated"), (), True, id="evidence-left-out"),
-        pytest.param(unscored("truncated"), ("S1a",), False, id="reply-cut-short"),
-        pytest.param(unscored("unparsable"), (), True, id="unparsable"),
-        pytest.param(unscored("refused"), (), True, id="refused"),
-        pytest.param(unscored("no_evidence"), (), True, id="no-evidence"),
-    ],
+COUNTS = (
+    ("a zero that was judged", scored(0.0), (), True),
+    ("not applicable", CriterionResult(id="S1a", value=None, status="not_applicable"), (), True),
+    ("credited is a rule", CriterionResult(id="S1a", value=1.0, status="credited"), (), False),
+    ("judge error", unscored("judge_error"), (), False),
+    ("never called", unscored("budget"), (), False),
+    ("evidence left out", unscored("truncated"), (), True),
+    ("reply cut short", unscored("truncated"), ("S1a",), False),
+    ("unparsable", unscored("unparsable"), (), True),
+    ("refused", unscored("refused"), (), True),
+    ("no evidence", unscored("no_evidence"), (), True),
 )
-def test_what_counts_as_a_verdict(target, run, result, transient, final):
-    reply = Reply((result,), transient=frozenset(transient))
-    assert is_final(result, reply) is final
+
+
+def test_what_counts_as_a_verdict(target, run):
     with open_store(target) as store:
-        store.add_reply(store.add_run(run), RUBRIC, "S1", [key(1)], reply)
-        assert (key(1).sha256 in store.known_keys([key(1).sha256])) is final
-        failed = result.status == "unscored" and not final
-        assert store.attempts([key(1).sha256]) == ({key(1).sha256: [(result.reason, "why")]} if failed else {})
+        ref = store.add_run(run)
+        for number, (name, result, transient, final) in enumerate(COUNTS):
+            reply, sha = Reply((result,), transient=frozenset(transient)), key(number).sha256
+            assert is_final(result, reply) is final, name
+            store.add_reply(ref, RUBRIC, "S1", [key(number)], reply)
+            assert (sha in store.known_keys([sha])) is final, name
+            failed = result.status == "unscored" and not final
+            assert store.attempts([sha]) == ({sha: [(result.reason, "why")]} if failed else {}), name
 
 
 def test_an_attempt_is_mended_later(target, run):
@@ -145,37 +137,44 @@ def test_an_attempt_is_mended_later(target, run):
         assert len(store.attempts([key(1).sha256])[key(1).sha256]) == 2
 
 
-@pytest.mark.parametrize("table", ["verdicts", "attempts", "calls", "replies", "labels", "events"])
-@pytest.mark.parametrize("verb", ["update", "delete"])
-def test_the_database_refuses_changes(target, run, table, verb):
+def test_the_database_refuses_changes(target, run):
+    columns = {
+        "verdicts": "stage", "attempts": "stage", "calls": "judge", "replies": "size", "labels": "run", "events": "kind",
+    }  # fmt: skip
     with open_store(target) as store:
         ref = store.add_run(run)
         reply = Reply((scored(), unscored("judge_error", "S1b")), raw=("text",))
         store.add_reply(ref, RUBRIC, "S1", [key(1), key(2, criterion="S1b")], reply)
         store.add_label("r", "a1", "{}")
         store.add_event("batch_started", {})
-        column = {"replies": "size", "labels": "run", "events": "kind", "calls": "judge"}.get(table, "stage")
-        statement = f"update {table} set {column} = {column}" if verb == "update" else f"delete from {table}"
-        with pytest.raises(sa.exc.DBAPIError, match="only ever added"), store._engine.begin() as connection:
-            connection.exec_driver_sql(statement)
+        for table, column in columns.items():
+            for statement in (f"update {table} set {column} = {column}", f"delete from {table}"):
+                with pytest.raises(sa.exc.DBAPIError, match="only ever added"), store._engine.begin() as connection:
+                    connection.exec_driver_sql(statement)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["lone \ud800 surrogate", "pair \ud83d\ude00 split", "nul \0 byte", "\udc80 from a file name", "\u202e bidi", ""],
-    ids=["lone", "pair", "nul", "escape", "bidi", "empty"],
+TEXTS = (
+    "lone \ud800 surrogate",
+    "pair \ud83d\ude00 split",
+    "nul \0 byte",
+    "\udc80 from a file name",
+    "\u202e bidi",
+    "",
 )
-def test_text_that_a_database_cannot_hold_is_mapped_not_fatal(target, run, text):
-    result = scored(rationale=text, detail=text, evidence=(Evidence(turn=1, quote=text, check="not_found"),))
-    run = run.model_copy(update={"agent": text, "path": run.path.parent / text.replace("\0", "")})
-    reply = Reply((result,), warnings=(text,), raw=(text,))
+
+
+def test_text_that_a_database_cannot_hold_is_mapped_not_fatal(target, run):
     with open_store(target) as store:
-        (stands,) = store.add_reply(store.add_run(run, stamp="s"), RUBRIC, "S1", [key(1)], reply)
-        stands.model_dump_json()
-        assert len(stands.rationale) in (len(text), len(text) - 1)
-        assert store.raw_replies(store.known([key(1).sha256])[key(1).sha256].call_id) == (text,)
-        assert [r.path for r in store.iter_runs()]
-        assert list(store.stamped([run.path])) == [run.path]
+        for number, text in enumerate(TEXTS):
+            result = scored(rationale=text, detail=text, evidence=(Evidence(turn=1, quote=text, check="not_found"),))
+            named = run.model_copy(update={"agent": text, "path": run.path.parent / text.replace("\0", "")})
+            reply, sha = Reply((result,), warnings=(text,), raw=(text,)), key(number).sha256
+            (stands,) = store.add_reply(store.add_run(named, stamp="s"), RUBRIC, "S1", [key(number)], reply)
+            stands.model_dump_json()
+            assert len(stands.rationale) in (len(text), len(text) - 1)
+            assert store.raw_replies(store.known([sha])[sha].call_id) == (text,)
+            assert list(store.stamped([named.path])) == [named.path]
+        assert all(r.path for r in store.iter_runs())
 
 
 def test_a_raw_reply_is_kept_once_and_small(target, run):
@@ -268,11 +267,13 @@ def test_labels_and_events(target):
         assert [body for _, _, body in store.events("batch_finished")] == [{"n": 2}]
 
 
-def test_a_newer_store_is_refused(target):
+@pytest.mark.parametrize(("version", "words"), [(99, "a newer"), (2, "an older")])
+def test_a_store_of_another_schema_is_refused_and_left_as_it_is(target, version, words):
     with open_store(target) as store, store._engine.begin() as connection:
-        connection.exec_driver_sql("update meta set value = '99' where name = 'schema'")
-    with pytest.raises(StoreError, match=r"newer ambjudge \(schema 99, this one knows 3\)"):
-        open_store(target)
+        connection.exec_driver_sql(f"update meta set value = '{version}' where name = 'schema'")
+    for create in (True, False):
+        with pytest.raises(StoreError, match=rf"by {words} ambjudge \(schema {version}, this one knows 3\)"):
+            open_store(target, create=create)
 
 
 def _sqlite_with(statement: str):

@@ -89,11 +89,11 @@ EDITS = {
     "level value": (lambda d: _item(d, "S3")["scale"][1].update(value=0.4), "stale"),
     "binary written out with other words": (
         lambda d: _item(d, "S1b").update(scale=[{"value": 1, "text": "y"}, {"value": 0, "text": "n"}]), "stale"),
-    "weight": (lambda d: _item(d, "S1b").update(weight=2), "resummed"),
-    "requires": (lambda d: _item(d, "S1b").update(requires=[]), "resummed"),
-    "more credit": (lambda d: _item(d, "S1b").update(credit=["lite"]), "resummed"),
-    "less credit": (lambda d: _item(d, "S1d").pop("credit"), "needs_judging"),
-    "source": (lambda d: _item(d, "S1b").update(source="elsewhere"), "changed"),
+    "weight": (lambda d: _item(d, "S1b").update(weight=2), "no new call"),
+    "requires": (lambda d: _item(d, "S1b").update(requires=[]), "no new call"),
+    "more credit": (lambda d: _item(d, "S1b").update(credit=["lite"]), "no new call"),
+    "less credit": (lambda d: _item(d, "S1d").pop("credit"), "asked in more tiers"),
+    "source": (lambda d: _item(d, "S1b").update(source="elsewhere"), "no new call"),
 }  # fmt: skip
 
 
@@ -107,8 +107,8 @@ def test_the_effect_of_an_edit(name):
     assert before.sha256 != after.sha256
     (changed,) = diff.changed
     assert changed.stale == (effect == "stale") == bool(diff.stale)
-    assert bool(diff.needs_judging) == (effect in ("stale", "needs_judging"))
-    assert bool(diff.resummed) == (effect in ("resummed", "needs_judging"))
+    assert changed.newly_asked == (effect == "asked in more tiers")
+    assert f": {'verdicts go stale' if effect == 'stale' else effect} @@" in render_diff(diff)
 
 
 def test_added_removed_and_stage_weight_as_text():
@@ -120,8 +120,7 @@ def test_added_removed_and_stage_weight_as_text():
     stage["criteria"].append({**stage["criteria"][0], "id": "S2f", "text": "Something new?"})
     _item(plain, "S1a")["weight"] = 3
     diff = diff_rubrics(load_rubric("segmentation"), _rubric(plain))
-    assert (diff.added, diff.removed, diff.stale, diff.resummed) == (("S2f",), ("S2d",), (), ("S1a",))
-    assert diff.needs_judging == ("S2f",)
+    assert (diff.added, diff.removed, diff.stale, [c.id for c in diff.changed]) == (("S2f",), ("S2d",), (), ["S1a"])
     assert diff.stage_weights == {"S2": (0.15, 0.2)}
     text = render_diff(diff)
     for line in (

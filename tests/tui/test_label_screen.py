@@ -100,17 +100,8 @@ async def test_undo_and_leaving_with_unsaved_labels(labelling: Any, until: Any, 
     assert not (tmp_path / "labels").exists()
 
 
-async def test_blind_until_asked(labelling: Any, text_of: Any) -> None:
-    async with labelling() as (app, pilot, _):
-        assert "You and" not in text_of(app)
-        await pilot.press("r")
-        assert "You and heuristic" in text_of(app)
-        await pilot.press("r")
-        assert "You and" not in text_of(app)
-
-
-async def test_values_levels_and_what_does_not_apply(labelling: Any, text_of: Any) -> None:
-    async with labelling() as (app, pilot, screen):
+async def test_values_stages_search_and_verdicts_on_demand(labelling: Any, until: Any, text_of: Any) -> None:
+    async with labelling(size=(120, 60)) as (app, pilot, screen):
         await pilot.press("plus")
         assert "Choose a criterion first" in text_of(app)
         await pilot.press("left_square_bracket")
@@ -123,19 +114,15 @@ async def test_values_levels_and_what_does_not_apply(labelling: Any, text_of: An
         assert screen.draft.now.evidence["S3"] == (2,)
         assert "★2" in text_of(app)
 
-
-@pytest.mark.slow
-async def test_same_stage_notes_search_and_help(labelling: Any, until: Any, text_of: Any) -> None:
-    async with labelling(size=(120, 60)) as (app, pilot, screen):
-        await pilot.press("2", "i", "i")
+        await pilot.press("0", "2", "i", "i")
         assert screen.draft.now.stages == {1: "S2", 2: "S2", 3: "S2"}
-        await pilot.press("m")
-        await until(pilot, lambda: isinstance(app.screen, Prompt))
-        await pilot.press(*"odd", "enter")
-        await until(pilot, lambda: app.screen is screen)
-        assert screen.draft.now.notes == "odd"
         await pilot.press("slash", *"numpy", "enter")
         assert screen.transcript.hits[1] == 9
+        assert "You and" not in text_of(app)
+        await pilot.press("r")
+        assert "You and heuristic" in text_of(app), "verdicts are hidden until asked for"
+        await pilot.press("r")
+        assert "You and" not in text_of(app)
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, Reader))
         assert "Cite this turn" in text_of(app)

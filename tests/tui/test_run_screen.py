@@ -27,15 +27,42 @@ def reading(opened: Any, until: Any) -> Any:
     return begin
 
 
-async def test_opens_at_the_first_turn_with_its_scorecard(reading: Any, text_of: Any) -> None:
-    async with reading("kidney-lite-02") as (app, _pilot, screen):
-        text = text_of(app)
-        assert "Turn 1 · S1" in text
-        assert "Overall 38.9" in text
+async def test_a_run_opens_with_its_scorecard_and_is_searched_and_copied(
+    reading: Any, text_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with reading("kidney-lite-02") as (app, pilot, screen):
+        assert "Turn 1 · S1" in text_of(app)
+        assert "Overall 38.9" in text_of(app)
         assert screen.transcript.turn == 1
+        await pilot.press("l", "y")
+        assert app.clipboard == "kidney-lite-02#2"
+
+        await pilot.press("g", "slash", *"import", "enter")
+        here, hits = screen.transcript.hits
+        assert here == 1
+        assert hits > 3
+        assert f"hit 1 of {hits}" in text_of(app)
+        await pilot.press("N")
+        assert screen.transcript.hits[0] == hits
+        await pilot.press("n")
+        assert screen.transcript.hits[0] == 1
+        await pilot.press("slash", *"no such words", "enter")
+        assert screen.transcript.hits == (0, 0)
+        await pilot.press("slash", "escape")
+        assert screen.transcript.has_focus
+
+        assert "import" in screen.transcript.turn_text(1) + screen.transcript.turn_text(2)
+        monkeypatch.setenv("PAGER", "")
+        await pilot.press("p")  # Headless terminals cannot be handed over: a message, no crash.
+        assert app.screen is screen
+        screen.notify("[red]\x1b[2J[/red] [/Users/foo]", markup=True)
+        await pilot.pause()
+        assert "[red]␛[2J[/red] [/Users/foo]" in text_of(app), "a message is sanitised and never markup"
+        await pilot.press("tab")
+        assert screen.focused is screen.panel
 
 
-async def test_turns_stages_failures_and_codes(reading: Any) -> None:
+async def test_turns_stages_failures_codes_and_the_mouse(reading: Any) -> None:
     async with reading("bccd-lite-04") as (_app, pilot, screen):
         run, card = screen.opened.run, screen.opened.card
         await pilot.press("l")
@@ -61,9 +88,15 @@ async def test_turns_stages_failures_and_codes(reading: Any) -> None:
         assert screen.transcript.evidence_turns
         await pilot.press("backspace")
         assert screen.transcript.turn == failed[0]
+        await pilot.press("0")
+        await pilot.mouse_down("#transcript", offset=(4, 1))
+        await pilot.hover("#transcript", offset=(16, 1))
+        await pilot.mouse_up("#transcript", offset=(16, 1))
+        await pilot.pause()
+        assert screen.get_selected_text().startswith("Let me look")
 
 
-async def test_a_criterion_leads_to_its_highlighted_words_and_back(reading: Any, text_of: Any) -> None:
+async def test_criteria_lead_to_their_highlighted_words_and_back(reading: Any, text_of: Any) -> None:
     async with reading("crc-lite-02") as (app, pilot, screen):
         start = screen.transcript.top
         criterion = screen.opened.card.stages["S1"].criteria[0]
@@ -80,50 +113,25 @@ async def test_a_criterion_leads_to_its_highlighted_words_and_back(reading: Any,
         await pilot.press("backspace")
         assert screen.transcript.top == start
 
-
-async def test_evidence_goes_round_and_counts(reading: Any, text_of: Any) -> None:
-    async with reading("crc-lite-02") as (app, pilot, screen):
-        while len(screen.panel.target.turns if screen.panel.target else ()) < 2:
+        while len(screen.panel.target.turns) < 2:
             await pilot.press("right_square_bracket")
         total = len(screen.panel.target.turns)
         places = []
         for _ in range(total + 1):
             await pilot.press("e")
             places.append(text_of(app).split("evidence ")[-1].split("\n")[0].strip())
-        assert places[0] == f"1 of {total}"
-        assert places[-1] == f"1 of {total}"
+        assert (places[0], places[-1]) == (f"1 of {total}", f"1 of {total}"), "evidence goes round"
         await pilot.press("E")
         assert f"evidence {total} of {total}" in text_of(app)
 
-
-async def test_enter_on_a_criterion_and_a_click_on_evidence(reading: Any, text_of: Any) -> None:
-    async with reading("crc-lite-02") as (app, pilot, screen):
         screen.panel.focus()
-        await pilot.press("j", "enter")
+        await pilot.press("g", "k", "enter")
         assert screen.transcript.evidence_turns
         place = next(y for y, row in enumerate(text_of(app).split("\n")) if "↳ turn" in row) - screen.panel.region.y
         before = screen.transcript.top
         screen.transcript.go(0)
         await pilot.click("#panel", offset=(8, place))
         assert screen.transcript.top == before
-
-
-async def test_search_marks_hits_and_goes_round(reading: Any, text_of: Any) -> None:
-    async with reading("kidney-lite-02") as (app, pilot, screen):
-        await pilot.press("slash", *"import", "enter")
-        here, hits = screen.transcript.hits
-        assert here == 1
-        assert hits > 3
-        assert f"hit 1 of {hits}" in text_of(app)
-        await pilot.press("N")
-        assert screen.transcript.hits[0] == hits
-        await pilot.press("n")
-        assert screen.transcript.hits[0] == 1
-        await pilot.press("slash", *"no such words", "enter")
-        assert screen.transcript.hits == (0, 0)
-        await pilot.press("slash", "escape")
-        assert screen.transcript.has_focus
-        assert app.screen is screen
 
 
 @pytest.fixture
@@ -145,18 +153,7 @@ def long_run(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-async def test_a_hit_behind_a_fold_opens_it(opened: Any, long_run: Path, until: Any, text_of: Any) -> None:
-    async with opened(long_run, cards=None) as (app, pilot):
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0)
-        assert "268 lines folded" in text_of(app)
-        await pilot.press("slash", *"case 123 ", "enter")
-        assert "case 123 done" in text_of(app)
-        assert app.screen.transcript.hits == (1, 1)
-        assert not any(block.closed for block in app.screen.transcript.layout_.blocks)
-
-
-async def test_folds_and_kinds(opened: Any, long_run: Path, until: Any, text_of: Any) -> None:
+async def test_folds_kinds_and_a_hit_behind_a_fold(opened: Any, long_run: Path, until: Any, text_of: Any) -> None:
     async with opened(long_run, cards=None) as (app, pilot):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.transcript.layout_.height > 0)
@@ -175,8 +172,14 @@ async def test_folds_and_kinds(opened: Any, long_run: Path, until: Any, text_of:
         await pilot.press("t", "t")
         assert layout.height == height
 
+        assert "268 lines folded" in text_of(app)
+        await pilot.press("slash", *"case 123 ", "enter")
+        assert "case 123 done" in text_of(app), "a hit behind a fold opens it"
+        assert app.screen.transcript.hits == (1, 1)
+        assert not any(block.closed for block in layout.blocks)
 
-async def test_resizing_keeps_the_place(reading: Any) -> None:
+
+async def test_resizing_keeps_the_place_and_the_minimap_leaves_it(reading: Any) -> None:
     async with reading("ldct-lite-01") as (_app, pilot, screen):
         await pilot.press("l", "l", "l")
         turn = screen.transcript.turn
@@ -186,6 +189,9 @@ async def test_resizing_keeps_the_place(reading: Any) -> None:
         await pilot.resize_terminal(160, 50)
         await pilot.pause()
         assert screen.transcript.turn == turn
+        before = screen.transcript.top
+        await pilot.click("#minimap", offset=(0, 40))
+        assert screen.transcript.top > before
 
 
 async def test_tabs_and_the_panel(reading: Any, text_of: Any) -> None:
@@ -250,35 +256,6 @@ async def test_hidden_characters_are_counted_and_spelled_out(
         assert "pass\\rfail \\u202eevil \\x1b[2J" in text_of(app)
 
 
-async def test_copying_a_reference(reading: Any) -> None:
-    async with reading("kidney-lite-02") as (app, pilot, _screen):
-        await pilot.press("l", "y")
-        assert app.clipboard == "kidney-lite-02#2"
-
-
-async def test_selecting_with_the_mouse_copies_sanitised_text(reading: Any) -> None:
-    async with reading("bccd-lite-04") as (_app, pilot, screen):
-        await pilot.mouse_down("#transcript", offset=(4, 1))
-        await pilot.hover("#transcript", offset=(16, 1))
-        await pilot.mouse_up("#transcript", offset=(16, 1))
-        await pilot.pause()
-        assert screen.get_selected_text().startswith("Let me look")
-
-
-async def test_the_minimap_goes_to_a_share(reading: Any) -> None:
-    async with reading("ldct-lite-01") as (_app, pilot, screen):
-        await pilot.click("#minimap", offset=(0, 20))
-        assert screen.transcript.top > 0
-
-
-async def test_a_program_gets_the_sanitised_turn(reading: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with reading("kidney-lite-02") as (app, pilot, screen):
-        assert "import" in screen.transcript.turn_text(1) + screen.transcript.turn_text(2)
-        monkeypatch.setenv("PAGER", "")
-        await pilot.press("p")  # Headless terminals cannot be handed over: a message, no crash.
-        assert app.screen is screen
-
-
 async def test_help_explains_signs(reading: Any, until: Any, text_of: Any) -> None:
     async with reading("kidney-lite-02", size=(100, 90)) as (app, pilot, _screen):
         await pilot.press("question_mark")
@@ -286,16 +263,3 @@ async def test_help_explains_signs(reading: Any, until: Any, text_of: Any) -> No
         text = text_of(app)
         for words in ("Next failure", "Next criterion", "Fold or unfold everything", "not met"):
             assert words in text
-
-
-async def test_a_message_is_sanitised_and_never_markup(reading: Any, text_of: Any) -> None:
-    async with reading("kidney-lite-02") as (app, pilot, screen):
-        screen.notify("[red]\x1b[2J[/red] [/Users/foo]", markup=True)
-        await pilot.pause()
-        assert "[red]␛[2J[/red] [/Users/foo]" in text_of(app)
-
-
-async def test_the_tab_key_goes_between_transcript_and_panel(reading: Any) -> None:
-    async with reading("kidney-lite-02") as (_app, pilot, screen):
-        await pilot.press("tab")
-        assert screen.focused is screen.panel

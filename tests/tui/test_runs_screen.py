@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ambjudge.tui.dialogs import Choice, Reader
 from ambjudge.tui.run_screen import RunScreen
 from ambjudge.tui.runs_table import COLUMNS
@@ -17,24 +16,34 @@ def shown(app: Any) -> list[str]:
     return [table.rows[n].id for n in table.order]
 
 
-async def test_typing_a_filter_shows_what_matches(opened: Any, text_of: Any) -> None:
+async def test_typing_a_filter_shows_what_matches_marks_are_a_facet_and_the_analysis_counts_them(
+    opened: Any, until: Any, text_of: Any
+) -> None:
     async with opened() as (app, pilot):
         await pilot.press("slash", *"code:E3 S3<0.5")
         assert shown(app) == ["bccd-std-01", "vqa-lite-01"]
         assert "15 runs · 2 shown" in text_of(app)
         await pilot.press("enter", "j")
         assert app.runs_screen.table.current.id == "vqa-lite-01"
+        app.runs_screen.query_one("#filter", Input).value = "code:E3 colour:red"
+        await pilot.pause()
+        assert "no facet colour:" in text_of(app), "a mistake is named, and the rows stay"
+        assert shown(app) == ["bccd-std-01", "vqa-lite-01"]
         await pilot.press("escape")
         assert len(shown(app)) == 15
 
+        await pilot.press("g", "space", "space")
+        assert "2 marked" in text_of(app)
+        await pilot.press("slash", *"marked", "enter")
+        assert shown(app) == ["bccd-lite-01", "bccd-lite-04"]
+        await pilot.press("asterisk")
+        assert app.runs_screen.table.marked == set()
 
-async def test_a_mistake_in_the_filter_is_named_and_keeps_the_rows(opened: Any, text_of: Any) -> None:
-    async with opened(query="code:E3") as (app, pilot):
-        before = shown(app)
-        app.runs_screen.query_one("#filter", Input).value = "code:E3 colour:red"
-        await pilot.pause()
-        assert shown(app) == before
-        assert "no facet colour:" in text_of(app)
+        app.runs_screen.query_one("#filter", Input).value = "code:E3"
+        await pilot.press("A")
+        await until(pilot, lambda: isinstance(app.screen, Reader))
+        assert "8 scored of 8 shown runs" in text_of(app)
+        assert "not read, fired in 8" in text_of(app), "nobody read these runs, so that no share can be told"
 
 
 async def test_sorting_by_keys_by_name_and_by_a_click(opened: Any, until: Any) -> None:
@@ -54,24 +63,10 @@ async def test_sorting_by_keys_by_name_and_by_a_click(opened: Any, until: Any) -
         await pilot.click("RunsTable", offset=(3, 0))
         assert COLUMNS[table.sorting[0]].name == "Run"
         assert shown(app) == sorted(shown(app))
-
-
-async def test_the_cursor_stays_on_its_run_when_the_order_changes(opened: Any) -> None:
-    async with opened() as (app, pilot):
-        await pilot.press("j", "j")
-        here = app.runs_screen.table.current.id
+        await pilot.press("g", "j", "j")
+        here = table.current.id
         await pilot.press("greater_than_sign", "r")
-        assert app.runs_screen.table.current.id == here
-
-
-async def test_marks_are_a_facet(opened: Any, text_of: Any) -> None:
-    async with opened() as (app, pilot):
-        await pilot.press("space", "space")
-        assert "2 marked" in text_of(app)
-        await pilot.press("slash", *"marked", "enter")
-        assert shown(app) == ["bccd-lite-01", "bccd-lite-04"]
-        await pilot.press("asterisk")
-        assert app.runs_screen.table.marked == set()
+        assert table.current.id == here, "the cursor stays on its run"
 
 
 async def test_views_are_saved_and_used_again(opened: Any, tmp_path: Path, until: Any) -> None:
@@ -132,18 +127,11 @@ async def test_enter_and_a_double_click_open_a_run(opened: Any, until: Any) -> N
         assert app.screen.row.id == "bccd-std-01"
 
 
-async def test_analysis_counts_the_runs_shown(opened: Any, until: Any, text_of: Any) -> None:
-    async with opened(query="code:E3") as (app, pilot):
-        await pilot.press("A")
-        await until(pilot, lambda: isinstance(app.screen, Reader))
-        assert "8 scored of 8 shown runs" in text_of(app)
-        assert "not read, fired in 8" in text_of(app), "nobody read these runs, so that no share can be told"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("theme", ["textual-light", "nord", "ansi-dark"])
-async def test_themes(opened: Any, theme: str, until: Any, text_of: Any) -> None:
-    async with opened(theme=theme) as (app, pilot):
+async def test_themes(opened: Any, until: Any, text_of: Any) -> None:
+    async with opened(theme="textual-light") as (app, pilot):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.opened is not None)
-        assert "Scorecard" in text_of(app)
+        for theme in (app.theme, "nord", "ansi-dark"):
+            app.theme = theme
+            await pilot.pause()
+            assert "Scorecard" in text_of(app)

@@ -17,7 +17,7 @@ from ..messages import content_text
 from ..messages import exit_code as whole_code
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of, total_of
-from .files import documents
+from .files import runs_of
 from .recognise import holding
 
 _EXPECTED = "expected objects with `messages` of `role` and `content`, and `system` beside them"
@@ -27,21 +27,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every transcript of the file."""
-    for item in documents(path):
-        if isinstance(item, InputError):
-            yield item
-            continue
-        several = (
-            isinstance(item.value, list) and bool(item.value) and not any("role" in object_of(v) for v in item.value)
-        )
-        for position, value in enumerate(item.value if several else [item.value], 1):
-            alone = item.line is None and not several
-            name = path.stem if alone else f"{path.stem}-{item.line or position}"
-            where = "" if alone else f"line {item.line}: " if item.line is not None else f"[{position - 1}]: "
-            try:
-                yield _draft(value, name, path, where)
-            except InputError as error:
-                yield error
+    return runs_of(path, lambda value: "role" in object_of(value), _draft)
 
 
 def _draft(value: Any, name: str, path: Path, where: str) -> Draft:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
 from ..json_bytes import NestingError, decode, is_file, loads, parse_json, read_bytes
+
+if TYPE_CHECKING:
+    from .draft import Draft
 
 
 def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
@@ -82,6 +85,39 @@ def entries_of(path: Path) -> tuple[list[dict[str, Any]], list[InputError]]:
         else:
             broken.append(InputError(f"line {item.line or 1} is no object", "expected one JSON object a line", path))
     return entries, broken
+
+
+def runs_of(
+    path: Path, is_part: Callable[[Any], bool], draft: Callable[[Any, str, Path, str], Draft]
+) -> Iterator[Draft | InputError]:
+    """The runs of a file: one of all its lines where each `is_part` of a run, else one a value, and lists of runs taken apart.
+
+    `draft` gets what is known of a run, a name for it, the file, and words that say where in the file it stands.
+    """
+    found = list(documents(path))
+    values = [item for item in found if isinstance(item, Document)]
+    if values and values[0].line is not None and all(is_part(item.value) for item in values):
+        yield from (item for item in found if isinstance(item, InputError))
+        yield tried(draft, [item.value for item in values], path.stem, path, "")
+        return
+    for item in found:
+        if isinstance(item, InputError):
+            yield item
+            continue
+        value, line = item
+        several = isinstance(value, list) and bool(value) and not any(map(is_part, value))
+        for position, part in enumerate(value if several else [value], 1):
+            alone = line is None and (not several or len(value) == 1)
+            where = "" if alone else f"[{position - 1}]: " if line is None else f"line {line}: "
+            yield tried(draft, part, path.stem if alone else f"{path.stem}-{line or position}", path, where)
+
+
+def tried(draft: Callable[..., Draft], *given: Any) -> Draft | InputError:
+    """The draft made of what is given, or the error that says why there is none."""
+    try:
+        return draft(*given)
+    except InputError as error:
+        return error
 
 
 def _is_json(line: str) -> bool:

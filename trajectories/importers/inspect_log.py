@@ -20,6 +20,7 @@ from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
+from .files import tried
 from .recognise import holding
 
 _EXPECTED = "expected an Inspect log: `eval` and `samples`, or a .eval file"
@@ -53,10 +54,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if not isinstance(samples, list) or not samples:
         raise InputError("holds no samples", "was it written with --no-log-samples, or is it only the header?", path)
     for position, sample in enumerate(samples):
-        try:
-            yield _draft(log, sample, path, f"samples[{position}]")
-        except InputError as error:
-            yield error
+        yield tried(_draft, log, sample, path, f"samples[{position}]")
 
 
 def _packed(path: Path) -> Iterator[Draft | InputError]:

@@ -16,7 +16,7 @@ from ..json_bytes import loads
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
-from .files import Document, documents
+from .files import runs_of
 from .recognise import holding
 
 _EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
@@ -24,25 +24,7 @@ _EXPECTED = "expected objects with `messages`, or lists of messages with `role`"
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every conversation of the file."""
-    found = list(documents(path))
-    values = [item for item in found if isinstance(item, Document)]
-    if values and values[0].line is not None and all(_is_message(item.value) for item in values):
-        yield from (item for item in found if isinstance(item, InputError))
-        yield conversation_of({"messages": [item.value for item in values]}, path.stem, path, "")
-        return
-    for item in found:
-        if isinstance(item, InputError):
-            yield item
-            continue
-        parts = item.value if _is_list_of_conversations(item.value) else [item.value]
-        for position, value in enumerate(parts, 1):
-            alone = item.line is None and len(parts) == 1
-            place = item.line if item.line is not None else position
-            where = "" if alone else f"line {item.line}: " if item.line is not None else f"[{position - 1}]: "
-            try:
-                yield conversation_of(value, path.stem if alone else f"{path.stem}-{place}", path, where)
-            except InputError as error:
-                yield error
+    return runs_of(path, _is_message, conversation_of)
 
 
 TURNS = ("messages", "conversations", "conversation", "trajectory", "history", "turns")
@@ -77,10 +59,6 @@ def listed(head: dict[str, Any]) -> Any:
         except ValueError:
             return None
     return [_message(item) for item in found] if isinstance(found, list) else None
-
-
-def _is_list_of_conversations(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and not any(_is_message(item) for item in value)
 
 
 def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:

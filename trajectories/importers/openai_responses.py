@@ -16,7 +16,7 @@ from ..json_bytes import loads, number
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
-from .files import Document, documents
+from .files import runs_of
 from .recognise import holding
 
 _EXPECTED = "expected responses (`output`), requests (`input`), or lists of items with `type`"
@@ -26,18 +26,7 @@ _SERVED = ("output", "outputs", "result", "results", "error")
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every run of the file: one a value, or one of all lines where each line is an item."""
-    found = list(documents(path))
-    yield from (item for item in found if isinstance(item, InputError))
-    values = [item for item in found if isinstance(item, Document)]
-    if len(values) > 1 and all(_is_item(item.value) for item in values):
-        yield _draft([item.value for item in values], path.stem, path, "")
-        return
-    for item in values:
-        where = "" if item.line is None else f"line {item.line}: "
-        try:
-            yield _draft(item.value, path.stem if item.line is None else f"{path.stem}-{item.line}", path, where)
-        except InputError as error:
-            yield error
+    return runs_of(path, _is_item, _draft)
 
 
 def _is_item(value: Any) -> bool:

@@ -18,7 +18,7 @@ from ..messages import content_text
 from ..messages import exit_code as whole_code
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
-from .files import Document, documents
+from .files import Document, documents, tried
 from .recognise import holding
 
 _EXPECTED = "expected a list of events with `action` or `observation`, or an object with `trajectory` or `history`"
@@ -42,10 +42,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         events = value if isinstance(value, list) else head.get("trajectory") or head.get("history")
         where = "" if len(values) == 1 else f"value {position}: "
         name = id_of(head.get("instance_id")) or (path.stem if len(values) == 1 else f"{path.stem}-{position}")
-        try:
-            yield _draft(events, head, name, path, where)
-        except InputError as error:
-            yield error
+        yield tried(_draft, events, head, name, path, where)
 
 
 def _is_event(value: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from ...errors import InputError
 from . import Importer
 from .draft import Draft
+from .files import tried
 from .openai_chat import TURNS, conversation_of
 
 _MAX_BYTES = 512 * 1024 * 1024
@@ -49,10 +50,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
             if batch.estimated_size() > _MAX_BYTES:
                 raise InputError(f"rows {at} to {at + batch.height}: unpack to too many bytes", "split it", path)
             for row in batch.iter_rows(named=True):
-                try:
-                    yield _row(row, at, path)
-                except InputError as error:
-                    yield error
+                yield tried(_row, row, at, path)
                 at += 1
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise InputError(

@@ -16,6 +16,8 @@ from ..json_bytes import loads, number, read_json
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .files import tried
+from .openai_chat import chat_calls
 from .recognise import holding
 
 _EXPECTED = "expected an object with `trajectory` (steps of action and observation) or `history`"
@@ -27,10 +29,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     attempts = objects_of(data.get("attempts"))
     if attempts and "trajectory" not in data:
         for position, attempt in enumerate(attempts, 1):
-            try:
-                yield _draft(attempt, path, f"-attempt-{position}", f"attempts[{position - 1}] ")
-            except InputError as error:
-                yield error
+            yield tried(_draft, attempt, path, f"-attempt-{position}", f"attempts[{position - 1}] ")
         return
     draft = _draft(data, path, "", "")
     if len(attempts) > 1:
@@ -100,7 +99,7 @@ def _step(draft: Draft, index: int, step: dict[str, Any], replies: Iterator[dict
     action, said = content_text(step.get("action")), content_text(step.get("response"))
     reply = next(replies, {})
     same = content_text(reply.get("action")) == action
-    calls = _calls(reply) if same else []
+    calls = list(chat_calls(reply)) if same else []
     if not calls and action.strip():
         calls = [_command(action, index)]
     thoughts = objects_of(reply.get("thinking_blocks")) if same else []
@@ -122,14 +121,6 @@ def _command(action: str, index: int) -> Call:
     return Call(name, {"command": action}, f"step-{index}")
 
 
-def _calls(item: dict[str, Any]) -> list[Call]:
-    found = []
-    for call in objects_of(item.get("tool_calls")):
-        function = object_of(call.get("function"))
-        found.append(Call(content_text(function.get("name")), function.get("arguments"), id_of(call.get("id"))))
-    return found
-
-
 def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
     """Files without steps (demonstrations): the history is the conversation."""
     started = False
@@ -138,7 +129,7 @@ def _history_alone(draft: Draft, history: list[dict[str, Any]]) -> None:
         role = item.get("role")
         if role == "assistant" and not item.get("is_demo"):
             started = True
-            calls = _calls(item)
+            calls = list(chat_calls(item))
             action = content_text(item.get("action"))
             if not calls and action.strip():
                 calls = [_command(action, index)]
