@@ -32,6 +32,7 @@ _DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp
 _SOURCE = frozenset([".py", ".sh", ".ipynb", ".r", ".js", ".ts", ".c", ".cpp", ".rs", ".go", ".java", ".yaml", ".yml", ".toml", ""])  # fmt: skip
 _TEST_FILE = re.compile(r"tests?_\w{1,60}\.py|\w{1,60}_tests?\.py|tests?\.py|selftest\.py|unittests?\.py")
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
+_IMPORT = re.compile(r"\s{0,12}(?:.{0,80};\s{0,3})?(?:from|import)\s+([\w.]{1,80})")
 _LOOK_CHARS = 2_000
 """A look at the machine is a short command; longer code is not read for one."""
 _FLAGS = tuple(name for name, info in TurnFeatures.model_fields.items() if info.annotation is bool)
@@ -93,7 +94,7 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
                 executed.append(code)
                 before = shown.facts.keys() & _USES
                 files.python(part, shown)
-                if _PLAN_IMAGE.search(code) and shown.facts.keys() & _USES == before:
+                if "plan.png" in code.lower() and _PLAN_IMAGE.search(code) and shown.facts.keys() & _USES == before:
                     drawing_lines += lines
     for fact, quote in shown.facts.items():
         quotes.setdefault(fact, quote)
@@ -103,7 +104,7 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
     known.planned = known.planned or "writes_plan" in quotes
 
     started = shown.started
-    imports_own = any(PurePosixPath(p).stem in _imported(executed) for p in files.texts) and bool(quotes.keys() & _USES)
+    imports_own = not _USES.isdisjoint(quotes) and not _imported(executed).isdisjoint(PurePosixPath(p).stem for p in files.texts)
     ran_own = any(PurePosixPath(p).name in {PurePosixPath(s).name for s in started} for p in written)
     has_work = "forward_pass" in quotes or "writes_outputs" in quotes
     scope, share, cases = _case_scope(turn, known, shown, executed)
@@ -274,9 +275,10 @@ def _comment(turn: Turn) -> tuple[Stage, str] | None:
 
 def _imported(executed: Iterable[str]) -> set[str]:
     return {
-        name.rsplit(".", 1)[-1]
+        found[1].rsplit(".", 1)[-1]
         for text in executed
-        for name in re.findall(r"(?m)^\s{0,12}(?:.{0,80};\s{0,3})?(?:from|import)\s+([\w.]{1,80})", text)
+        for line in text.split("\n")
+        if ("import" in line or "from" in line) and (found := _IMPORT.match(line))
     }
 
 

@@ -121,7 +121,7 @@ class Names:
         self.options: dict[str, Size | None] = {"argv": None}
         for number in self.calls:
             self._given(number)
-        self.place_marks = self._sums(number for number, text in self.texts if len(text) < 400 and outputs.search(text))
+        self.place_marks = self._sums(number for number, text in self.texts if len(text) < 400 and ("_" in text or "." in text) and outputs.search(text))
         loads = [number for number in self.calls if self._loads_model(number)]
         self.loads = set(loads)
         self.load_marks = self._sums(loads)
