@@ -104,7 +104,9 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
     known.planned = known.planned or "writes_plan" in quotes
 
     started = shown.started
-    imports_own = not _USES.isdisjoint(quotes) and not _imported(executed).isdisjoint(PurePosixPath(p).stem for p in files.texts)
+    imports_own = not _USES.isdisjoint(quotes) and not _imported(executed).isdisjoint(
+        PurePosixPath(p).stem for p in files.texts
+    )
     ran_own = any(PurePosixPath(p).name in {PurePosixPath(s).name for s in started} for p in written)
     has_work = "forward_pass" in quotes or "writes_outputs" in quotes
     scope, share, cases = _case_scope(turn, known, shown, executed)
