@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from .actions import clip
@@ -63,11 +64,16 @@ def _plain_ids(run: Run) -> tuple[str, ...]:
 
 def cases_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
     """The known cases that a text names, pattern by pattern in order of appearance."""
-    text = _lines_with(text, {case.rstrip("0123456789") for case in known} - {""})
+    text = _lines_with(text, _families(known))
     if not text:
         return ()
     found = (p + d for pattern in (CASE, PLAIN_CASE, SIDED_CASE) for p, d in pattern.findall(text))
     return tuple(dict.fromkeys(case for case in found if case in known))
+
+
+@lru_cache(maxsize=8)
+def _families(known: frozenset[str]) -> frozenset[str]:
+    return frozenset(case.rstrip("0123456789") for case in known) - {""}
 
 
 def _lines_with(text: str, parts: Collection[str]) -> str:

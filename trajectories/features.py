@@ -19,7 +19,7 @@ from .memo import once_a_run
 from .models import STAGES, Action, Run, Stage, Turn
 from .planfile import writes_plan_image
 from .python_module import ALL
-from .shell import commands
+from .shell import file_name, listed_commands
 from .shell_facts import asks_machine
 from .turn_features import Scope, TurnFeatures
 
@@ -107,13 +107,13 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
     imports_own = not _USES.isdisjoint(quotes) and not _imported(executed).isdisjoint(
         PurePosixPath(p).stem for p in files.texts
     )
-    ran_own = any(PurePosixPath(p).name in {PurePosixPath(s).name for s in started} for p in written)
+    ran_own = not {file_name(p) for p in started}.isdisjoint(map(file_name, written))
     has_work = "forward_pass" in quotes or "writes_outputs" in quotes
     scope, share, cases = _case_scope(turn, known, shown, executed)
     comment = _comment(turn)
     if comment:
         quotes["stage_comment"] = comment[1]
-    if any(_TEST_FILE.fullmatch(PurePosixPath(path).name) for path in started):
+    if any(_TEST_FILE.fullmatch(file_name(path)) for path in started):
         quotes.setdefault("runs_tests", quotes.get("runs_script", ""))
     image = next((a for a in turn.actions if writes_plan_image(a)), None)
     if image is not None:
@@ -144,7 +144,7 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
     return TurnFeatures(
         turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=_scope(shown.loaded, known.total),
         stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, drawing_lines=drawing_lines,
-        module_lines=module_lines, run_lines=max((_lines(files.texts.get(PurePosixPath(p).name, "")) for p in started), default=0),
+        module_lines=module_lines, run_lines=max((_lines(files.texts.get(file_name(p), "")) for p in started), default=0),
         written_paths=tuple(written), run_paths=tuple(started),
         quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")}, **flags,
     )  # fmt: skip
@@ -207,7 +207,7 @@ def _file_facts(part: Part, files: Files, quotes: dict[str, str]) -> None:
 
 def _store(part: Part, action: Action, files: Files) -> None:
     """Keep the text of a file that an action writes, adds to or edits; an edit of an unknown file leaves nothing."""
-    before = files.texts.get(PurePosixPath(part.path).name)
+    before = files.texts.get(file_name(part.path))
     if action.kind != "edit":
         files.store(part.path, f"{before or ''}\n{part.text}" if part.append else part.text)
     elif before is not None:
@@ -227,7 +227,7 @@ def _tool_facts(action: Action, files: Files, quotes: dict[str, str]) -> None:
             return
         if files.outputs.search(path):
             quotes.setdefault("reads_outputs", path)
-        elif PurePosixPath(path).name in files.texts or _DOCUMENT.search(path):
+        elif file_name(path) in files.texts or _DOCUMENT.search(path):
             quotes.setdefault("reads_docs", path)
         else:
             quotes.setdefault("loads_inputs", path)
@@ -245,7 +245,7 @@ def _asks_machine(action: Action) -> bool:
     if action.kind == "search":
         return True
     shell = action.kind == "execute" and action.language in ("bash", "sh") and len(action.code) <= _LOOK_CHARS
-    return shell and asks_machine(list(commands(action.code)))
+    return shell and asks_machine(listed_commands(action.code))
 
 
 def _without(text: str, files: Iterable[Part]) -> str:
