@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...trajectories.json_bytes import parse_json
-from ...trajectories.layout import inside
+from ...trajectories.layout import Fence
 from .outcome import FactKind
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Refused(Exception):
         self.text = text
 
 
-def guard(path: Path, root: Path) -> int:
+def guard(path: Path, root: Path | Fence) -> int:
     """The size of a regular file inside `root`; Refused for anything else, links that leave `root` included."""
     try:
         status = path.lstat()
@@ -45,14 +45,15 @@ def guard(path: Path, root: Path) -> int:
             status = path.stat()
     except OSError as error:
         raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
-    if not inside(root, path if linked else path.parent):
+    fence = root if isinstance(root, Fence) else Fence(root)
+    if not fence.holds(path if linked else path.parent):
         raise Refused("link", "is a link that leaves the run; not followed")
     if not stat.S_ISREG(status.st_mode):
         raise Refused("unreadable", "is not a regular file")
     return status.st_size
 
 
-def read_data(path: Path, root: Path, limit: int = MAX_TEXT) -> bytes:
+def read_data(path: Path, root: Path | Fence, limit: int = MAX_TEXT) -> bytes:
     """Bytes of a small file."""
     size = guard(path, root)
     if size > limit:
@@ -63,7 +64,7 @@ def read_data(path: Path, root: Path, limit: int = MAX_TEXT) -> bytes:
         raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
 
 
-def read_text(path: Path, root: Path) -> str:
+def read_text(path: Path, root: Path | Fence) -> str:
     """UTF-8 text; a byte-order mark stays, so that callers can see it."""
     data = read_data(path, root)
     try:
@@ -72,7 +73,7 @@ def read_text(path: Path, root: Path) -> str:
         raise Refused("encoding", f"is not UTF-8 at byte {error.start}") from None
 
 
-def read_json(path: Path, root: Path, *, mark: bool = True) -> Any:
+def read_json(path: Path, root: Path | Fence, *, mark: bool = True) -> Any:
     """A JSON value; NaN and infinities come as None. `mark`: a byte-order mark may go before it."""
     text = read_text(path, root)
     text = text.removeprefix("\ufeff") if mark else text
@@ -91,7 +92,7 @@ class ArrayHead:
     offset: int
 
 
-def npy_head(path: Path, root: Path) -> ArrayHead:
+def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
     """Shape and dtype of an .npy file, checked against its size; object arrays (pickles) are refused."""
     import numpy as np
 
@@ -117,7 +118,7 @@ def npy_head(path: Path, root: Path) -> ArrayHead:
     return ArrayHead(shape=shape, dtype=dtype, offset=offset)
 
 
-def npy_array(path: Path, root: Path) -> npt.NDArray[Any]:
+def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
     """The array, mapped read-only, so that only looked-at pages are in memory."""
     import numpy as np
 
@@ -130,7 +131,7 @@ def npy_array(path: Path, root: Path) -> npt.NDArray[Any]:
         raise Refused("unreadable", f"cannot be read: {_words(error)}") from None
 
 
-def image_size(path: Path, root: Path) -> tuple[int, int]:
+def image_size(path: Path, root: Path | Fence) -> tuple[int, int]:
     """(width, height) in pixels from an image's header; pixels are never decoded."""
     from PIL import Image
 
