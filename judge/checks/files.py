@@ -6,11 +6,12 @@ Each reader returns the value or raises `Refused` with the kind of fact and one 
 from __future__ import annotations
 
 import math
+import mmap
 import stat
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import InputError
 from ...trajectories.json_bytes import parse_json
@@ -90,6 +91,7 @@ class ArrayHead:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     offset: int
+    order: Literal["C", "F"]
 
 
 def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
@@ -102,7 +104,7 @@ def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
             warnings.simplefilter("ignore")  # of shapes that overflow
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(file)
+            shape, fortran, dtype = read(file)
             offset = file.tell()
     except Exception as error:  # the header is a literal that the file's author chose: any error means unreadable
         raise Refused("unreadable", f"is not an .npy file: {_words(error)}") from None
@@ -115,7 +117,7 @@ def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
         raise Refused("unreadable", f"declares {declared:,} bytes, more than the {MAX_ARRAY:,} that are read")
     if size - offset < declared:
         raise Refused("unreadable", f"is cut: {size - offset:,} of {declared:,} bytes of data")
-    return ArrayHead(shape=shape, dtype=dtype, offset=offset)
+    return ArrayHead(shape=shape, dtype=dtype, offset=offset, order="F" if fortran else "C")
 
 
 def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
@@ -126,7 +128,9 @@ def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
     if math.prod(head.shape) == 0:
         return np.empty(head.shape, head.dtype)
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # lives as long as the array
+        return np.ndarray(head.shape, head.dtype, data, head.offset, order=head.order)
     except (OSError, ValueError, EOFError) as error:
         raise Refused("unreadable", f"cannot be read: {_words(error)}") from None
 
