@@ -48,14 +48,18 @@ def _pairs() -> Iterator[tuple[int, str]]:
         yield code, _INVISIBLE
 
 
-_TABLE: dict[int, str] | None = None
-
-
+@lru_cache(maxsize=1)
 def _table() -> dict[int, str]:
-    global _TABLE
-    if _TABLE is None:
-        _TABLE = dict(_pairs())
-    return _TABLE
+    return dict(_pairs())
+
+
+@lru_cache(maxsize=1)
+def _doubtful() -> re.Pattern[str]:
+    """What is replaced, and all beyond 16 bits: `re` searches a set of smaller ones by a bitmap, faster than a table is
+    asked for each character, and most text has none of them."""
+    return re.compile(
+        f"[{''.join(re.escape(chr(code)) for code in sorted(_table()) if code < 0x10000)}]|[\U00010000-\U0010ffff]"
+    )
 
 
 @lru_cache(maxsize=1)
@@ -70,7 +74,7 @@ def sanitize(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return text.translate(_table())
+    return text.translate(_table()) if _doubtful().search(text) else text
 
 
 def escape_json(line: str) -> str:

@@ -28,6 +28,7 @@ def exists(name: str) -> bool:
 
 def denied(output: str) -> Iterator[str]:
     """Names, in lower case, of which a line of an output says that index, hub or library does not know them."""
-    for line in output.splitlines():
-        for pattern in _DENIALS:
+    said = [pattern for pattern in _DENIALS if pattern.search(output)]
+    for line in output.splitlines() if said else ():
+        for pattern in said:
             yield from (name.strip(".").lower() for name in pattern.findall(line[:_MAX_LINE]))

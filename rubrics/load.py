@@ -182,6 +182,7 @@ def _told(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key != "preamble" or value is not None}
 
 
+@lru_cache(maxsize=4096)
 def criterion_sha256(criterion: Criterion) -> str:
     """Hash of everything in a criterion that decides a verdict: id, title, text, scale, condition, evidence scopes, and the
     preamble told before it.

@@ -8,7 +8,7 @@ first, several times faster, and the pattern itself speaks only where that one w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _UPPER = re.compile(r"\\.|\(\?P|[A-Z]", re.DOTALL)
 
@@ -30,6 +30,15 @@ class AnyCase:
         """All matches in the text, from left to right."""
         start = self._first(text)
         return iter(()) if start is None else self.pattern.finditer(text, start)
+
+    def among(self, lines: Sequence[str]) -> set[int]:
+        """The numbers of the lines, from 0, that `search` finds something in; for a pattern that no line break fits."""
+        text, found, number, counted = "\n".join(lines).lower(), set[int](), 0, 0
+        for match in self._lower.finditer(text):
+            number += text.count("\n", counted, match.start())
+            counted = match.start()
+            found.add(number)
+        return found
 
     def _first(self, text: str) -> int | None:
         """Where the first match begins; 0, which is no later, where a letter changes its length with its case."""

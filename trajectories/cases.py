@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from .actions import clip
@@ -32,14 +34,17 @@ def case_ids(run: Run) -> tuple[str, ...]:
     """Ids of the run's cases: as listed, else as delivered, else the largest family of ids in what the run printed."""
     if run.listed_cases:
         return run.listed_cases
+    delivered = run.outputs.cases
+    family = CASE.fullmatch(delivered[0]) if delivered else None
+    if delivered and family is None:
+        return delivered
     families: dict[str, dict[str, None]] = {}
     for turn in run.turns:
-        for prefix, digits in CASE.findall(clip(turn.output)):
+        text = clip(turn.output)
+        for prefix, digits in CASE.findall(text if family is None else _lines_with(text, (family[1],))):
             families.setdefault(prefix, {})[prefix + digits] = None
-    delivered = run.outputs.cases
-    if delivered:
-        found = CASE.fullmatch(delivered[0])
-        seen = families.get(found.group(1), {}) if found else {}
+    if family is not None:
+        seen = families.get(family[1], {})
         return delivered if len(delivered) >= len(seen) else tuple(sorted({*delivered, *seen}))
     best = max(families.values(), key=len, default={})
     return tuple(sorted(best)) if len(best) >= 3 else _plain_ids(run)
@@ -59,10 +64,24 @@ def _plain_ids(run: Run) -> tuple[str, ...]:
 
 def cases_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
     """The known cases that a text names, pattern by pattern in order of appearance."""
-    if not known:
+    text = _lines_with(text, _families(known))
+    if not text:
         return ()
     found = (p + d for pattern in (CASE, PLAIN_CASE, SIDED_CASE) for p, d in pattern.findall(text))
     return tuple(dict.fromkeys(case for case in found if case in known))
+
+
+@lru_cache(maxsize=8)
+def _families(known: frozenset[str]) -> frozenset[str]:
+    return frozenset(case.rstrip("0123456789") for case in known) - {""}
+
+
+def _lines_with(text: str, parts: Collection[str]) -> str:
+    """The lines that hold one of these parts, each once: the patterns above try every letter of what they are given."""
+    held = [part for part in parts if part in text]
+    if not held:
+        return ""
+    return "\n".join(line for line in dict.fromkeys(text.split("\n")) if any(part in line for part in held))
 
 
 def output_places(run: Run) -> re.Pattern[str]:

@@ -11,7 +11,7 @@ from .actions import Part, split_shell
 from .cases import cases_in
 from .python_module import ALL, Module, Piece, Size
 from .python_uses import read_module
-from .shell import Command, commands, words_asked
+from .shell import Command, file_name, listed_commands, words_asked
 from .shell_facts import shell_facts
 
 MAX_DEPTH = 4
@@ -111,20 +111,20 @@ class Files:
 
     def shell(self, text: str, shown: Shown, depth: int = 0) -> None:
         """Read shell text with the scripts that it starts."""
-        listed = list(commands(text))
+        listed = listed_commands(text)
         for name, quote in shell_facts(listed, self.outputs).items():
             shown.facts.setdefault(name, quote)
         for command in listed:
             path = command.script or (f"{command.module.rsplit('.', 1)[-1]}.py" if command.module else None)
             self._copied(command)
-            if path is None or (command.script is None and PurePosixPath(path).name not in self.texts):
+            if path is None or (command.script is None and file_name(path) not in self.texts):
                 if command.words and self._delivers(command):
                     shown.facts.setdefault("writes_outputs", command.line)
                     shown.scope = max(shown.scope, self.asked(command) or 1)
                 continue
             if len(shown.started) >= MAX_STARTS:
                 return
-            name = PurePosixPath(path).name
+            name = file_name(path)
             shown.started.append(path)
             shown.facts.setdefault("runs_script", command.line)
             if name.removesuffix(".py") in self.modules and name.endswith(".py"):
@@ -143,7 +143,7 @@ class Files:
     def _copied(self, command: Command) -> None:
         """A file of the run's own that is copied, or changed on the way: cp a.py b.py, sed ... a.py > b.py."""
         targets = command.targets or (command.operands[-1:] if command.program in ("cp", "mv") else ())
-        source = next((name for word in command.operands if (name := PurePosixPath(word).name) in self.texts), None)
+        source = next((name for word in command.operands if (name := file_name(word)) in self.texts), None)
         if source is not None and targets and PurePosixPath(targets[0]).suffix == PurePosixPath(source).suffix:
             self.store(targets[0], self.texts[source])
 
@@ -277,4 +277,4 @@ def _known(size: Size, module: Module, command: Command | None) -> int:
 
 def _command_before(before: str) -> Command | None:
     """The command line of a here-document to Python."""
-    return next((c for c in reversed(list(commands(before))) if c.program == "python"), None) if before else None
+    return next((c for c in reversed(listed_commands(before)) if c.program == "python"), None) if before else None

@@ -276,10 +276,11 @@ def _scan(text: str) -> Iterator[Finding]:
     indent = 0  # of the open traceback's header: its final line stands no deeper
     last_chain_line = -10
     pending: Finding | None = None  # a whole traceback that the next one may be chained to
-    for number, raw in enumerate(text.splitlines()):
-        if not raw or (not opened and not trigger.search(raw[:_LINE_LIMIT])):
+    lines = [line[:_LINE_LIMIT] for line in text.splitlines()]
+    triggered = trigger.among(lines)
+    for number, line in enumerate(lines if triggered else ()):
+        if not line or (not opened and number not in triggered):
             continue
-        line = raw[:_LINE_LIMIT]
         if line.startswith(("[", "E ", "|", " ", "+")):
             line = _PREFIX.sub("", line, count=1)
         header, frame = _HEADER in line, _FRAME.match(line)

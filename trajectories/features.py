@@ -19,7 +19,7 @@ from .memo import once_a_run
 from .models import STAGES, Action, Run, Stage, Turn
 from .planfile import writes_plan_image
 from .python_module import ALL
-from .shell import commands
+from .shell import file_name, listed_commands
 from .shell_facts import asks_machine
 from .turn_features import Scope, TurnFeatures
 
@@ -32,6 +32,7 @@ _DOCUMENT = re.compile(r"\.(?:md|rst|txt|py|ya?ml|toml|cfg|ipynb|r|sh|js|c|h|cpp
 _SOURCE = frozenset([".py", ".sh", ".ipynb", ".r", ".js", ".ts", ".c", ".cpp", ".rs", ".go", ".java", ".yaml", ".yml", ".toml", ""])  # fmt: skip
 _TEST_FILE = re.compile(r"tests?_\w{1,60}\.py|\w{1,60}_tests?\.py|tests?\.py|selftest\.py|unittests?\.py")
 _SUBMIT_CALL = re.compile(r"(?:^|\n)\s{0,8}submit_results\s*\(", re.IGNORECASE)
+_IMPORT = re.compile(r"\s{0,12}(?:.{0,80};\s{0,3})?(?:from|import)\s+([\w.]{1,80})")
 _LOOK_CHARS = 2_000
 """A look at the machine is a short command; longer code is not read for one."""
 _FLAGS = tuple(name for name, info in TurnFeatures.model_fields.items() if info.annotation is bool)
@@ -93,7 +94,7 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
                 executed.append(code)
                 before = shown.facts.keys() & _USES
                 files.python(part, shown)
-                if _PLAN_IMAGE.search(code) and shown.facts.keys() & _USES == before:
+                if "plan.png" in code.lower() and _PLAN_IMAGE.search(code) and shown.facts.keys() & _USES == before:
                     drawing_lines += lines
     for fact, quote in shown.facts.items():
         quotes.setdefault(fact, quote)
@@ -103,14 +104,16 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
     known.planned = known.planned or "writes_plan" in quotes
 
     started = shown.started
-    imports_own = any(PurePosixPath(p).stem in _imported(executed) for p in files.texts) and bool(quotes.keys() & _USES)
-    ran_own = any(PurePosixPath(p).name in {PurePosixPath(s).name for s in started} for p in written)
+    imports_own = not _USES.isdisjoint(quotes) and not _imported(executed).isdisjoint(
+        PurePosixPath(p).stem for p in files.texts
+    )
+    ran_own = not {file_name(p) for p in started}.isdisjoint(map(file_name, written))
     has_work = "forward_pass" in quotes or "writes_outputs" in quotes
     scope, share, cases = _case_scope(turn, known, shown, executed)
     comment = _comment(turn)
     if comment:
         quotes["stage_comment"] = comment[1]
-    if any(_TEST_FILE.fullmatch(PurePosixPath(path).name) for path in started):
+    if any(_TEST_FILE.fullmatch(file_name(path)) for path in started):
         quotes.setdefault("runs_tests", quotes.get("runs_script", ""))
     image = next((a for a in turn.actions if writes_plan_image(a)), None)
     if image is not None:
@@ -141,7 +144,7 @@ def _turn_features(turn: Turn, known: _Known, last: bool) -> TurnFeatures:
     return TurnFeatures(
         turn=turn.index, cases_scope=scope, cases_share=share, cases=cases, inputs_scope=_scope(shown.loaded, known.total),
         stage_comment=comment[0] if comment else None, code_lines=executed_lines, plan_lines=plan_lines, drawing_lines=drawing_lines,
-        module_lines=module_lines, run_lines=max((_lines(files.texts.get(PurePosixPath(p).name, "")) for p in started), default=0),
+        module_lines=module_lines, run_lines=max((_lines(files.texts.get(file_name(p), "")) for p in started), default=0),
         written_paths=tuple(written), run_paths=tuple(started),
         quotes={k: v for k, v in quotes.items() if v and (k in flags or k == "stage_comment")}, **flags,
     )  # fmt: skip
@@ -204,7 +207,7 @@ def _file_facts(part: Part, files: Files, quotes: dict[str, str]) -> None:
 
 def _store(part: Part, action: Action, files: Files) -> None:
     """Keep the text of a file that an action writes, adds to or edits; an edit of an unknown file leaves nothing."""
-    before = files.texts.get(PurePosixPath(part.path).name)
+    before = files.texts.get(file_name(part.path))
     if action.kind != "edit":
         files.store(part.path, f"{before or ''}\n{part.text}" if part.append else part.text)
     elif before is not None:
@@ -224,7 +227,7 @@ def _tool_facts(action: Action, files: Files, quotes: dict[str, str]) -> None:
             return
         if files.outputs.search(path):
             quotes.setdefault("reads_outputs", path)
-        elif PurePosixPath(path).name in files.texts or _DOCUMENT.search(path):
+        elif file_name(path) in files.texts or _DOCUMENT.search(path):
             quotes.setdefault("reads_docs", path)
         else:
             quotes.setdefault("loads_inputs", path)
@@ -242,7 +245,7 @@ def _asks_machine(action: Action) -> bool:
     if action.kind == "search":
         return True
     shell = action.kind == "execute" and action.language in ("bash", "sh") and len(action.code) <= _LOOK_CHARS
-    return shell and asks_machine(list(commands(action.code)))
+    return shell and asks_machine(listed_commands(action.code))
 
 
 def _without(text: str, files: Iterable[Part]) -> str:
@@ -274,9 +277,10 @@ def _comment(turn: Turn) -> tuple[Stage, str] | None:
 
 def _imported(executed: Iterable[str]) -> set[str]:
     return {
-        name.rsplit(".", 1)[-1]
+        found[1].rsplit(".", 1)[-1]
         for text in executed
-        for name in re.findall(r"(?m)^\s{0,12}(?:.{0,80};\s{0,3})?(?:from|import)\s+([\w.]{1,80})", text)
+        for line in text.split("\n")
+        if ("import" in line or "from" in line) and (found := _IMPORT.match(line))
     }
 
 

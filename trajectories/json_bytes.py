@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+import stat
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -45,8 +46,9 @@ _BOMS = (
 def read_bytes(path: Path) -> bytes:
     """The file's bytes, unpacked where it is gzip; InputError when it is missing, not a file, unreadable or too large."""
     try:
-        size = path.stat().st_size
-        if not path.is_file():
+        status = path.stat()
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
             raise InputError("is not a regular file", "give a conversation.json or a folder", path)
         if size > MAX_BYTES:
             raise InputError(
@@ -212,12 +214,14 @@ def read_json(path: Path) -> Any:
     return parse_json(decode(read_bytes(path), path), path)
 
 
-def read_jsonl(path: Path, *, kept: bool = False) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
+def read_jsonl(
+    path: Path, data: bytes | None = None, *, kept: bool = False
+) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
     """(line number, object) for each non-empty line; a broken line comes as the error that it is, and reading goes on.
 
-    `kept`: all objects will be held at the same time, so that `MAX_VALUES` is for all lines together: InputError beyond.
+    `data`: the file's bytes, where they were read already. `kept`: all objects will be held at the same time, so that `MAX_VALUES` is for all lines together: InputError beyond.
     """
-    text = decode(read_bytes(path), path)
+    text = decode(read_bytes(path) if data is None else data, path)
     if kept and too_many(text):
         raise InputError(str(TooManyError()), "split or shorten it", path)
     number = end = 0

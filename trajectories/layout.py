@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..errors import InputError
 from .json_bytes import is_file, whole_text
@@ -101,30 +101,121 @@ def _is_dir(path: Path) -> bool:
         return False
 
 
-def inside(folder: Path, path: Path) -> bool:
-    """Whether a path, links followed, lies in a folder. A run's links must not lead a reader to other files."""
-    try:
-        return _no_link_between(os.fspath(folder), os.fspath(path)) or path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links.
-        return False
+class Fence:
+    """A folder that nothing is read outside of, links followed: a run's links must not lead a reader to other files. Of each
+    folder below it is asked once whether it is a link."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._plain: set[str] = set()
 
-def _no_link_between(folder: str, path: str) -> bool:
-    """Whether a path is below a folder by its name, and no part of it below is a link: then nothing needs to be resolved,
-    which would look at every folder from the root on."""
-    at = folder.rstrip(os.sep)
-    if not path.startswith(at + os.sep):
-        return path == at
-    for part in path[len(at) + 1 :].split(os.sep):
-        at = f"{at}{os.sep}{part}"
-        if part == "..":
-            return False
+    def holds(self, path: Path) -> bool:
+        """Whether a path lies in the folder."""
         try:
-            if stat.S_ISLNK(os.lstat(at).st_mode):
-                return False
-        except OSError:
+            return self._no_link_before(os.fspath(path)) or path.resolve().is_relative_to(self.folder.resolve())
+        except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links.
             return False
-    return True
+
+    def _no_link_before(self, path: str) -> bool:
+        """Whether a path is below the folder by its name, and no part of it below is a link: then nothing needs to be
+        resolved, which would look at every folder from the root on."""
+        at = os.fspath(self.folder).rstrip(os.sep)
+        if not path.startswith(at + os.sep):
+            return path == at
+        for part in path[len(at) + 1 :].split(os.sep):
+            at = f"{at}{os.sep}{part}"
+            if part == "..":
+                return False
+            if at in self._plain:
+                continue
+            try:
+                mode = os.lstat(at).st_mode
+            except OSError:
+                return False
+            if stat.S_ISLNK(mode):
+                return False
+            if stat.S_ISDIR(mode):
+                self._plain.add(at)
+        return True
+
+
+def inside(folder: Path, path: Path) -> bool:
+    """Whether a path, links followed, lies in a folder."""
+    return Fence(folder).holds(path)
+
+
+_Kind = Literal["file", "folder", "link", "other"]
+
+
+class Listed:
+    """A run's folder, each folder below it listed once: what is there is known without asking about every name that might be.
+
+    Places are written with `/`, from the run's folder on.
+    """
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self._known: dict[str, dict[str, _Kind] | None] = {}
+
+    def entries(self, place: str) -> dict[str, _Kind] | None:
+        """What a folder holds, by name; None where it cannot be listed."""
+        if place not in self._known:
+            self._known[place] = _kinds(os.path.join(self.top, place))
+        return self._known[place]
+
+    def kind(self, place: str) -> _Kind | None:
+        """What stands at a place; `link` where only asking tells, None where nothing is."""
+        at = ""
+        *folders, name = place.split("/")
+        for folder in folders:
+            entries = self.entries(at)
+            kind = "link" if entries is None else entries.get(folder)
+            if kind != "folder":
+                return "link" if kind == "link" else None
+            at = f"{at}/{folder}" if at else folder
+        entries = self.entries(at)
+        return "link" if entries is None else entries.get(name)
+
+    def is_file(self, place: str) -> bool:
+        """Whether a regular file is there, wherever links lead."""
+        kind = self.kind(place)
+        return kind == "file" or (kind == "link" and is_file(self.top / place))
+
+    def holds(self, place: str) -> bool:
+        """Whether what is there lies in the run, links followed."""
+        return self.kind(place) != "link" or inside(self.top, self.top / place)
+
+    def file(self, *places: str) -> Path | None:
+        """The first of these that is a file of the run."""
+        return next((self.top / place for place in places if self.is_file(place) and self.holds(place)), None)
+
+    def is_folder(self, place: str, leave: bool) -> bool:
+        """Whether a folder is there, in the run unless it may `leave` it."""
+        kind = self.kind(place)
+        path = self.top / place
+        return kind == "folder" or (kind == "link" and _is_dir(path) and (leave or inside(self.top, path)))
+
+
+def _kinds(folder: str) -> dict[str, _Kind] | None:
+    found: dict[str, _Kind] = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    found[entry.name] = "link"
+                elif entry.is_dir(follow_symlinks=False):
+                    found[entry.name] = "folder"
+                else:
+                    found[entry.name] = "file" if entry.is_file(follow_symlinks=False) else "other"
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError):  # it may hold what can be read, though it cannot be listed
+        return None
+    return found
+
+
+def _listed(run: Path | Listed) -> Listed:
+    return run if isinstance(run, Listed) else Listed(run)
 
 
 def run_folder(conversation: Path) -> Path:
@@ -154,28 +245,18 @@ def run_id(conversation: Path) -> str:
     return whole_text("/".join(parts)) or "conversation"
 
 
-def side_file(folder: Path, *names: str) -> Path | None:
+def side_file(run: Path | Listed, *names: str) -> Path | None:
     """The first of these files, plain or in gzip, in the run folder or a process/ folder; links that leave it are not followed."""
-    for name in (form for plain in names for form in (plain, f"{plain}.gz")):
-        for base in _RECORD_FOLDERS:
-            if (found := _own(folder, f"{base}/{name}" if base else name)) is not None:
-                return found
-    return None
-
-
-def _own(folder: Path, *places: str) -> Path | None:
-    """The first of these that is a file of the run."""
-    candidates = (folder / place for place in places)
-    return next((path for path in candidates if is_file(path) and inside(folder, path)), None)
+    forms = (form for plain in names for form in (plain, f"{plain}.gz"))
+    return _listed(run).file(*(f"{base}/{name}" if base else name for name in forms for base in _RECORD_FOLDERS))
 
 
 def side_files(folder: Path) -> list[Path]:
     """All files that are read beside the conversation, the plan and the outputs."""
+    run = Listed(folder)
     logs = ("trace.jsonl", "tool_calls.jsonl", "tool_log.jsonl", "api_responses.jsonl")
-    found = [side_file(folder, name) for name in logs]
-    return [
-        path for path in (*found, report_file(folder), summary_file(folder), brief_file(folder)) if path is not None
-    ]
+    found = [side_file(run, name) for name in logs]
+    return [path for path in (*found, report_file(run), summary_file(run), brief_file(run)) if path is not None]
 
 
 def is_run(folder: Path) -> bool:
@@ -187,90 +268,89 @@ def is_run(folder: Path) -> bool:
     )
 
 
-def report_file(folder: Path) -> Path | None:
+def report_file(run: Path | Listed) -> Path | None:
     """The harness report: detail_report.json, or the vqa branch's report.json."""
-    return side_file(folder, "detail_report.json") or _own(folder, "report.json")
+    run = _listed(run)
+    return side_file(run, "detail_report.json") or run.file("report.json")
 
 
-def summary_file(folder: Path) -> Path | None:
+def summary_file(run: Path | Listed) -> Path | None:
     """agent_summary.json, or the vqa branch's summary."""
-    return side_file(folder, "agent_summary.json") or _own(folder, _RUN_SUMMARY)
+    run = _listed(run)
+    return side_file(run, "agent_summary.json") or run.file(_RUN_SUMMARY)
 
 
-def brief_file(folder: Path) -> Path | None:
+def brief_file(run: Path | Listed) -> Path | None:
     """The system prompt that the harness rendered, where the agent could not write it before where it could."""
     places = ("process/system_prompt.md", "tier_prompt.txt", "outputs/tier_prompt.txt", "workspace/tier_prompt.txt")
-    return _own(folder, *places)
+    return _listed(run).file(*places)
 
 
-def find_plan(folder: Path, name: str, warnings: list[str] | None = None) -> Path | None:
+def find_plan(run: Listed, name: str, warnings: list[str]) -> Path | None:
     """plan.md or plan.png in any of the places where runs keep them; links that leave the run are not followed, and said."""
-    for place in _PLAN_FOLDERS:
-        candidate = folder / place / name
-        if not is_file(candidate):
+    for folder in _PLAN_FOLDERS:
+        place = f"{folder}/{name}" if folder else name
+        if not run.is_file(place):
             continue
-        if inside(folder, candidate):
-            return candidate
-        if warnings is not None:
-            warnings.append(f"plan: {name} is a link that leaves the run; not followed")
+        if run.holds(place):
+            return run.top / place
+        warnings.append(f"plan: {name} is a link that leaves the run; not followed")
     return None
 
 
-def find_outputs(folder: Path, questions: Collection[str] = (), *, leave: bool = False) -> Outputs:
+def find_outputs(run: Path | Listed, questions: Collection[str] = (), *, leave: bool = False) -> Outputs:
     """Files under agents_outputs/ (or agent_outputs/), by case; links that `leave` the run's folder are followed on wish.
 
     The vqa branch delivers `outputs/<question>/answer.json`: without such a folder, `outputs` with what lies in it and in
     the folders of questions (named in `questions`, or with an answer in them).
     """
-    for place in _OUTPUT_FOLDERS:
+    run = _listed(run)
+    for folder in _OUTPUT_FOLDERS:
         for name in _OUTPUT_NAMES:
-            root = folder / place / name
-            if _is_dir(root) and (leave or inside(folder, root)):
-                return Outputs(root=root, files=tuple(_list_outputs(root, folder, leave=leave)))
-    root = folder / "outputs"
-    if _is_dir(root) and (leave or inside(folder, root)):
+            place = f"{folder}/{name}" if folder else name
+            if run.is_folder(place, leave):
+                return Outputs(root=run.top / place, files=tuple(_list_outputs(run, place, leave=leave)))
+    if run.is_folder("outputs", leave):
         known = frozenset(questions)
-        cases = {name for name in _listing(str(root)).subfolders if name in known or is_file(root / name / _ANSWER)}
-        if cases or is_file(folder / _RUN_SUMMARY):
-            return Outputs(root=root, files=tuple(_list_outputs(root, folder, cases, leave)))
+        below = (name for name, kind in (run.entries("outputs") or {}).items() if kind == "folder")
+        cases = {name for name in below if name in known or run.is_file(f"outputs/{name}/{_ANSWER}")}
+        if cases or run.is_file(_RUN_SUMMARY):
+            return Outputs(root=run.top / "outputs", files=tuple(_list_outputs(run, "outputs", cases, leave)))
     return Outputs()
 
 
 def _list_outputs(
-    root: Path, run: Path, cases: Collection[str] | None = None, leave: bool = False
+    run: Listed, root: str, cases: Collection[str] | None = None, leave: bool = False
 ) -> Iterator[OutputFile]:
     """Regular files only: opening a pipe or a device of a hostile run would hang. Of `cases` alone, where given."""
     count = 0
-    for folder, subfolders, files in os.walk(root, followlinks=True):
-        here = Path(folder)
-        deep = len(here.relative_to(root).parts) >= _MAX_OUTPUT_DEPTH
-        wanted = subfolders if cases is None or here != root else [name for name in subfolders if name in cases]
-        subfolders[:] = sorted(name for name in wanted if not deep and _may_enter(here / name, run, leave))
-        for name in sorted(files):
-            path = here / name
-            if path == run / _RUN_SUMMARY:
+    pending: list[tuple[str, ...]] = [()]
+    while pending:
+        parts = pending.pop()
+        place = "/".join((root, *parts))
+        entries = run.entries(place) or {}
+        subfolders = {n for n, kind in entries.items() if kind == "folder" or (kind == "link" and _is_dir(run.top / place / n))}  # fmt: skip
+        for name in sorted(entries.keys() - subfolders):
+            if f"{place}/{name}" == _RUN_SUMMARY:
                 continue  # the harness's own file among the answers
-            relative = path.relative_to(root).parts
+            path = run.top / place / name
             try:
-                status = path.lstat()
-                if stat.S_ISLNK(status.st_mode):
-                    status = path.stat()
-                    if not leave and not inside(run, path):
-                        continue
+                status = path.stat() if entries[name] == "link" else path.lstat()
             except OSError:
                 continue
-            if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(status.st_mode) or (entries[name] == "link" and not leave and not inside(run.top, path)):  # fmt: skip
                 continue
-            case = whole_text(relative[0]) if len(relative) > 1 else None
-            below = whole_text("/".join(relative[1:] if case else relative))
-            yield OutputFile(case=case, name=below, path=path, size=status.st_size)
-        count += len(files) + len(subfolders)
+            case = whole_text(parts[0]) if parts else None
+            yield OutputFile(case=case, name=whole_text("/".join((*parts[1:], name))), path=path, size=status.st_size)
+        count += len(entries)
         if count > _MAX_OUTPUT_FILES:
             return
+        if len(parts) < _MAX_OUTPUT_DEPTH:
+            wanted = subfolders if cases is None or parts else subfolders.intersection(cases)
+            enter = (n for n in wanted if entries[n] == "folder" or _may_enter(run.top / place / n, run.top, leave))
+            pending += ((*parts, name) for name in sorted(enter, reverse=True))
 
 
-def _may_enter(folder: Path, run: Path, leave: bool) -> bool:
+def _may_enter(link: Path, run: Path, leave: bool) -> bool:
     """Not through a link that leaves the run (unless it may) or leads back to a folder around it."""
-    if not folder.is_symlink():
-        return True
-    return (leave or inside(run, folder)) and not inside(folder, folder.parent)
+    return (leave or inside(run, link)) and not inside(link, link.parent)

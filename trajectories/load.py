@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..tracks import TRACKS, track_of
 from .harness_report import report_identity, report_runtime, submit_answer
 from .json_bytes import amount, count, decode, number, parse_json, read_bytes, text_or_none, total
-from .layout import TRACE_NAMES, find_conversations, find_outputs, run_folder, run_id
+from .layout import TRACE_NAMES, Listed, find_conversations, find_outputs, run_folder, run_id
 from .messages import TurnBuilder
 from .models import Action, Resources, Run, Status, Tier, TrackName, Turn, Violation
 from .outcomes import read_outcomes
@@ -69,11 +69,12 @@ def _read(path: Path) -> Run:
     data = read_bytes(path)
     digest = hashlib.sha256(data)
     folder = run_folder(path)
+    listed = Listed(folder)
     shape: Literal["object", "list", "trace"]
     head: dict[str, Any]
     side: SideFiles | None = None
     if path.name in TRACE_NAMES:
-        side = SideFiles(folder, warnings, digest)
+        side = SideFiles(listed, warnings, digest)
         shape, head, messages = "trace", {}, side.messages()
         warnings.append(f"no conversation came with the run: its turns are those of {path.name} and the tool log")
     else:
@@ -84,7 +85,7 @@ def _read(path: Path) -> Run:
     if not messages:
         raise InputError("holds no messages", _EXPECTED, path)
 
-    side = side or SideFiles(folder, warnings, digest)
+    side = side or SideFiles(listed, warnings, digest)
     side.use_events(head.get("trace_events"))
     turns = side.given_to(builder.turns(), head.get("code_executions"))
     if not turns:
@@ -92,12 +93,12 @@ def _read(path: Path) -> Run:
     system = text_or_none(head.get("system_prompt")) or (None if builder.system else side.brief())
     brief = "\n\n".join(part for part in (system, *builder.brief) if part)
     identity = _identity(head, side, brief, path)
-    plan = read_plan(folder, turns, warnings)
+    plan = read_plan(listed, turns, warnings)
     for file in (plan.path, plan.image_path):
         if file is not None:
             feed(digest, file.name, _bytes_or_none(file) or b"")
-    listed = side.listed_cases()
-    outputs = find_outputs(folder, listed or ())
+    cases = side.listed_cases()
+    outputs = find_outputs(listed, cases or ())
     for output in outputs.files:
         feed(digest, f"{output.case}/{output.name}", str(output.size).encode() + _ends(output.path))
     answer = builder.submit_result or side.submit_result
@@ -112,7 +113,7 @@ def _read(path: Path) -> Run:
         id=run_id(path), path=path, folder=folder,
         sha256=hashlib.sha256(data).hexdigest(), content_sha256=digest.hexdigest(), format=shape,
         brief=brief, turns=tuple(turns), plan=plan, outputs=outputs, report=side.report,
-        resources=_resources(turns, side, head), status=status, listed_cases=listed,
+        resources=_resources(turns, side, head), status=status, listed_cases=cases,
         submit_result=answer, summary=side.summary, warnings=tuple(warnings), outcomes=outcomes,
         task_outcome=head["task_outcome"] if named is not None and named.unit is not None else None,
         imported=_format(head.get("imported")),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .actions import PLAN_NAME, split
-from .layout import find_plan
+from .layout import Listed, find_plan
 from .models import Action, Plan, Turn
 
 MAX_PLAN_BYTES = 4 * 1024 * 1024
@@ -60,9 +60,9 @@ def _succeeded(action: Action) -> bool:
     return True
 
 
-def read_plan(folder: Path, turns: Sequence[Turn], warnings: list[str]) -> Plan:
+def read_plan(run: Listed, turns: Sequence[Turn], warnings: list[str]) -> Plan:
     """The run's plan. When no file came with the run, the text that its successful writes and edits add up to."""
-    path, image = find_plan(folder, "plan.md", warnings), find_plan(folder, "plan.png", warnings)
+    path, image = find_plan(run, "plan.md", warnings), find_plan(run, "plan.png", warnings)
     changes = [(turn.index, change) for turn in turns for action in turn.actions for change in _changes(action)]
     turn = changes[-1][0] if changes else None
     image_turn = next(

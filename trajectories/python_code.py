@@ -6,6 +6,7 @@ import ast
 import sys
 import threading
 import warnings
+from bisect import bisect_left
 from functools import lru_cache
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -55,6 +56,10 @@ class Flat:
         self.ends: list[int] = []
         self.names: list[str] = []
         """The name or attribute of each node; "" for others."""
+        self.texts: list[tuple[int, str]] = []
+        """String constants by the number of their node."""
+        self.others: list[int] = []
+        """The nodes that are no name, attribute or constant."""
         nodes, ends, names = self.nodes, self.ends, self.names
         waiting: list[ast.AST | int] = [tree]
         while waiting:
@@ -65,14 +70,25 @@ class Flat:
             kind = type(node)
             number = len(nodes)
             nodes.append(node)
-            names.append(node.id if kind is ast.Name else node.attr if kind is ast.Attribute else "")  # type: ignore[attr-defined]
-            fields = _CHILDREN[kind]
-            if not fields:
+            if kind is ast.Name:
+                names.append(node.id)  # type: ignore[attr-defined]
                 ends.append(number + 1)
+                continue
+            if kind is ast.Constant:
+                names.append("")
+                ends.append(number + 1)
+                if isinstance(node.value, str):  # type: ignore[attr-defined]
+                    self.texts.append((number, node.value))  # type: ignore[attr-defined]
                 continue
             ends.append(0)
             waiting.append(number)
-            for field in fields:
+            if kind is ast.Attribute:
+                names.append(node.attr)  # type: ignore[attr-defined]
+                waiting.append(node.value)  # type: ignore[attr-defined]
+                continue
+            names.append("")
+            self.others.append(number)
+            for field in _CHILDREN[kind]:
                 value = getattr(node, field, None)
                 if value.__class__ is list:
                     waiting += [item for item in reversed(value) if isinstance(item, ast.AST)]
@@ -87,6 +103,11 @@ class Flat:
             child = self.ends[child]
         return found
 
+    def holds(self, marked: list[int], start: int, end: int) -> bool:
+        """Whether one of these nodes, given in order, is among those from `start` to before `end`."""
+        place = bisect_left(marked, start)
+        return place < len(marked) and marked[place] < end
+
 
 @lru_cache(maxsize=2)
 def flat(text: str) -> Flat | None:
@@ -98,7 +119,7 @@ def flat(text: str) -> Flat | None:
 _NO_NODES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "module", "level", "asname", "type_ignores"})  # fmt: skip
 """Fields that hold names, contexts or operators: half of a tree, and they show nothing."""
 _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {
-    kind: tuple(name for name in reversed(kind._fields) if name not in _NO_NODES) if kind is not ast.Constant else ()
+    kind: tuple(name for name in reversed(kind._fields) if name not in _NO_NODES)
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }

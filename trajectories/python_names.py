@@ -10,17 +10,23 @@ import builtins
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from functools import cached_property
+from typing import NamedTuple
 
 from .python_code import Flat, first_name, last_name
 from .python_module import ALL, Module, Size
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TOLD = frozenset([
-    ast.Constant, ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension,
+    ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension,
     ast.withitem, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Return, ast.Import, ast.ImportFrom,
     ast.If, ast.Assert, ast.Compare, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp,
 ])  # fmt: skip
+_SIZED = frozenset([
+    ast.Name, ast.Call, ast.Attribute, ast.List, ast.Tuple, ast.Set, ast.Subscript, ast.ListComp, ast.SetComp, ast.GeneratorExp,
+    ast.DictComp, ast.BoolOp, ast.IfExp, ast.BinOp,
+])  # fmt: skip
+"""What may stand for cases."""
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 LISTING = frozenset(["glob", "iglob", "rglob", "listdir", "iterdir", "scandir", "walk"])
 LOADS = frozenset([
@@ -72,6 +78,19 @@ _PADDED = re.compile(r"0\d{1,2}d?|[^%]*%0\d")
 """A number written with leading zeros, as in the names of cases."""
 
 
+class Called(NamedTuple):
+    """A call, with what is often asked of it. What it is given are the nodes from `start` to `end`."""
+
+    number: int
+    node: ast.Call
+    name: str
+    """The last of what is called, `c` of `a.b.c()`."""
+    base: str
+    """The first, `a`."""
+    start: int
+    end: int
+
+
 class Names:
     """What the names of one module stand for. Nodes go by their number in `flat`."""
 
@@ -86,9 +105,9 @@ class Names:
         self.flat = tree
         self.nodes, self.ends, self.names = self.flat.nodes, self.flat.ends, self.flat.names
         self.lines = source.split("\n")
-        self.texts: list[tuple[int, str]] = []
-        """String constants by the number of their node."""
-        self.calls: list[int] = []
+        self.texts = self.flat.texts
+        self.calls: dict[int, Called] = {}
+        """By number."""
         self.told: list[int] = []
         """What is looked at below: calls, loops, definitions, comparisons."""
         self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
@@ -112,63 +131,90 @@ class Names:
         self.classes = {*self.classes, *(name for module in self.own.values() for name in module.classes)}
         self.classes |= {name for name, original in self.renamed.items() if original in self.classes}
         self.objects = {
-            name for name, n in self.assigned if n >= 0 and not self.classes.isdisjoint(self.names[n : self.ends[n]])
+            name
+            for name, n in (self.assigned if self.classes else ())
+            if n >= 0 and not self.classes.isdisjoint(self.names[n : self.ends[n]])
         }
         self.own_functions = {*self.functions, *(name for module in self.own.values() for name in module.functions)}
         self.padded = any(_PADDED.match(text[:80]) or text.endswith(prefixes) for _, text in self.texts) or any(
             m.padded for m in self.own.values()
         )
         self.options: dict[str, Size | None] = {"argv": None}
-        for number in self.calls:
-            self._given(number)
-        self.place_marks = self._sums(number for number, text in self.texts if len(text) < 400 and outputs.search(text))
-        loads = [number for number in self.calls if self._loads_model(number)]
-        self.loads = set(loads)
-        self.load_marks = self._sums(loads)
-        self.places = self._reached(self.place_marks, {name for m in self.own.values() for name in m.places})
+        for call in self.calls.values():
+            self._given(call)
+        place_marks = [
+            number for number, text in self.texts
+            if len(text) < 400 and ("_" in text or "." in text) and outputs.search(text)
+        ]  # fmt: skip
+        self.loads = [call.number for call in self.calls.values() if self._loads_model(call)]
+        self.places = self._reached(place_marks, {name for m in self.own.values() for name in m.places})
         makers = {n for m in self.own.values() for n, found in m.functions.items() if any("loads_model" in p.facts for p in found)}  # fmt: skip
-        makers |= {n for number, n in self._functions() if self.load_marks[self.ends[number]] > self.load_marks[number]}
-        self.models = self._reached(self.load_marks, makers) - makers
-        for number in self.calls:
-            function = self._at(number).func
-            if isinstance(function, ast.Attribute) and function.attr in ("load_state_dict", "eval") and isinstance(function.value, ast.Name):  # fmt: skip
+        if self.loads:
+            makers |= {n for number, n in self._functions() if tree.holds(self.loads, number, self.ends[number])}
+        self.models = self._reached(self.loads, makers) - makers
+        for call in self.calls.values():
+            function = call.node.func
+            if call.name in ("load_state_dict", "eval") and isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):  # fmt: skip
                 self.models.add(function.value.id)
-        self.measured = {name for name, number in self.assigned if number >= 0 and self._is_measure(number)}
-        self.results = self._reached(self._sums(n for n in self.calls if self._is_forward(n, False)), set())
-        self.output_marks = self._sums(
-            (n for n, name in enumerate(self.names) if name in self.places), self.place_marks
-        )
+        self.forwards = [call.number for call in self.calls.values() if self._is_forward(call, False)]
+        """Calls that apply a model wherever they stand."""
+        named = [n for n, name in enumerate(self.names) if name in self.places] if self.places else []
+        self.output_marks = sorted({*place_marks, *named})
         self.sizes: dict[str, Size] = {name: size for m in self.own.values() for name, size in m.sizes.items()}
         self.limits: dict[str, Size] = {}
+        told = bool(self.sizes)
         for _ in range(2):  # once more for parameters, which are given after the function is read
             for name, number in self.assigned:
-                self.sizes[name] = self.size(number)
+                size = self.sizes[name] = self.size(number)
                 limit = self._limit(number)
                 if limit is not None:
                     self.limits[name] = limit
+                told = told or size != 1 or limit is not None
             for name, number in self.grown:
-                self.sizes[name] = largest((self.sizes.get(name, 1), self.size(number)))
+                size = self.sizes[name] = largest((self.sizes.get(name, 1), self.size(number)))
+                told = told or size != 1
+            if not told:
+                break
         for number, name in self._functions():
             self._size_of_function(name, number, 0)
+
+    @cached_property
+    def measured(self) -> set[str]:
+        """Names of statistics."""
+        return {name for name, number in self.assigned if number >= 0 and self._is_measure(number)}
+
+    @cached_property
+    def results(self) -> set[str]:
+        """Names of what models return."""
+        return self._reached(self.forwards, set())
+
+    @cached_property
+    def _users(self) -> dict[str, set[str]]:
+        """By name, the names that are given something that holds it."""
+        users: dict[str, set[str]] = {}
+        for name, number in self.assigned:
+            number = number if number >= 0 else ~number
+            for part in {*self.names[number : self.ends[number]]}:
+                if part:
+                    users.setdefault(part, set()).add(name)
+        return users
 
     def _read(self) -> None:
         """Sort the nodes by what they are."""
         loops: list[tuple[int, int]] = []
-        for number, node in enumerate(self.nodes):
+        for number in self.flat.others:
+            node = self.nodes[number]
             kind = type(node)
             if kind not in _TOLD:
                 continue
             while loops and number >= loops[-1][0]:
                 loops.pop()
-            if kind is ast.Constant:
-                if isinstance(node.value, str):  # type: ignore[attr-defined]
-                    self.texts.append((number, node.value))  # type: ignore[attr-defined]
-                continue
             self.told.append(number)
-            if kind is ast.Call:
-                self.calls.append(number)
-                if loops and last_name(node) in _GROWS:
-                    self.grown += ((first_name(node.func), iterable) for _, iterable in loops[-MAX_LOOPS:])  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call):
+                name, base = last_name(node), first_name(node.func)
+                self.calls[number] = Called(number, node, name, base, self.ends[number + 1], self.ends[number])
+                if loops and name in _GROWS:
+                    self.grown += ((base, iterable) for _, iterable in loops[-MAX_LOOPS:])
             elif isinstance(node, ast.Assign):
                 *targets, value = self.flat.children(number)
                 for target in targets:
@@ -202,26 +248,20 @@ class Names:
                         self.renamed[alias.asname] = alias.name
                     self.origins[(alias.asname or alias.name).split(".", 1)[0]] = origin
 
-    def _at(self, number: int) -> ast.Call:
-        node = self.nodes[number]
-        assert isinstance(node, ast.Call)
-        return node
-
     def _assign(self, target: int, value: int) -> None:
         left, right = ([*self.flat.children(n)] if isinstance(self.nodes[n], ast.Tuple | ast.List) else [] for n in (target, value))  # fmt: skip
         for one, given in zip(left, right, strict=True) if left and len(left) == len(right) else [(target, value)]:
             self.assigned += ((name, given) for name in _stored(self.nodes[one]))
 
-    def _given(self, number: int) -> None:
+    def _given(self, call: Called) -> None:
         """What a call gives to parameters, to lists and to options of the command line."""
-        node = self._at(number)
-        name = last_name(node)
+        node, name = call.node, call.name
         function = self.functions.get(name)
         if function is None and isinstance(node.func, ast.Name) and name[:1].isupper():
             function = self.functions.get("__init__")
         if function is None and name not in _GROWS and name not in POOLS and name != "add_argument":
             return
-        _, *given = self.flat.children(number)
+        _, *given = self.flat.children(call.number)
         arguments, keywords = given[: len(node.args)], given[len(node.args) :]
         if function is not None:
             known = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
@@ -229,7 +269,7 @@ class Names:
             known += (a.arg for a in function.args.kwonlyargs)
             self.assigned += ((k.arg, n + 1) for k, n in zip(node.keywords, keywords, strict=True) if k.arg in known)
         elif name in _GROWS and isinstance(node.func, ast.Attribute) and arguments:
-            self.assigned.append((first_name(node.func), arguments[0]))
+            self.assigned.append((call.base, arguments[0]))
         elif name in POOLS and len(arguments) > 1 and isinstance(node.args[0], ast.Name):
             function = self.functions.get(node.args[0].id)
             if function is not None and function.args.args:
@@ -248,29 +288,16 @@ class Names:
     def _functions(self) -> Iterator[tuple[int, str]]:
         return ((n, node.name) for n in self.told if isinstance(node := self.nodes[n], FUNCTIONS))
 
-    def _sums(self, marked: Iterable[int], before: list[int] | None = None) -> list[int]:
-        """How many marked nodes stand before each number, so that a slice holds one where its ends differ."""
-        marks = [0] * (len(self.nodes) + 1)
-        for number in marked:
-            marks[number + 1] = 1
-        marks = list(accumulate(marks))
-        return marks if before is None else [a + b for a, b in zip(marks, before, strict=True)]
-
-    def _reached(self, marks: list[int], known: set[str]) -> set[str]:
-        """Names given something that holds a mark, or a name that is known, or one that was so reached."""
-        users: dict[str, set[str]] = {}
-        found, waiting = set(known), list(known)
-        for name, number in self.assigned:
+    def _reached(self, marked: list[int], known: set[str]) -> set[str]:
+        """Names given something that holds one of these nodes, or a name that is known, or one that was so reached."""
+        found = set(known)
+        for name, number in self.assigned if marked else ():
             number = number if number >= 0 else ~number
-            end = self.ends[number]
-            if marks[end] > marks[number] and name not in found:
+            if self.flat.holds(marked, number, self.ends[number]):
                 found.add(name)
-                waiting.append(name)
-            for part in {*self.names[number:end]}:
-                if part:
-                    users.setdefault(part, set()).add(name)
+        waiting = list(found)
         while waiting:
-            fresh = users.get(waiting.pop(), set()) - found
+            fresh = self._users.get(waiting.pop(), set()) - found
             found |= fresh
             waiting += fresh
         return found
@@ -285,10 +312,12 @@ class Names:
         if depth > 8 or number < 0:
             return 1
         node = self.nodes[number]
+        if type(node) not in _SIZED:
+            return 1
         if isinstance(node, ast.Name):
             return self.sizes.get(node.id, 1)
         if isinstance(node, ast.Call):
-            return self._size_of_call(node, number, depth)
+            return self._size_of_call(self.calls[number], depth)
         if isinstance(node, ast.Attribute):
             own = self.sizes.get(node.attr, 1)
             return own if own != 1 or node.attr in SHAPES else self.size(number + 1, depth + 1)
@@ -304,8 +333,8 @@ class Names:
             return largest(self.size(side, depth + 1) for side in self.flat.children(number))
         return 1
 
-    def _size_of_call(self, node: ast.Call, number: int, depth: int) -> Size:
-        name, end = last_name(node), self.ends[number]
+    def _size_of_call(self, call: Called, depth: int) -> Size:
+        node, number, name, end = call.node, call.number, call.name, call.end
         function, *arguments = self.flat.children(number)
         if name in LISTING:
             text = self.text(number, end)
@@ -382,20 +411,16 @@ class Names:
         row = isinstance(node, ast.Tuple | ast.List | ast.Dict | ast.JoinedStr)
         return row and not STATISTICS.isdisjoint(self.names[number : self.ends[number]])
 
-    def _loads_model(self, number: int) -> bool:
-        node = self._at(number)
-        name = last_name(node)
-        if name in _LOADERS or (
-            name == "load" and first_name(node.func) in ("torch", "joblib", "jit", "keras", "pickle")
-        ):
+    def _loads_model(self, call: Called) -> bool:
+        name = call.name
+        if name in _LOADERS or (name == "load" and call.base in ("torch", "joblib", "jit", "keras", "pickle")):
             return True
         if name not in LOADS and not name.startswith("load"):
             return False
-        return WEIGHTS.search(self.text(self.ends[number + 1], self.ends[number])) is not None
+        return WEIGHTS.search(self.text(call.start, call.end)) is not None
 
-    def _is_forward(self, number: int, quiet: bool) -> bool:
-        node = self._at(number)
-        name, base = last_name(node), first_name(node.func)
+    def _is_forward(self, call: Called, quiet: bool) -> bool:
+        node, name, base = call.node, call.name, call.base
         if isinstance(node.func, ast.Name):
             if name in self.models or (name in _FORWARD and name != "generate" and bool(node.args)):
                 return True
@@ -403,7 +428,7 @@ class Names:
                 return False
             return not name[:1].isupper() and (quiet or _MODEL_NAME.fullmatch(name.lower()) is not None)
         if isinstance(node.func, ast.Call | ast.Subscript):
-            loaded = self.load_marks[self.ends[number + 1]] > self.load_marks[number + 1]
+            loaded = self.flat.holds(self.loads, call.number + 1, call.start)
             return bool(node.args) and (quiet or base in self.models or loaded)
         if base in _LIBRARIES:
             return False
@@ -413,7 +438,7 @@ class Names:
 
     def is_output(self, start: int, end: int) -> bool:
         """Whether these nodes name a place of outputs, or what was read from one."""
-        return self.output_marks[end] > self.output_marks[start]
+        return self.flat.holds(self.output_marks, start, end)
 
 
 def _stored(target: ast.AST) -> Iterator[str]:

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from .python_code import dotted_name, first_name, flat, last_name
+from .python_code import dotted_name, flat, last_name
 from .python_module import Loop, Module, Piece
 from .python_names import (
     COMPREHENSIONS,
@@ -26,6 +26,7 @@ from .python_names import (
     SHAPES,
     STATISTICS,
     WEIGHTS,
+    Called,
     Names,
     largest,
 )
@@ -95,9 +96,9 @@ class _Uses(Names):
                 loops.pop()
             kind, end = type(node), self.ends[number]
             if kind is ast.Call:
-                within = [loop for _, loop in loops]
-                self._call(number, pieces[-1][1], within, number < quiet)
-                if last_name(node) in POOLS and len(node.args) > 1:  # type: ignore[attr-defined]
+                call = self.calls[number]
+                self._call(call, pieces[-1][1], loops, number < quiet)
+                if call.name in POOLS and len(call.node.args) > 1:
                     self._loop(self.flat.children(number)[2], number, end, pieces[-1][1], loops)
             elif isinstance(node, FUNCTIONS):
                 piece = Piece(names=set(self.names[number:end]))
@@ -164,29 +165,26 @@ class _Uses(Names):
             piece.loops.append(loop)
             loops.append((end, loop))
 
-    def _call(self, number: int, piece: Piece, loops: list[Loop], quiet: bool) -> None:
-        node = self._at(number)
-        name, end = last_name(node), self.ends[number]
-        start = self.ends[number + 1]
-        base = first_name(node.func)
+    def _call(self, call: Called, piece: Piece, loops: Sequence[tuple[int, Loop]], quiet: bool) -> None:
+        number, node, name, _, start, end = call
         facts: list[str] = []
         if name in self.objects or (isinstance(node.func, ast.Call) and last_name(node.func) in self.classes):
             piece.names.add("__call__")
-            for loop in loops:
+            for _, loop in loops:
                 loop.names.add("__call__")
         if name in _RUNS or name in _RUNS_FILES:
             piece.commands += self._command(name, number)
-        if number in self.loads:
+        if self.flat.holds(self.loads, number, number + 1):
             facts.append("loads_model")
             piece.weights |= {m[0] for m in _WEIGHT_FILE.finditer(self.text(start, end))}
         else:
-            facts += self._shown(node, name, base, start, end, quiet)
-            if self._is_forward(number, quiet):
+            facts += self._shown(call)
+            if self.flat.holds(self.forwards, number, number + 1) or (quiet and self._is_forward(call, True)):
                 facts.append("forward_pass")
                 if not _MADE_UP.isdisjoint(self.names[start:end]):
                     facts.append("dummy_forward")
             if name in _SAVES or name in LOADS or name in _LOOKS:
-                facts += self._files(node, name, base, number)
+                facts += self._files(call)
         if facts:
             if not _OF_CASES.isdisjoint(facts):
                 size = largest(self.size(child) for child in self.flat.children(number))
@@ -195,11 +193,12 @@ class _Uses(Names):
             quote = self.quote(node)
             for fact in facts:
                 piece.facts.setdefault(fact, quote)
-            for loop in loops:
+            for _, loop in loops:
                 loop.facts.update(facts)
 
-    def _shown(self, node: ast.Call, name: str, base: str, start: int, end: int, quiet: bool) -> Iterator[str]:
+    def _shown(self, call: Called) -> Iterator[str]:
         """Facts told by what is called."""
+        _, node, name, base, start, end = call
         if name in ("backward", "learn") or (name in ("step", "fit", "train") and isinstance(node.func, ast.Attribute)):
             dotted = dotted_name(node.func).lower()
             switches = [isinstance(a, ast.Constant) and isinstance(a.value, bool) for a in node.args] == [True]
@@ -231,20 +230,20 @@ class _Uses(Names):
             if "__version__" in used:
                 yield "checks_environment"
 
-    def _files(self, node: ast.Call, name: str, base: str, number: int) -> Iterator[str]:
+    def _files(self, call: Called) -> Iterator[str]:
         """Facts told by the places that a call names."""
-        end = self.ends[number]
+        number, node, name, base, start, end = call
         writing = name in _SAVES and not (name == "write" and base in ("sys", "stdout"))
         if name == "open":
             arguments = [*node.args, *(k.value for k in node.keywords)]
             modes = [a.value for a in arguments[0 if isinstance(node.func, ast.Attribute) else 1 : 2] if isinstance(a, ast.Constant)]  # fmt: skip
             writing = any(isinstance(mode, str) and _WRITE_MODE.fullmatch(mode) for mode in modes)
         if name in _TO_OWNER:  # the file is what it is a method of
-            output = self.is_output(number + 1, self.ends[number + 1])
+            output = self.is_output(number + 1, start)
         elif name == "dump":
             output = any(self.is_output(n, self.ends[n]) for n in self.flat.children(number)[2:])
         else:
-            output = self.is_output(self.ends[number + 1] if writing and node.args else number, end)
+            output = self.is_output(start if writing and node.args else number, end)
         if writing:
             yield "writes_outputs" if output else "writes_files"
         elif name in _LOOKS:
@@ -252,7 +251,7 @@ class _Uses(Names):
         elif output:
             yield "reads_outputs"
         else:
-            text = self.text(number if name == "read_text" else self.ends[number + 1], end)
+            text = self.text(number if name == "read_text" else start, end)
             named = text.split(" ")
             if name in ("open", "read_text") and any(map(_DOCUMENT.search, named)):
                 if not any(PurePosixPath(path).stem in self.written for path in named):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -60,18 +61,18 @@ class Command:
     fed: tuple[str, ...] = ()
     """The words of the command whose output it reads."""
 
-    @property
+    @cached_property
     def program(self) -> str:
         """The program's name without its folder and its version: `python` of /usr/bin/python3.11."""
-        name = PurePosixPath(self.words[0]).name if self.words else ""
+        name = file_name(self.words[0]) if self.words else ""
         return name.rstrip("0123456789.") if name.startswith(("python", "pip")) else name
 
-    @property
+    @cached_property
     def operands(self) -> tuple[str, ...]:
         """Its words without the program and the options."""
         return tuple(word for word in self.words[1:] if not word.startswith("-"))
 
-    @property
+    @cached_property
     def script(self) -> str | None:
         """The script that it starts; asking for its help starts nothing."""
         if not self.words or _HELP.intersection(self.words[:-1]) - {"-h"} or self.words[-1] in _HELP:
@@ -82,7 +83,7 @@ class Command:
             return None
         return next((word for word in self.words[1:8] if _SCRIPT.fullmatch(word)), None)
 
-    @property
+    @cached_property
     def module(self) -> str | None:
         """The module that `python -m` starts."""
         if self.program != "python" or "-m" not in self.words[1:5] or _HELP.intersection(self.words):
@@ -90,7 +91,7 @@ class Command:
         place = self.words.index("-m") + 1
         return self.words[place] if place < len(self.words) else None
 
-    @property
+    @cached_property
     def options(self) -> dict[str, str]:
         """Options by name, dashes as underscores, with the word that follows: `--max-cases 3` is max_cases."""
         found = {name.lower(): value for name, value in self.variables}
@@ -100,6 +101,18 @@ class Command:
                 name, given, value = word.lstrip("-").partition("=")
                 found[name.replace("-", "_")] = value if given else "" if after.startswith("-") else after
         return found
+
+
+def file_name(path: str) -> str:
+    """The last part of a path, as `PurePosixPath` has it."""
+    name = path.rpartition("/")[2]
+    return name if name not in ("", ".") else PurePosixPath(path).name
+
+
+@lru_cache(maxsize=4)
+def listed_commands(text: str) -> tuple[Command, ...]:
+    """`commands` of a text, kept for the next who asks."""
+    return tuple(commands(text))
 
 
 def commands(text: str, depth: int = 0) -> Iterator[Command]:

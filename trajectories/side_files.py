@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import InputError
 from .harness_report import flat_report, parse_report, report_summary
 from .json_bytes import count, decode, number, parse_json, read_bytes, read_jsonl
-from .layout import brief_file, report_file, side_file, summary_file
+from .layout import Listed, brief_file, report_file, side_file, summary_file
 from .matching import with_records
 from .messages import tool_kind
 from .models import Report, Turn
@@ -27,12 +27,12 @@ _CASE_KEYS = ("patient_ids", "case_ids", "question_ids", "cases")
 class SideFiles:
     """What came with one run beside its conversation; `digest` is fed with every file that was read."""
 
-    def __init__(self, folder: Path, warnings: list[str], digest: Any) -> None:
-        self._folder, self._warnings, self._digest = folder, warnings, digest
-        self.trace = _typed(self._lines(side_file(folder, "trace.jsonl")))
-        self.calls = [_call(entry) for entry in self._lines(side_file(folder, "tool_calls.jsonl", "tool_log.jsonl"))]
-        summary = self._object(summary_file(folder))
-        path = report_file(folder)
+    def __init__(self, run: Listed, warnings: list[str], digest: Any) -> None:
+        self._run, self._warnings, self._digest = run, warnings, digest
+        self.trace = _typed(self._lines(side_file(run, "trace.jsonl")))
+        self.calls = [_call(entry) for entry in self._lines(side_file(run, "tool_calls.jsonl", "tool_log.jsonl"))]
+        summary = self._object(summary_file(run))
+        path = report_file(run)
         self.report_data = flat_report(self._object(path))
         self.report: Report | None = None
         if path is not None and self.report_data is not None:
@@ -45,7 +45,7 @@ class SideFiles:
 
     def brief(self) -> str | None:
         """The system prompt as the harness keeps it in a file of its own."""
-        path = brief_file(self._folder)
+        path = brief_file(self._run)
         data = None if path is None else self._bytes(path)
         return None if path is None or data is None else data.decode("utf-8-sig", errors="replace")
 
@@ -102,7 +102,7 @@ class SideFiles:
     def _add_tokens(self) -> None:
         """Tokens of each reply, where they stand in a log of the replies (branch eval_report_gen)."""
         said = {}
-        for entry in self._lines(side_file(self._folder, "api_responses.jsonl"), ("turn", "response")):
+        for entry in self._lines(side_file(self._run, "api_responses.jsonl"), ("turn", "response")):
             if isinstance(entry.get("response"), dict) and isinstance(entry.get("turn"), int):
                 said[entry["turn"]] = entry["response"]
         for event in self.events("api_call"):
@@ -126,7 +126,8 @@ class SideFiles:
         broken = 0
         first: InputError | None = None
         try:
-            for _, value in read_jsonl(path, kept=True):
+            data = read_bytes(path)
+            for _, value in read_jsonl(path, data, kept=True):
                 if isinstance(value, InputError):
                     broken, first = broken + 1, first or value
                 else:
@@ -134,7 +135,7 @@ class SideFiles:
         except InputError as error:
             self._warnings.append(f"{path.name}: {error.message}")
             return found
-        self._bytes(path)
+        feed(self._digest, path.name, data)
         if first is not None:
             self._warnings.append(
                 f"{path.name}: {broken} broken line{'s' if broken > 1 else ''} left out, the first: {first.message}"

@@ -16,8 +16,11 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d{1,12}(?:\.\d{1,12})?(?![\w])")
 def rows(ctx: CodeContext, turn: int) -> dict[str, list[float]]:
     """Delivered case -> the numbers printed beside it by this turn, of all lines that name it."""
     known = frozenset(ctx.run.outputs.cases)
+    begins = {case[:4] for case in known}
     found: dict[str, list[float]] = {}
     for line in ctx.turn(turn).output.splitlines()[-MAX_LINES:] if known else ():
+        if not any(begin in line for begin in begins):
+            continue
         for case in {word for word in _ID.findall(line[:600]) if word in known}:
             found.setdefault(case, []).extend(float(n) for n in _NUMBER.findall(line[:600].replace(case, " "))[:60])
     return found

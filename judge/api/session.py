@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer as sent; a long reply has a hundredth."""
@@ -44,16 +45,17 @@ async def _limit(response: Any) -> None:
     response.stream = _bounded()(response.stream, MAX_PACKED if packed else MAX_ANSWER)
 
 
-def give_session(module: Any) -> None:
-    """Make litellm use such a client, one for each event loop, as connections belong to theirs."""
+_CLIENTS: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+
+
+def client() -> Any:
+    """The client of this event loop, as connections belong to theirs."""
     import httpx
 
     loop = asyncio.get_running_loop()
-    if getattr(module.aclient_session, "ambjudge_loop", None) is loop:
-        return
-    client = httpx.AsyncClient(
-        event_hooks={"response": [_limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-    )  # fmt: skip
-    client.ambjudge_loop = loop  # type: ignore[attr-defined]
-    module.aclient_session = client
+    if loop not in _CLIENTS:
+        _CLIENTS[loop] = httpx.AsyncClient(
+            event_hooks={"response": [_limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+        )  # fmt: skip
+    return _CLIENTS[loop]

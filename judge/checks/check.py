@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...tracks import TRACKS, Track
 from ...trajectories.briefs import validation_artefacts
-from ...trajectories.layout import find_outputs
+from ...trajectories.layout import Fence, find_outputs
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ..like import LIKE, Rules
 from ..scorecard import Policy, StageChecks, TaskFrom
@@ -151,7 +151,9 @@ def _track_files() -> frozenset[str]:
 def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rules) -> Found | None:
     if run.outputs.root is None:
         return None
-    root = Path(run.folder.anchor) if rules.links else run.folder  # links may stay within the run, as for the loader
+    root = Fence(
+        Path(run.folder.anchor) if rules.links else run.folder
+    )  # links may stay within the run, as for the loader
     delivered = _delivered(Submission(run, root, (), rules=rules), track)
     expected = expected_cases(run, delivered, public, track.counts_valid)
     if expected.source is None:

@@ -34,6 +34,7 @@ def check(submission: Submission) -> TrackCheck:
     """Boxes of every case; inside the image only when the public inputs give its size, else at least not negative."""
     classes = known_classes(submission)
     brief = submission.run.brief.lower()
+    scored = wants_score(submission.run.brief)
     corners: list[float] = []
     alike: dict[str, str] = {}
     given: list[set[str]] = []
@@ -65,7 +66,7 @@ def check(submission: Submission) -> TrackCheck:
             if isinstance(box, dict):
                 if isinstance(box.get("class"), str) and not known(box["class"]):
                     strange.add(box["class"])
-                unscored += wants_score(work.run.brief) and box.get("score") is None
+                unscored += scored and box.get("score") is None
                 ends = [number(box.get(key)) for key in ("x2", "y2")]
                 corners.extend(end for end in ends if end is not None)
         facts = [

@@ -104,7 +104,8 @@ def _listed(run: Run, have: tuple[str, ...]) -> tuple[str, ...]:
     """Ids that the environment printed, built like the delivered ones; without those, the family of the inputs."""
     shapes = {_shape(name) for name in have if "#" in _shape(name)}
     if shapes:
-        return tuple(sorted(name for name in _printed(run) if _shape(name) in shapes))
+        parts = [shape.split("#", 1)[0] for shape in shapes]
+        return tuple(sorted(name for name in _printed(run, parts) if _shape(name) in shapes))
     inputs: Counter[str] = Counter()
     members: dict[str, set[str]] = {}
     for name, seen in _printed(run).items():
@@ -118,14 +119,16 @@ def _listed(run: Run, have: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(large[best]))
 
 
-def _printed(run: Run) -> Counter[str]:
-    """Id-like words in what the environment answered, with how often they stood alone on a line or in a path."""
+def _printed(run: Run, parts: Iterable[str] = ("",)) -> Counter[str]:
+    """Id-like words in what the environment answered, with how often they stood alone on a line or in a path. Of lines that
+    hold one of these parts alone."""
     found: Counter[str] = Counter()
     for _, action in run.actions():
         if action.observation is None:
             continue
-        for line in action.observation.stdout.splitlines():
-            if _DIGIT.search(line) is None:
+        text = action.observation.stdout
+        for line in text.splitlines() if any(part in text for part in parts) else ():
+            if not any(part in line for part in parts) or _DIGIT.search(line) is None:
                 continue
             for match in _ID.finditer(line[:4000]):
                 if _DIGIT.search(match[0]):

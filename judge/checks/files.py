@@ -6,15 +6,16 @@ Each reader returns the value or raises `Refused` with the kind of fact and one 
 from __future__ import annotations
 
 import math
+import mmap
 import stat
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import InputError
 from ...trajectories.json_bytes import parse_json
-from ...trajectories.layout import inside
+from ...trajectories.layout import Fence
 from .outcome import FactKind
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Refused(Exception):
         self.text = text
 
 
-def guard(path: Path, root: Path) -> int:
+def guard(path: Path, root: Path | Fence) -> int:
     """The size of a regular file inside `root`; Refused for anything else, links that leave `root` included."""
     try:
         status = path.lstat()
@@ -45,14 +46,15 @@ def guard(path: Path, root: Path) -> int:
             status = path.stat()
     except OSError as error:
         raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
-    if not inside(root, path if linked else path.parent):
+    fence = root if isinstance(root, Fence) else Fence(root)
+    if not fence.holds(path if linked else path.parent):
         raise Refused("link", "is a link that leaves the run; not followed")
     if not stat.S_ISREG(status.st_mode):
         raise Refused("unreadable", "is not a regular file")
     return status.st_size
 
 
-def read_data(path: Path, root: Path, limit: int = MAX_TEXT) -> bytes:
+def read_data(path: Path, root: Path | Fence, limit: int = MAX_TEXT) -> bytes:
     """Bytes of a small file."""
     size = guard(path, root)
     if size > limit:
@@ -63,7 +65,7 @@ def read_data(path: Path, root: Path, limit: int = MAX_TEXT) -> bytes:
         raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
 
 
-def read_text(path: Path, root: Path) -> str:
+def read_text(path: Path, root: Path | Fence) -> str:
     """UTF-8 text; a byte-order mark stays, so that callers can see it."""
     data = read_data(path, root)
     try:
@@ -72,7 +74,7 @@ def read_text(path: Path, root: Path) -> str:
         raise Refused("encoding", f"is not UTF-8 at byte {error.start}") from None
 
 
-def read_json(path: Path, root: Path, *, mark: bool = True) -> Any:
+def read_json(path: Path, root: Path | Fence, *, mark: bool = True) -> Any:
     """A JSON value; NaN and infinities come as None. `mark`: a byte-order mark may go before it."""
     text = read_text(path, root)
     text = text.removeprefix("\ufeff") if mark else text
@@ -89,9 +91,10 @@ class ArrayHead:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     offset: int
+    order: Literal["C", "F"]
 
 
-def npy_head(path: Path, root: Path) -> ArrayHead:
+def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
     """Shape and dtype of an .npy file, checked against its size; object arrays (pickles) are refused."""
     import numpy as np
 
@@ -101,7 +104,7 @@ def npy_head(path: Path, root: Path) -> ArrayHead:
             warnings.simplefilter("ignore")  # of shapes that overflow
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(file)
+            shape, fortran, dtype = read(file)
             offset = file.tell()
     except Exception as error:  # the header is a literal that the file's author chose: any error means unreadable
         raise Refused("unreadable", f"is not an .npy file: {_words(error)}") from None
@@ -114,10 +117,10 @@ def npy_head(path: Path, root: Path) -> ArrayHead:
         raise Refused("unreadable", f"declares {declared:,} bytes, more than the {MAX_ARRAY:,} that are read")
     if size - offset < declared:
         raise Refused("unreadable", f"is cut: {size - offset:,} of {declared:,} bytes of data")
-    return ArrayHead(shape=shape, dtype=dtype, offset=offset)
+    return ArrayHead(shape=shape, dtype=dtype, offset=offset, order="F" if fortran else "C")
 
 
-def npy_array(path: Path, root: Path) -> npt.NDArray[Any]:
+def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
     """The array, mapped read-only, so that only looked-at pages are in memory."""
     import numpy as np
 
@@ -125,12 +128,14 @@ def npy_array(path: Path, root: Path) -> npt.NDArray[Any]:
     if math.prod(head.shape) == 0:
         return np.empty(head.shape, head.dtype)
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # lives as long as the array
+        return np.ndarray(head.shape, head.dtype, data, head.offset, order=head.order)
     except (OSError, ValueError, EOFError) as error:
         raise Refused("unreadable", f"cannot be read: {_words(error)}") from None
 
 
-def image_size(path: Path, root: Path) -> tuple[int, int]:
+def image_size(path: Path, root: Path | Fence) -> tuple[int, int]:
     """(width, height) in pixels from an image's header; pixels are never decoded."""
     from PIL import Image
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from ...trajectories.layout import Fence
 from .files import Refused, describe, guard
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class VolumeStats:
     """Voxels per value other than 0, where a volume has no more than `_MAX_COUNTED` values; else empty."""
 
 
-def volume_head(path: Path, root: Path, kinds: str = "iufb") -> VolumeHead:
+def volume_head(path: Path, root: Path | Fence, kinds: str = "iufb") -> VolumeHead:
     """The header of a .nii or .nii.gz file; Refused when it is none or declares more than the file can hold.
 
     `kinds`: of voxel types; of complex ones ("c") the real part is read.
@@ -102,7 +103,7 @@ class _Volume:
         return cls((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns), path, head)
 
 
-def volume_stats(path: Path, root: Path, head: VolumeHead, *, rounded: bool = False) -> VolumeStats:
+def volume_stats(path: Path, root: Path | Fence, head: VolumeHead, *, rounded: bool = False) -> VolumeStats:
     """Values of the whole volume, scaled as the header says and rounded on wish; Refused when the data ends early. Links cost it once."""
     found = _stats(_Volume.of(path, head), rounded)
     if isinstance(found, Refused):

@@ -47,10 +47,11 @@ def check(submission: Submission) -> TrackCheck:
     labels = _labels(submission) if many else frozenset({0, 1})
     kinds = "iufbc" if rules.complex_voxels else "iufb"
     heads: dict[str, VolumeHead] = {}
+    read: dict[Path, VolumeHead] = {}
     held: dict[str, frozenset[float]] = {}
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
-        head = volume_head(path, work.root, kinds)
+        head = read[path] = volume_head(path, work.root, kinds)
         reference = work.public.volume(case) if work.public is not None else None
         origin = "the input" if reference is not None else "the case's other mask"
         against = reference or heads.setdefault(case, head)
@@ -73,7 +74,7 @@ def check(submission: Submission) -> TrackCheck:
     def look(work: Submission, case: str, path: Path) -> list[Fact]:
         facts = inspect(work, case, path)
         if not any(fact.kind in ("values", "not_finite", "empty") for fact in facts) and labels == frozenset({0, 1}):
-            share = main_piece(path, volume_head(path, work.root, kinds))
+            share = main_piece(path, read[path])
             if share is not None:
                 pieces.setdefault(path.name, {})[case] = share
         return facts

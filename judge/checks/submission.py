@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from ...trajectories.layout import Fence
 from ...trajectories.models import OutputFile, Run
 from ..like import LIKE, Rules
 from .files import Refused
@@ -25,7 +26,7 @@ class Submission:
     """What a track's checker works on: the delivered files, which must lie below `root`, the cases to look at, and the public inputs if given."""
 
     run: Run
-    root: Path
+    root: Fence
     cases: tuple[str, ...]
     public: PublicInputs | None = None
     rules: Rules = LIKE["paper"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...error_codes.detectors.answers import AnswerCode, answer_codes
 from ...tracks import TRACKS
+from ...trajectories.layout import Fence
 from ...trajectories.models import Run
 from .files import Refused, read_json
 from .public import find_public
@@ -19,9 +20,10 @@ def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
 
     An answer without a question_id gets its folder's name, as that is where the benchmark looks for it.
     """
-    root, track = run.outputs.root, TRACKS.find(run.track)
-    if track is None or track.output != "answers" or root is None:
+    track = TRACKS.find(run.track)
+    if track is None or track.output != "answers" or run.outputs.root is None:
         return ()
+    root = Fence(run.outputs.root)
     found = []
     for file in run.outputs.files:
         if file.name != ANSWER or file.case is None:
