@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads cost more than they give
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import argparse
 import math
