@@ -284,7 +284,7 @@ def claims(frame: pl.DataFrame) -> float:
 
 def claimed(found: pl.DataFrame) -> float:
     said = findings({"code_effects": found})
-    return float(any("Codes that go with" in line and "Caution" not in line for line in said))
+    return float(any(line.text.startswith("Codes that go with") for line in said))
 
 
 ITEMS = ("E2", "E3", "E4", "E5", "S1a", "S2b", "S3")
