@@ -66,7 +66,7 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
     use = ((count > 0) & (count < all_))[stratum]
     if not use.any():
         return None
-    (stratum, n_strata), (cells, n_cells), task = codes_of(stratum[use]), codes_of(cell[use]), task[use]
+    (stratum, n_strata), (_, n_cells), task = codes_of(stratum[use]), codes_of(cell[use]), task[use]
     e, y = fired[use], y[use]
     n1 = np.asarray(np.bincount(stratum, e, minlength=n_strata), dtype=np.float64)
     size: Floats = np.bincount(stratum, minlength=n_strata).astype(float)
@@ -175,8 +175,8 @@ class Fitted:
     def estimate(self, k: int, label: str, at: int = 0, population: Population = "new", **more: Any) -> Estimate:
         """The effect of code `k` on outcome `at`; `more` as `estimate` takes it."""
         d, fit, why = self.d, self.fits[k], self.why_not(k)
-        over = "tasks" if population == "new" else "runs within cells"
-        method = f"same cell and other codes, weighed by overlap; jackknife over {over}"
+        error = "jackknife over tasks" if population == "new" else "HC2"
+        method = f"same cell and other codes, weighed by overlap; {error}"
         if why is not None or fit is None:
             return Estimate(label, population, None, n=d.n, n_clusters=d.n_tasks, method=method, reason=why)
         new = population == "new"
