@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .html_report import write_report
     from .judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
     from .label_tables import read_labels
-    from .monte_carlo import selfcheck
     from .planning import power
     from .ranking import leaderboard, pairwise, rank_sets, rank_stability
     from .rasch import abilities
@@ -51,7 +50,6 @@ _NAMES = {
     "html_report": ("write_report",),
     "judge_error": ("corrected_code_effects", "corrected_leaderboard", "judged_mean"),
     "label_tables": ("read_labels",),
-    "monte_carlo": ("selfcheck",),
     "planning": ("power",),
     "ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),
     "raters": ("agreement", "judge_labels", "judge_pairs", "rater_agreement", "reliability"),
@@ -71,7 +69,7 @@ __all__ = [
     "code_effects", "code_prevalence", "cohort", "corrected_code_effects", "corrected_leaderboard", "cost_score",
     "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "first_breaks", "frame",
     "judge_labels", "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "pass_k", "placebo",
-    "power", "rank_sets", "rank_stability", "rater_agreement", "read_frame", "read_labels", "recovery", "reliability", "robustness", "selfcheck", "simulate",
+    "power", "rank_sets", "rank_stability", "rater_agreement", "read_frame", "read_labels", "recovery", "reliability", "robustness", "simulate",
     "simulated_scorecards", "stage_profile", "stage_use", "tier_contrast", "validate_scores", "variance_components", "wide",
     "write_frame", "write_report",
 ]  # fmt: skip

@@ -153,7 +153,8 @@ def display(
         or c in ("interval", "same_interval", "range", "rank_set")
         for c in columns
     )
-    headings = tuple(HEADINGS.get(c, c.replace("_", " ")) for c in columns)
+    named = HEADINGS if any(row.get("population") == "new" for row in rows) else {**HEADINGS, "interval": "95 %"}
+    headings = tuple(named.get(c, c.replace("_", " ")) for c in columns)
     return Display(tuple(columns), headings, numeric, tuple(body), tuple(notes), left_out)
 
 

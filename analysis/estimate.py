@@ -200,10 +200,14 @@ def wide(table: pl.DataFrame) -> pl.DataFrame:
 
 def adjusted(p_values: Sequence[float | None], method: Literal["holm", "fdr_bh"]) -> list[float | None]:
     """p values adjusted over their family, by Holm or Benjamini and Hochberg; missing ones stay missing and do not count."""
-    known = [p for p in p_values if p is not None]
-    if not known:
-        return [None] * len(p_values)
-    from statsmodels.stats.multitest import multipletests
-
-    found = iter(multipletests(known, method=method)[1].tolist())
-    return [None if p is None else next(found) for p in p_values]
+    at = [i for i, p in enumerate(p_values) if p is not None]
+    p = np.array([p_values[i] for i in at], dtype=float)
+    order, m = np.argsort(p), len(p)
+    if method == "holm":
+        stepped = np.maximum.accumulate(p[order] * np.arange(m, 0, -1))
+    else:
+        stepped = np.minimum.accumulate((p[order] * m / np.arange(1, m + 1))[::-1])[::-1]
+    out: list[float | None] = [None] * len(p_values)
+    for i, value in zip(order.tolist(), stepped.tolist(), strict=True):
+        out[at[i]] = min(value, 1.0)
+    return out

@@ -27,7 +27,8 @@ from .label_tables import CONVENIENCE, Labels, weighted
 from .overlap import fitted
 from .ranking import possible_ranks
 
-MIN_POSITIVES = 10
+MIN_POSITIVES, FEW_POSITIVES = 10, 30
+"""Human positives of a code: below the first its effect is not corrected; below the second the interval covers some .9, and says so."""
 MIN_LABELS, FEW, TUNE_FROM = 5, 25, 50
 """Labels of a group: below the first nothing is corrected; below the second its differences are taken to spread at least as
 those of all groups do; from the third lambda is tuned."""
@@ -281,10 +282,9 @@ def weighted_fit(x: Floats, y: Floats, weight: Floats, k: int) -> tuple[Floats, 
     """Weighted least squares: the first k coefficients and each run's influence on them (rows sum to about 0)."""
     inverse = np.linalg.pinv(x.T @ (x * weight[:, None]), hermitian=True)
     theta = inverse @ (x.T @ (weight * y))
-    free = len(y) - x.shape[1]
-    # Residuals shrink with the number of dummies fitted: 300 labels carry some 36 of them (as in HC1 and CR1).
-    grown = np.sqrt((len(y) - 1) / free) if free > 0 else 1.0
-    residual = (y - x @ theta) * weight * grown
+    # A fit draws near the runs that weigh most and the rare code's few (300 labels carry 36 dummies): HC3, residuals over 1 - leverage.
+    leverage = weight * ((x @ inverse) * x).sum(1)
+    residual = (y - x @ theta) * weight / np.maximum(1 - leverage, 1e-3)
     return theta[:k], (x * residual[:, None]) @ inverse[:, :k]
 
 
@@ -396,8 +396,13 @@ def corrected_code_effects(
             if reason:
                 rows.append((key, Estimate(label, "new", None, n=d.n, n_clusters=n_tasks, method=how, reason=reason)))
                 continue
+            few = (
+                (f"{positives[k]} human positives: the interval is rough",)
+                if kind != "judge" and positives[k] < FEW_POSITIVES
+                else ()
+            )
             rows.append((key, estimate(
                 label, "new", float(fit[value][k]), float(fit[se][k]), n_tasks - 1, n=d.n, n_clusters=n_tasks, method=how,
-                warnings=notes, limits=(-top, top),
+                warnings=(*notes, *few), limits=(-top, top),
             )))  # fmt: skip
     return tidy(rows, keys)

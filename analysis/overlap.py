@@ -66,7 +66,7 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
     use = ((count > 0) & (count < all_))[stratum]
     if not use.any():
         return None
-    (stratum, n_strata), (cells, n_cells), task = codes_of(stratum[use]), codes_of(cell[use]), task[use]
+    (stratum, n_strata), (_, n_cells), task = codes_of(stratum[use]), codes_of(cell[use]), task[use]
     e, y = fired[use], y[use]
     n1 = np.asarray(np.bincount(stratum, e, minlength=n_strata), dtype=np.float64)
     size: Floats = np.bincount(stratum, minlength=n_strata).astype(float)
@@ -78,35 +78,29 @@ def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap 
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = total - sums
         deleted = rest[:, :-1] / rest[:, -1:]
-    se_same = _same_tasks(e, y - value * e[:, None], stratum, n1, size, cells, n_cells, total[-1])
-    centred = y[:, 0] - (np.bincount(stratum, y[:, 0]) / size)[stratum] - value[0] * above
+    left = y - (group_sums(y, stratum, n_strata) / size[:, None])[stratum] - value * above[:, None]
+    se_same, df_same = _same_tasks(above, left, stratum, size, total[-1])
     free = len(e) - n_strata - 1
-    spread = float(centred @ centred) / (free * total[-1]) if free > 0 else np.nan
+    spread = float(left[:, 0] @ left[:, 0]) / (free * total[-1]) if free > 0 else np.nan
     t = float(value[0] / np.sqrt(spread)) if spread > 0 else np.nan
     return Overlap(
-        value, deleted, tasks, sums[:, -1], se_same, float(len(e) - n_strata), t, free, int(e.sum()), n_cells
+        value, deleted, tasks, sums[:, -1], se_same, df_same, t, free, int(e.sum()), n_cells
     )  # fmt: skip
 
 
-def _same_tasks(
-    e: Floats, r: Floats, stratum: Ints, n1: Floats, size: Floats, cells: Ints, n_cells: int, whole: float
-) -> Floats:
-    """Errors for these tasks run again: each run is deleted within its cell, cells as strata of the jackknife.
+def _same_tasks(above: Floats, left: Floats, stratum: Ints, size: Floats, whole: float) -> tuple[Floats, float]:
+    """Errors for these tasks run again, and their degrees of freedom: HC2 of least squares with a dummy a stratum.
 
-    A stratum adds (n0 S1 - n1 S0) / n, S sums of `r` = y - effect * e over runs that fired and did not; a deletion changes it.
+    `above` is a run's code minus its stratum's mean, `left` (n x m) what the fit leaves. The square of a residual is (n - 1) / n of
+    the error's in a stratum of n (MacKinnon and White 1985). Degrees of freedom as if runs spread alike (Satterthwaite; Bell and
+    McCaffrey 2002): residuals of a stratum correlate by -1 / (n - 1).
     """
-    s1 = group_sums(r * e[:, None], stratum, len(size))
-    s0 = group_sums(r * (1 - e)[:, None], stratum, len(size))
-    n0 = size - n1
-    now = (n0[:, None] * s1 - n1[:, None] * s0) / size[:, None]
-    fired = e[:, None]
-    left1, left0 = s1[stratum] - fired * r, s0[stratum] - (1 - fired) * r
-    m1, m0 = (n1[stratum] - e)[:, None], (n0[stratum] - (1 - e))[:, None]
-    change = (m0 * left1 - m1 * left0) / (size[stratum] - 1)[:, None] - now[stratum]
-    count = np.bincount(cells, minlength=n_cells).astype(float)[:, None]
-    mean = group_sums(change, cells, n_cells) / count
-    squares = group_sums((change - mean[cells]) ** 2, cells, n_cells)
-    return np.asarray(np.sqrt(((count - 1) / count * squares).sum(0)) / whole)
+    n = size[stratum]
+    variance = ((above**2 * n / (n - 1))[:, None] * left**2).sum(0)
+    mass, square = np.bincount(stratum, above**2), np.bincount(stratum, above**4)
+    alike = (size - 1.0) ** -2
+    df = float(mass.sum() ** 2 / (square * (1 - alike) + mass**2 * alike).sum())
+    return np.asarray(np.sqrt(variance) / whole), df
 
 
 def robustness_value(t: float, df: int) -> float | None:
@@ -181,8 +175,8 @@ class Fitted:
     def estimate(self, k: int, label: str, at: int = 0, population: Population = "new", **more: Any) -> Estimate:
         """The effect of code `k` on outcome `at`; `more` as `estimate` takes it."""
         d, fit, why = self.d, self.fits[k], self.why_not(k)
-        over = "tasks" if population == "new" else "runs within cells"
-        method = f"same cell and other codes, weighed by overlap; jackknife over {over}"
+        error = "jackknife over tasks" if population == "new" else "HC2"
+        method = f"same cell and other codes, weighed by overlap; {error}"
         if why is not None or fit is None:
             return Estimate(label, population, None, n=d.n, n_clusters=d.n_tasks, method=method, reason=why)
         new = population == "new"

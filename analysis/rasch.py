@@ -25,7 +25,7 @@ def abilities(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
     """Agents' abilities and tasks' difficulties in logits (kind agent, task); success is no failure by the rule of the track.
 
     Errors of abilities come from the spread between tasks (sandwich), as an agent may be better at some; those of difficulties from the
-    curvature, for these agents. More than MOST_TASKS tasks, or fewer than two agents or tasks: a reason.
+    curvature, for these agents. Both are the model's, and no claim about new tasks. More than MOST_TASKS tasks, or fewer than two agents or tasks: a reason.
     """
     data, notes = prepared(table) if prepare else (table, [])
     data = data.with_columns((~failed()).cast(pl.Float64).alias("passed"))
@@ -44,7 +44,7 @@ def abilities(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
         for k, name in enumerate(names):
             variance = (spread if kind == "agent" else covariance)[at + k, at + k]
             est = estimate(
-                "ability" if kind == "agent" else "difficulty", "new" if kind == "agent" else None, sign * float(theta[at + k]),
+                "ability" if kind == "agent" else "difficulty", None, sign * float(theta[at + k]),
                 float(np.sqrt(variance)), t - 1, n=int(n[k]), n_clusters=t if kind == "agent" else None, test=False,
                 method="Rasch, normal priors; " + ("sandwich over tasks, t" if kind == "agent" else "curvature, t"), warnings=[*notes, *d.notes],
             )  # fmt: skip

@@ -123,13 +123,13 @@ def agreement_of(
         coefficients(whole, values, ordinal),
         coefficients(((each - tables) * grown).sum(0), values, ordinal),
     )
-    mass = np.bincount(cluster, w)
-    df = max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0)
     rarer = min(int((human > 0).sum()), int((human == 0).sum()))
     out = []
     for name, value in point.items():
         defined, reason, warnings = finite(float(value)), None, []
         inside = {"sensitivity": human > 0, "specificity": human == 0}.get(name, np.ones(n, dtype=bool))
+        mass = np.bincount(cluster, w * inside)
+        df = max(float(mass.sum() ** 2 / (mass**2).sum()) - 1, 1.0) if mass.any() else 1.0
         # A rare denominator may be missing without some task: that deletion says nothing.
         sample = deleted[name][np.isfinite(deleted[name])]
         lo = hi = None

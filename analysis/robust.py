@@ -37,7 +37,7 @@ def robustness(
 ) -> pl.DataFrame:
     """Code effects under other models, one row a code and model.
 
-    cell_ols: cell effects, codes additive, CR3. additive_ols: agent + task + tier, CR1 by task (biased when agents
+    cell_ols: cell effects, codes additive, CR3. additive_ols: agent + task + tier, HC3 by task (biased when agents
     differ by task). logit: fractional logit with cell means of codes (Mundlak).
     permutation: within cells (same tasks, sharp null). wild: restricted wild cluster bootstrap, below 15 tasks.
     """
@@ -102,7 +102,7 @@ def _within(d: Design) -> tuple[Floats, Floats]:
 
 
 def _by_task(d: Design, influence: Floats) -> Floats:
-    """CR1 standard errors from each run's influence (n x k) on the estimates, summed by task."""
+    """Standard errors from each run's influence (n x k) on the estimates, summed by task."""
     sums = group_sums(influence, d.task, d.n_tasks)
     return np.asarray(np.sqrt((sums**2).sum(0) * d.n_tasks / max(d.n_tasks - 1, 1)))
 
@@ -119,7 +119,7 @@ def _additive(d: Design, seed: int) -> Rows:
     se = _by_task(d, influence)
     note = ("agent x task differences confound it: a comparison, not a finding",)
     return _block(
-        d, "additive_ols", "regression", theta, se, d.n_tasks - 1, "agent + task + tier, CR1 by task", warnings=note
+        d, "additive_ols", "regression", theta, se, d.n_tasks - 1, "agent + task + tier, HC3 by task", warnings=note
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import __version__
-from ..errors import ConfigError
 from ..judge.scorecard import (
     CardResources,
     CardStatus,
@@ -31,13 +30,7 @@ CODE_STAGES: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4",
 
 
 def simulated_scorecards(sim: Simulation) -> Iterator[ScoreCard]:
-    """One scorecard a run, in the order of `sim.frame()`. ConfigError in additive mode: no stages are behind its scores."""
-    if sim.settings.additive:
-        raise ConfigError("additive cohorts have no stages to write as scorecards", "use another preset, or --check")
-    return _cards(sim)
-
-
-def _cards(sim: Simulation) -> Iterator[ScoreCard]:
+    """One scorecard a run, in the order of `sim.frame()`."""
     s, out = sim.settings, sim.true
     agents, tasks, tracks = names(sim)
     items1, items2, s3 = sim.judged

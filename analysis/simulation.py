@@ -2,7 +2,7 @@
 
 The exogenous draws are separate from the equations, so that the effect of a code can be read off by setting it with
 everything else unchanged (`truth`). Presets: `paper` (bounded scores, gates, discrete stages; levels calibrated to the
-published pattern), `additive` (score = base + effects + noise, exact truth), `null` (E3 without any effect).
+published pattern), `null` (E3 without any effect).
 Levels that no publication gives are assumptions; see docs/statistics.md.
 """
 
@@ -38,7 +38,6 @@ class Settings:
     n_tracks: int = 5
     tiers: tuple[str, ...] = ("lite", "standard")
     n_rep: int = 12
-    additive: bool = False
     ability: tuple[float, ...] = (0.74, 0.34, 0.29, 0.04, -0.20, -0.20)
     """theta by agent; more agents repeat the last steps downwards."""
     task_sd: float = 0.45
@@ -58,11 +57,6 @@ class Settings:
     completed_code: float = 0.8
     """Effects of E3 on S3's latent, on Task's logit, on completion's logit; all 0 = a null code."""
     task_level: float = 1.55
-    delta: tuple[float, ...] = (-7.0, 0.0, -28.0, -3.0, -34.0)
-    """Additive mode: points of Overall by code."""
-    base: float = 68.0
-    base_slope: float = 17.0
-    noise_sd: float = 11.0
     sens: tuple[float, ...] = (0.70, 0.80, 0.75, 0.80, 0.92)
     spec: tuple[float, ...] = (0.997, 0.98, 0.94, 0.97, 0.97)
     tag_error: bool = False
@@ -77,7 +71,6 @@ class Settings:
 
 PRESETS: dict[str, Settings] = {
     "paper": Settings(),
-    "additive": Settings(additive=True),
     "null": Settings(s3_code=0.0, task_code=0.0, completed_code=0.0),
     "judge": Settings(tag_error=True, score_error=True),
     "halo": Settings(tag_error=True, score_error=True, halo=1.5),
@@ -90,7 +83,7 @@ def _expit(x: Any) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the equations yield: true stages, Task, Overall (0-100, except in additive mode) and the facts behind S4-S5."""
+    """What the equations yield: true stages, Task, Overall (0-100) and the facts behind S4-S5."""
 
     s1_items: Floats
     s2_items: Floats
@@ -148,8 +141,6 @@ class Simulation:
         s5 = 0.5 * ((completion > 0) & (task > 0)) + 0.5 * format_valid
         stages = np.column_stack([s1.mean(1), s2.mean(1), s3, s4, s5])
         overall = 50 * (stages @ np.array(list(WEIGHTS.values()))) + 50 * task
-        if s.additive:
-            overall = s.base + s.base_slope * h + e @ np.array(s.delta) + s.noise_sd * z["task"]
         return Outcome(s1, s2, s3, completion, completed, format_valid, task, stages, overall)
 
     @cached_property
@@ -284,8 +275,7 @@ def sample_truth(sim: Simulation) -> dict[str, Any]:
     """Effects of each code on these runs, by setting it with all else unchanged.
 
     For each code: `ate` (all runs), `att` (runs that fired it), `overlap` (over strata of n runs with the same cell and other
-    codes, weighted by (n - 1) p (1 - p), p the chance to fire it there: what `code_effects` estimates), and `parts`, the latter split into S1..S5 and task (points of Overall;
-    absent in additive mode).
+    codes, weighted by (n - 1) p (1 - p), p the chance to fire it there: what `code_effects` estimates), and `parts`, the latter split into S1..S5 and task (points of Overall).
     """
     weights = 50 * np.array([*WEIGHTS.values(), 1.0])
     out: dict[str, Any] = {}
@@ -303,20 +293,15 @@ def sample_truth(sim: Simulation) -> dict[str, Any]:
         row: dict[str, Any] = {
             "ate": float(gain.mean()), "att": float(gain[fired].mean()) if fired.any() else None, "overlap": float(gain @ weight),
         }  # fmt: skip
-        if not sim.settings.additive:
-            split = weight @ np.column_stack([ends[0].stages - ends[1].stages, ends[0].task - ends[1].task]) * weights
-            row["parts"] = {name: float(part) for name, part in zip([*WEIGHTS, "task"], split, strict=True)}
+        split = weight @ np.column_stack([ends[0].stages - ends[1].stages, ends[0].task - ends[1].task]) * weights
+        row["parts"] = {name: float(part) for name, part in zip([*WEIGHTS, "task"], split, strict=True)}
         out[code] = row
     return out
 
 
 def truth(settings: Settings | None = None, *, n_tasks: int = 600, seed: int = 12345) -> dict[str, Any]:
-    """Effects in the population of tasks (many tasks drawn, repeated as often); in additive mode the ate is exact up to the
-    sampling of multipliers."""
-    s = settings or Settings()
-    if s.additive:
-        return {code: {"ate": d, "att": d, "overlap": d} for code, d in zip(CODES, s.delta, strict=True)}
-    return sample_truth(simulate(settings=replace(s, n_tasks=n_tasks), seed=seed))
+    """Effects in the population of tasks (many tasks drawn, repeated as often)."""
+    return sample_truth(simulate(settings=replace(settings or Settings(), n_tasks=n_tasks), seed=seed))
 
 
 def names(sim: Simulation) -> tuple[list[str], list[str], list[str]]:
@@ -352,7 +337,7 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
     s1, s2, s3 = sim.judged
     stages = np.column_stack([s1.mean(1), s2.mean(1), s3, out.stages[:, 3], out.stages[:, 4]])
     agentic = stages @ np.array(list(WEIGHTS.values()))
-    overall = out.overall if s.additive else 100 * (0.5 * agentic + 0.5 * out.task)
+    overall = 100 * (0.5 * agentic + 0.5 * out.task)
     judged, rule = sim.tags
     fired = judged | rule
     n = sim.n
@@ -365,17 +350,16 @@ def _simulated_frame(sim: Simulation) -> pl.DataFrame:
     ends = np.round(np.outer(data["turns"], np.cumsum(TURN_SHARES))).astype(int)
     data |= {f"S{i + 1}_turns": ends[:, i] - (ends[:, i - 1] if i else 0) for i in range(5)}
     data |= {"judge": np.full(n, "simulated"), "missing_policy": np.full(n, "renormalize")}
-    if not s.additive:
-        data |= {f"S{i + 1}": stages[:, i] for i in range(5)}
-        data |= {
-            "agentic": agentic,
-            "task_score": out.task,
-            "completion": out.completion,
-            "format_valid": out.format_valid,
-        }
-        data |= {"completed": out.completed, "submitted": np.ones(n, dtype=bool)}
-        credited = 3 if "lite" in s.tiers else 6
-        data |= {"S1_free": s1[:, :credited].mean(1), "S2_free": s2.mean(1), "S3_free": s3}
+    data |= {f"S{i + 1}": stages[:, i] for i in range(5)}
+    data |= {
+        "agentic": agentic,
+        "task_score": out.task,
+        "completion": out.completion,
+        "format_valid": out.format_valid,
+    }
+    data |= {"completed": out.completed, "submitted": np.ones(n, dtype=bool)}
+    credited = 3 if "lite" in s.tiers else 6
+    data |= {"S1_free": s1[:, :credited].mean(1), "S2_free": s2.mean(1), "S3_free": s3}
     data["disqualified"] = np.zeros(n, dtype=bool)
     for k, code in enumerate(CODES):
         data |= {code: fired[:, k], f"{code}_judge": judged[:, k]}

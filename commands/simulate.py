@@ -1,4 +1,4 @@
-"""ambjudge simulate: cohorts with planted truth, and the estimators checked on them."""
+"""ambjudge simulate: cohorts with planted truth."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ import click
 
 from .. import console
 from ..errors import ConfigError, InputError
-from .options import json_option
 
 POSITIVE = click.IntRange(min=1)
 
 
 @click.command(
     "simulate",
-    epilog="\b\nExamples:\n  ambjudge simulate --out cards.jsonl --seed 7\n  ambjudge simulate --check --replicates 40",
+    epilog="\b\nExample:\n  ambjudge simulate --out cards.jsonl --seed 7",
 )
 @click.option("--out", metavar="FILE", type=click.Path(), help="Scorecards as JSON Lines; FILE.truth.json beside it.")
-@click.option(
-    "--preset", default="paper", metavar="NAME", help="paper, null, judge (tag errors), halo, additive (--check only)."
-)
+@click.option("--preset", default="paper", metavar="NAME", help="paper, null, judge (tag errors), halo.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Same seed, same cohort.  [1]")
 @click.option("--agents", "n_agents", type=POSITIVE, help="Number of agents.  [6]")
 @click.option("--tasks", "n_tasks", type=POSITIVE, help="Number of tasks.  [24]")
@@ -31,17 +28,11 @@ POSITIVE = click.IntRange(min=1)
 @click.option(
     "--set", "switches", multiple=True, metavar="NAME=NUMBER", help="Any switch of the simulator (repeatable)."
 )
-@click.option("--check", is_flag=True, help="A small Monte Carlo: bias and coverage beside their targets.")
-@click.option("--part", "parts", multiple=True, metavar="NAME", help="With --check: only these parts (repeatable).")
-@click.option(
-    "--replicates", type=click.IntRange(2, 10_000), default=40, help="With --check.  [40; targets are for 200]"
-)
-@json_option("With --check: one JSON object on stdout.")
 @click.pass_obj
 def command(obj: dict[str, Any], /, **flags: Any) -> int:
-    """Write a cohort whose true effects are known, or check the estimators on many of them.
+    """Write a cohort whose true effects are known.
 
-    Without --out the scorecards go to stdout. --check exits with 1 when a number misses its target by more than chance.
+    Without --out the scorecards go to stdout.
     """
     return run(obj, flags)
 
@@ -50,10 +41,8 @@ SIZES = ("n_agents", "n_tasks", "n_tracks", "n_rep")
 
 
 def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
-    """The exit code: 0; 1 when --check finds a number off its target by more than chance."""
+    """The exit code."""
     switches = {name: flags[name] for name in SIZES if flags[name] is not None} | _switches(flags["switches"])
-    if flags["check"]:
-        return _check(obj, flags, switches)
     from ..analysis.simulated_cards import simulated_scorecards
     from ..analysis.simulation import simulate
 
@@ -94,33 +83,3 @@ def _truth(sim: Any, flags: dict[str, Any]) -> dict[str, Any]:
     from ..analysis.simulation import sample_truth
 
     return {"preset": flags["preset"], "seed": flags["seed"], "runs": sim.n, "effects": sample_truth(sim)}
-
-
-def _check(obj: dict[str, Any], flags: dict[str, Any], switches: dict[str, Any]) -> int:
-    from ..analysis.display import number
-    from ..analysis.monte_carlo import PART_NAMES, selfcheck
-    from ..analysis.results import rows
-    from ..analysis.simulation import settings_of
-
-    unknown = [part for part in flags["parts"] if part not in PART_NAMES]
-    if unknown:
-        raise ConfigError(f"unknown part {unknown[0]!r}", f"choose from {', '.join(PART_NAMES)}")
-    console.note(f"simulating {flags['replicates']} cohorts for each part…", obj["quiet"])
-    table = selfcheck(
-        flags["replicates"], parts=flags["parts"] or PART_NAMES, seed=flags["seed"],
-        settings=settings_of(flags["preset"], **switches),
-    )  # fmt: skip
-    good = bool(table["within_error"].all())
-    if flags["as_json"]:
-        console.raw(json.dumps({"schema": "ambjudge.selfcheck/1", "ok": good, "rows": rows(table)}, allow_nan=False))
-        return 0 if good else 1
-    lines, styles = [], []
-    for row in table.iter_rows(named=True):
-        low, high = row["target_lo"], row["target_hi"]
-        target = f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
-        verdict = "met" if row["passed"] else "within chance" if row["within_error"] else "MISSED"
-        value = f"{row['value']:.1e}" if 0 < abs(row["value"]) < 1e-4 else f"{row['value']:.3f}"
-        lines.append([row["part"], row["quantity"], value, number(row["mc_error"]), target, verdict])
-        styles.append([None, None, "bold", "dim", None, {"met": "good", "MISSED": "bad"}.get(verdict, "warn")])
-    console.table(["Part", "Quantity", "Value", "± MC", "Target", "Verdict"], lines, right=(2, 3), styles=styles)
-    return 0 if good else 1

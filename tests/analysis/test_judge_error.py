@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from ambjudge.analysis import cohort, corrected_code_effects, corrected_leaderboard, judged_mean, selfcheck, simulate
+from ambjudge.analysis import cohort, corrected_code_effects, corrected_leaderboard, judged_mean, simulate
 from ambjudge.analysis.codes_read import CODES
 from ambjudge.analysis.judge_error import human_scores
 from ambjudge.analysis.label_tables import read_labels
@@ -161,10 +161,3 @@ def test_a_faultless_judge_is_not_moved():
     labelled = rng.random(400) < 0.2
     found = judged_mean(judge, np.where(labelled, judge, np.nan), labelled, tuned=True, value_range=100)
     assert found.value == pytest.approx(judge.mean())
-
-
-@pytest.mark.slow
-def test_selfcheck_meets_its_targets_within_monte_carlo_error():
-    found = selfcheck(40)
-    assert found["within_error"].all(), found.filter(~pl.col("within_error"))
-    assert found.filter(pl.col("part") == "parity")["value"].item() < 1e-8

@@ -150,5 +150,3 @@ def test_adjusted_p_values_leave_missing_ones_out():
 def test_simulation_repeats_with_its_seed():
     a, b = ([c.to_json() for c in simulated_scorecards(simulate(seed=9, n_tasks=3, n_rep=2))] for _ in range(2))
     assert a == b
-    with pytest.raises(ConfigError):
-        simulated_scorecards(simulate("additive", seed=1))

@@ -54,23 +54,12 @@ def test_simulate_is_the_same_for_the_same_seed_and_goes_to_stdout(out, cards) -
     assert out("simulate", "--seed", "5", *SMALL)[1] != cards.read_text("utf-8")
 
 
-def test_simulate_check_prints_numbers_beside_targets(out) -> None:
-    check = ("-q", "simulate", "--check", "--replicates", "2", "--part", "parity", "--repeats", "4")
-    code, text, _ = out(*check)
-    assert code == 0
-    assert "0 to 1e-08" in text
-    assert "met" in text
-    assert json.loads(out(*check, "--json")[1])["ok"] is True
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         pytest.param(["--preset", "papr"], "unknown preset 'papr'", id="preset"),
         pytest.param(["--set", "halo"], "--set halo: not NAME=NUMBER", id="no number"),
         pytest.param(["--set", "hallo=1"], "unknown switch 'hallo'", id="switch"),
-        pytest.param(["--preset", "additive"], "additive cohorts have no stages", id="additive"),
-        pytest.param(["--check", "--part", "parrot"], "unknown part 'parrot'", id="part"),
     ],
 )
 def test_simulate_errors_are_one_line_with_what_to_do(out, args: list[str], message: str) -> None:
