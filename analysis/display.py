@@ -27,7 +27,7 @@ HEADINGS = {
     "rank_set": "ranks", "mean_baseline": "baseline mean", "example_runs": "example runs", "s2_repeat": "variance: repeats",
     "s2_agent_task": "variance: agent × task", "s2_task": "variance: tasks", "prevalence_human": "human mean",
     "prevalence_judge": "judge mean", "notes": "notes", "read_of": "runs read", "cannot_tell": "cannot tell",
-    "fired_unread": "fired unread", "read_share": "S1-S3 read", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
+    "fired_unread": "fired unread", "read_share": "criteria read", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
     "cache_write_tokens": "written to cache", "pass_at_k": "pass@k", "at_risk": "runs that got there", "kendall_tau": "Kendall's tau",
 }  # fmt: skip
 HIDDEN = frozenset({

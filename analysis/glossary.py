@@ -61,7 +61,7 @@ _HEADINGS = {
     "share first": "In how many of 100 resamplings of tasks the agent comes first; it describes, it is no confidence.",
     "missing as 0": "The mean if every run without a score had scored 0.",
     "missing as best": "The mean if every run without a score had scored the most that is possible.",
-    "S1-S3 read": "The share of the weight of the judged criteria that was read, not presumed.",
+    "criteria read": "The share of the weight of the judged criteria that was read, not presumed.",
     "p (this one alone)": "How often chance alone would give such a difference, with no allowance for the other tests of the table.",
     "p (Holm)": "The same, so adjusted that over the whole table at most 5 in 100 cohorts without any effect show one.",
     "p (BH)": "Adjusted after Benjamini and Hochberg: of what is found at .05, some 5 in 100 are chance.",

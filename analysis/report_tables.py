@@ -103,7 +103,7 @@ class Table:
 
 TABLES: dict[str, Table] = {
     "cohort": Table("The cohort", "What was read, and what was left out of the analysis.", lambda q: _summary(q.cohort)),
-    "basis": Table("What the scores rest on", "Whose scorecards, what share of the weight of S1-S3 was read, and how many quotes were found in the runs. Presumed: criteria that nobody read have their commonest value (~). Unread: a judged stage is unscored or too little has a value, so that there is a range and no point.", lambda q: basis(q.runs)),
+    "basis": Table("What the scores rest on", "Whose scorecards, what share of the weight of the judged criteria was read, and how many quotes were found in the runs. Presumed: criteria that nobody read have their commonest value (~). Unread: a judged stage is unscored or too little has a value, so that there is a range and no point.", lambda q: basis(q.runs)),
     "checks": Table("Checks of the scores", "Whether scores add up, policies are one, and nothing was read twice.", lambda q: validate_scores(q.runs)),
     "leaderboard": Table("Leaderboard by {score}", "Mean of the tasks of a track, then of tracks; tasks weigh the same. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %.", lambda q: leaderboard(q.runs, q.outcome)),
     "pairwise": Table("Differences of {score} between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8.", lambda q: pairwise(q.runs, q.outcome)),
