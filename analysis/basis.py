@@ -42,7 +42,9 @@ def too_little(row: dict[str, Any]) -> bool:
 
 def sentences(row: dict[str, Any]) -> list[str]:
     """What a reader has to know before the numbers, of one row of `basis`."""
-    share = "" if row["read_share"] is None else f": {row['read_share']:.0%} of the weight of S1-S3 was read"
+    share = (
+        "" if row["read_share"] is None else f": {row['read_share']:.0%} of the weight of the judged criteria was read"
+    )
     out = [f"Judge {row['judge'] or 'unknown'}, {row['runs']:,} run{'' if row['runs'] == 1 else 's'}{share}."]
     if n := row["presumed_runs"]:
         out.append(

@@ -21,7 +21,7 @@ from ..judge.scorecard import JudgeInfo, ScoreCard
 from ..trajectories.models import STAGES, Outcome
 from .card_sources import Scoring, read_cards
 from .codes_read import CODE_SOURCES, CODES, with_readings
-from .frames import FREE, OUTCOME, RUN_SCHEMA, conform
+from .frames import FREE, GROUP, OUTCOME, RUN_SCHEMA, conform
 from .outcomes import PARTS_SCHEMA
 from .run_ids import told_apart
 
@@ -43,7 +43,7 @@ CODES_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Cohort:
-    """Runs (RUN_SCHEMA plus FREE), criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA), what could not be read, and scores of
+    """Runs (RUN_SCHEMA plus FREE, and `group.NAME`, `outcome.NAME` where scorecards have such), criteria (CRITERIA_SCHEMA), codes (CODES_SCHEMA), what could not be read, and scores of
     parts of the cases (PARTS_SCHEMA)."""
 
     runs: pl.DataFrame
@@ -162,6 +162,15 @@ def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:
     return out.with_columns(missing).with_columns(zeroed).select(*runs.columns, *FREE)
 
 
+def _group_columns(told: Sequence[Mapping[str, float | None]]) -> list[pl.Series]:
+    """`group.NAME` of every run: the scores of groups of criteria that are no S1-S5."""
+    counted = Counter(name for groups in told for name in groups)
+    if len(counted) > MOST_OUTCOMES:
+        log.warning("%d groups are left out: they have %d names", len(counted) - MOST_OUTCOMES, len(counted))
+    names = [name for name, _ in counted.most_common(MOST_OUTCOMES)]
+    return [pl.Series(GROUP + name, [groups.get(name) for groups in told], dtype=pl.Float64) for name in names]
+
+
 def _outcome_columns(told: Sequence[Mapping[str, Outcome]]) -> list[pl.Series]:
     """`outcome.NAME` of every run: numbers where all that is known is a number, yes or no, else texts."""
     counted = Counter(name for outcomes in told for name in outcomes)
@@ -195,8 +204,10 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
     ]
     problems: list[str] = []
     told: list[Mapping[str, Outcome]] = []
+    groups: list[Mapping[str, float | None]] = []
     for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
         told.append(card.outcomes)
+        groups.append({name: stage.score for name, stage in card.stages.items() if name not in STAGES})
         run, judge = card.run.id, card.judge.name
         rows.add(_run_row(card))
         for stage, result in card.stages.items():
@@ -209,7 +220,9 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         for part in card.grades.parts:
             parts[2].add((run, judge, part.by, part.name, part.cases, part.value, number))
     tables = [part.frame() for part in parts]
-    runs = _free_means(with_readings(rows.frame()), tables[0]).with_columns(_outcome_columns(told))
+    runs = _free_means(with_readings(rows.frame()), tables[0]).with_columns(
+        *_group_columns(groups), *_outcome_columns(told)
+    )
     if frames:
         runs = pl.concat([runs, *frames] if runs.height else frames, how="diagonal_relaxed")
     for problem in problems[:20]:

@@ -27,13 +27,13 @@ from .estimate import (
     tidy,
     transformed,
 )
-from .frames import PRESUMED
+from .frames import GROUP, PRESUMED, stage_columns
 from .jackknife import both, codes_of, demean, of_sums, ratio
 from .outcomes import SHARES
 from .ranking import failed
 
 ALL = "(all)"
-STAGE_COLUMNS = ("S1", "S2", "S3", "S4", "S5", "agentic", "task_score", "overall")
+TOTALS = ("agentic", "task_score", "overall")
 
 
 def groups_of(table: pl.DataFrame, by: tuple[str, ...]) -> Iterator[tuple[dict[str, str], Bools]]:
@@ -117,11 +117,12 @@ def column_means(
 
 
 def stage_profile(table: pl.DataFrame, by: tuple[str, ...] = ("agent",), *, prepare: bool = True) -> pl.DataFrame:
-    """Means over runs of S1-S5, agentic and task (0-1) and overall (0-100); unscored stages are left out, never 0.
+    """Means over runs of the stages (`stage_columns`), agentic and task (0-1) and overall (0-100); unscored stages are left
+    out, never 0.
 
     `presumed`: the mean share of criteria behind the number that nobody read (0-1); null for S4, S5 and task.
     """
-    shown = {name: "task" if name == "task_score" else name for name in STAGE_COLUMNS}
+    shown = {name: name.removeprefix(GROUP) for name in (*stage_columns(table), *TOTALS)} | {"task_score": "task"}
     means = column_means(table, shown, by, key="stage", label="mean {name}", prepare=prepare)
     used = prepared(table)[0] if prepare else table
     behind = dict(zip(("overall", "S1", "S2", "S3"), PRESUMED, strict=True)) | {"agentic": "presumed"}
@@ -298,8 +299,11 @@ def tier_contrast(
         return np.asarray(100 * (s[..., :1] / s[..., 1:2] / (s[..., 2:3] / s[..., 3:4]) - 1))
 
     agents = sorted(set(agent.tolist()))
+    known = [*outcomes, *(name for name in table.columns if name.startswith(GROUP))]
     for other in tiers:
-        for outcome in outcomes:
+        for outcome in known:
+            if outcome != known[0] and not table[outcome].count():
+                continue  # nobody scored it: what the runs lack is said once, of the first
             y = table[outcome].cast(pl.Float64).to_numpy()
             for name in (ALL, *agents):
                 use = np.isfinite(y) & np.isin(tier, (other, baseline)) & ((agent == name) | (name == ALL))

@@ -14,7 +14,7 @@ from ..judge.read_share import ENOUGH, READ_STAGES
 from ..judge.scorecard import RULES
 from .codes_read import CODES, sampled
 from .estimate import Bools, Floats, Ints
-from .frames import FREE, OUTCOME, WEIGHTS
+from .frames import FREE, GROUP, OUTCOME, WEIGHTS
 from .jackknife import codes_of
 
 UNKNOWN = "(unknown)"
@@ -254,7 +254,11 @@ def check_outcome(table: pl.DataFrame, outcome: str) -> None:
     """ConfigError when this is no column of numbers, naming those that the runs brought along."""
     if outcome in table.columns and table.schema[outcome].is_numeric():
         return
-    told = [n.removeprefix(OUTCOME) for n in table.columns if n.startswith(OUTCOME) and table.schema[n].is_numeric()]
+    told = [
+        n.removeprefix(OUTCOME)
+        for n in table.columns
+        if n.startswith((OUTCOME, GROUP)) and table.schema[n].is_numeric()
+    ]
     hint = "overall, agentic, task_score or S1..S5" + (f"; of the runs: {', '.join(told[:20])}" if told else "")
     raise ConfigError(f"no numeric outcome {outcome.removeprefix(OUTCOME)!r}", hint)
 

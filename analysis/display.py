@@ -27,12 +27,12 @@ HEADINGS = {
     "rank_set": "ranks", "mean_baseline": "baseline mean", "example_runs": "example runs", "s2_repeat": "variance: repeats",
     "s2_agent_task": "variance: agent × task", "s2_task": "variance: tasks", "prevalence_human": "human mean",
     "prevalence_judge": "judge mean", "notes": "notes", "read_of": "runs read", "cannot_tell": "cannot tell",
-    "fired_unread": "fired unread", "read_share": "S1-S3 read", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
+    "fired_unread": "fired unread", "read_share": "criteria read", "uncached_tokens": "tokens in, not cached", "cached_tokens": "read from cache",
     "cache_write_tokens": "written to cache", "pass_at_k": "pass@k", "at_risk": "runs that got there", "kendall_tau": "Kendall's tau",
 }  # fmt: skip
 HIDDEN = frozenset({
     "estimand", "population", "se", "lo", "hi", "same_se", "same_lo", "same_hi", "df", "method", "reason", "warnings",
-    "rank_lo", "rank_hi", "halo_note", "range_lo", "range_hi", "unread",
+    "rank_lo", "rank_hi", "halo_note", "range_lo", "range_hi", "unread", "example_turns",
 })  # fmt: skip
 """Columns that stand elsewhere: in intervals, in the notes, in the methods."""
 _CONSTANT = ("outcome", "scope", "by", "axis", "kind", "taxonomy", "what", "codes")
@@ -44,7 +44,7 @@ ORDER = {
         "notes",
     ),
     "code_effects": ("code", *ESTIMATE, "p_holm", "status", "placebo_p", "robustness_value", "fired", "compared", "read_of"),
-    "clusters": ("kind", "label", "runs", "share", "where", "example", "example_runs", "agents", "mentions", "patterns"),
+    "clusters": ("kind", "example", "runs", "share", "where", "example_runs", "agents", "mentions", "patterns"),
     "leaderboard_ratings": (
         "agent", "value", "resolved", "valid", "pass_rate", "breach", "timeout", "no_output", "below_band", "notes",
     ),
@@ -70,8 +70,8 @@ class Cell:
     text: str
     key: float | str | None = None
     notes: tuple[int, ...] = ()
-    runs: tuple[str, ...] = ()
-    """Ids of the runs that the text names."""
+    runs: tuple[tuple[str, int | None], ...] = ()
+    """The runs that the text names: id, and the turn that is meant."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,9 @@ def display(
     body = []
     for row in rows:
         numbers = tuple(notes.setdefault(text, len(notes) + 1) for text in _remarks(row))
-        cells = [_cell(c, row.get(c)) for c in columns]
+        cells = [
+            _cell(c, row.get(c)) if c not in RUNS else _runs(row.get(c), row.get("example_turns")) for c in columns
+        ]
         if row.get("presumed"):
             cells = [_about(cell) if _rests(c, row) else cell for c, cell in zip(columns, cells, strict=True)]
         if numbers and cells:
@@ -229,9 +231,16 @@ def _cell(column: str, value: Any) -> Cell:
         return Cell(number(value, whole=whole), finite(value))
     if isinstance(value, list):
         text = ", ".join(str(item) for item in value)
-        return Cell(text or NONE, text, runs=tuple(map(str, value)) if column in RUNS else ())
+        return Cell(text or NONE, text)
     text = str(value).replace("_", " ") if column in _WORDS else str(value)
     return Cell(text, text)
+
+
+def _runs(ids: list[str] | None, turns: list[int | None] | None) -> Cell:
+    """Runs that a row names."""
+    some = tuple((str(id), turn) for id, turn in zip(ids or (), turns or [None] * len(ids or ()), strict=True))
+    text = ", ".join(id for id, _ in some)
+    return Cell(text or NONE, text or None, runs=some)
 
 
 def methods(table: pl.DataFrame) -> list[dict[str, str]]:

@@ -43,7 +43,7 @@ LENGTH = 400
 SCHEMA: dict[str, Any] = {
     "kind": pl.String, "rank": pl.Int64, "label": pl.String, "runs": pl.Int64, "share": pl.Float64, "mentions": pl.Int64,
     "patterns": pl.Int64, "where": pl.String, "agents": pl.String, "example": pl.String,
-    "example_runs": pl.List(pl.String), "reason": pl.String,
+    "example_runs": pl.List(pl.String), "example_turns": pl.List(pl.Int64), "reason": pl.String,
 }  # fmt: skip
 
 _QUOTED = r"""["'`“”‘’][^"'`“”‘’\n]{0,200}["'`“”‘’]"""
@@ -65,7 +65,8 @@ _STOP = frozenset({
 class _Pattern:
     text: str
     mentions: int = 0
-    runs: set[int] = field(default_factory=set)
+    runs: dict[int, int | None] = field(default_factory=dict)
+    """Number of a run -> the turn in which it shows, where that is known."""
     where: Counter[str] = field(default_factory=Counter)
 
 
@@ -83,10 +84,10 @@ class FailureTexts:
         number = len(self.names)
         self.names.append(card.run.id)
         self.agents.append(card.run.agent or "(unknown)")
-        for kind, where, text in _texts(card):
-            self._note(kind, where, text[:LENGTH], number)
+        for kind, where, text, turn in _texts(card):
+            self._note(kind, where, text[:LENGTH], number, turn)
 
-    def _note(self, kind: str, where: str, text: str, run: int) -> None:
+    def _note(self, kind: str, where: str, text: str, run: int, turn: int | None) -> None:
         key = pattern(text)
         if not key:
             return
@@ -98,14 +99,14 @@ class FailureTexts:
             known[key] = _Pattern(text.strip())
         entry = known[key]
         entry.mentions += 1
-        entry.runs.add(run)
+        entry.runs.setdefault(run, turn)
         entry.where[where] += 1
 
     def table(self, most: int = 12) -> pl.DataFrame:
         """The largest groups of each kind (SCHEMA), most runs first; kinds without words have one row with the reason.
 
         `share` is the part of all runs (0-1) in which the group occurs; `where` are its commonest codes, criteria or
-        stages; `example` is its commonest text, shortened.
+        stages; `example` is its commonest text, shortened; `example_turns` are where it shows in each of `example_runs`.
         """
         rows: list[dict[str, Any]] = []
         for kind in KINDS:
@@ -114,11 +115,13 @@ class FailureTexts:
                 rows.append({"kind": kind, "reason": "no scorecard has such words"})
             for rank, group in enumerate(groups, 1):
                 agents = Counter(self.agents[run] for run in group.runs)
+                examples = sorted(group.runs)[:5]
                 rows.append({
                     "kind": kind, "rank": rank, "label": group.label, "runs": len(group.runs),
                     "share": len(group.runs) / len(self.names), "mentions": group.mentions, "patterns": len(group.entries),
                     "where": _commonest(group.where), "agents": _commonest(agents), "example": group.example,
-                    "example_runs": [self.names[run] for run in sorted(group.runs)[:5]], "reason": None,
+                    "example_runs": [self.names[run] for run in examples],
+                    "example_turns": [group.runs[run] for run in examples], "reason": None,
                 })  # fmt: skip
         return pl.DataFrame(rows, schema=SCHEMA)
 
@@ -136,24 +139,26 @@ def pattern(text: str) -> str:
     return " ".join(_NOISE.sub(" ", text[:LENGTH].lower()).split())
 
 
-def _texts(card: ScoreCard) -> Iterator[tuple[str, str, str]]:
+def _texts(card: ScoreCard) -> Iterator[tuple[str, str, str, int | None]]:
     for code in card.codes:
-        yield "code", code.code if code.taxonomy == "paper" else f"{code.stage}:{code.code}", code.why
+        where = code.code if code.taxonomy == "paper" else f"{code.stage}:{code.code}"
+        yield "code", where, code.why, next(iter(code.turns), None)
     for episode in card.episodes:
         where = episode.stage if episode.resolved_at is not None else f"{episode.stage} unresolved"
-        yield "step", where, episode.cause if episode.kind in episode.cause else f"{episode.kind}: {episode.cause}"
+        words = episode.cause if episode.kind in episode.cause else f"{episode.kind}: {episode.cause}"
+        yield "step", where, words, episode.first_turn
     said: set[str] = set()
     for stage, result in card.stages.items():
         for item in result.criteria:
             if item.status == "scored" and item.value is not None and item.value < 1:
-                yield "criterion", item.id, item.rationale
+                yield "criterion", item.id, item.rationale, item.evidence[0].turn if item.evidence else None
         if result.checks is not None:
             # A problem reads "case: what"; the case is no part of the pattern.
             # S4 and S5 share their checks: each is told once.
             problems = {p.split(": ", 1)[-1]: None for p in result.checks.problems if p not in said}
             said.update(result.checks.problems)
             for problem in problems:
-                yield "deliverable", stage, problem
+                yield "deliverable", stage, problem, None
 
 
 @dataclass
@@ -161,7 +166,7 @@ class _Group:
     label: str
     entries: list[_Pattern]
     mentions: int
-    runs: set[int]
+    runs: dict[int, int | None]
     where: Counter[str]
     example: str
 
@@ -245,10 +250,10 @@ def _top(words: Any, own: Any, score: Any, most: int = 4) -> list[str]:
 def _group(entries: list[_Pattern]) -> _Group:
     best = max(entries, key=lambda entry: (len(entry.runs), -len(entry.text), entry.text))
     where: Counter[str] = Counter()
-    runs: set[int] = set()
+    runs: dict[int, int | None] = {}
     for entry in entries:
         where.update(entry.where)
-        runs |= entry.runs
+        runs = entry.runs | runs
     example = " ".join(best.text.split())
     short = example if len(example) <= 240 else example[:239] + "…"
     return _Group(short[:60], entries, sum(entry.mentions for entry in entries), runs, where, short)

@@ -17,7 +17,7 @@ from .codes_read import CODES
 from .design import MIN_READ
 from .display import interval, number, probability
 from .estimate import MIN_RUNS, adjusted
-from .frames import OUTCOME
+from .score_names import OVERALL, Score
 
 Row = dict[str, Any]
 
@@ -29,12 +29,13 @@ class Finding(NamedTuple):
     runs: str = ""
 
 
-def findings(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    """Sentences from the tables that exist; a table without numbers says nothing here."""
-    out: list[Finding] = []
-    for write in (_basis, _lead, _stages, _codes, _cliff, _effects, _tiers, _cost, _trouble, _alarms, _checks):
-        out += write(tables)
-    return out
+def findings(tables: Mapping[str, pl.DataFrame], score: Score = OVERALL) -> list[Finding]:
+    """Sentences from the tables that exist, which are about a score; a table without numbers says nothing here."""
+    return [
+        *_basis(tables), *_lead(tables, score), *_stages(tables), *_codes(tables), *_cliff(tables, score),
+        *_effects(tables, score), *_tiers(tables), *_cost(tables, score), *_trouble(tables), *_alarms(tables),
+        *_checks(tables),
+    ]  # fmt: skip
 
 
 def _basis(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
@@ -105,14 +106,7 @@ def _as_judged(tables: Mapping[str, pl.DataFrame]) -> str:
     return " (as judged: no label corrects this number)" if _labelled(tables) else ""
 
 
-def _score(row: Row) -> str:
-    """What a row's estimate is of, as people call it."""
-    name = str(row["estimand"]).removeprefix("mean ")
-    name = row.get("outcome") or name.rpartition(" with ")[2]
-    return "Overall" if name == "overall" else str(name).removeprefix(OUTCOME)
-
-
-def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
+def _lead(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
     rows = _rows(tables, "leaderboard", scope="overall")
     known = {row["agent"]: row for row in rows}
     corrected = [row for row in _rows(tables, "corrected_leaderboard", kind="corrected") if row["lo"] is not None]
@@ -126,7 +120,7 @@ def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     if len(rows) < 2:
         return [
             Finding(
-                f"{row['agent']} has a mean {_score(row)} of {_with(row)} over {_runs(row['runs'])}{tail}.",
+                f"{row['agent']} has a mean {score.titled} of {_with(row)} over {_runs(row['runs'])}{tail}.",
                 named("agent", row["agent"]),
             )
             for row in rows
@@ -138,9 +132,9 @@ def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     ties = [row["agent"] for row in rows if abs(row["value"] - first["value"]) < 1e-9]
     runs = " ".join(named("agent", agent) for agent in ties)
     if len(ties) > 1:
-        return [Finding(f"{_named(ties)} share the highest mean {_score(first)}{by} {_with(first)}{tail}.", runs)]
-    start = f"{first['agent']} has the highest mean {_score(first)}{by} {_with(first)}"
-    hidden = _order_hidden(rows)
+        return [Finding(f"{_named(ties)} share the highest mean {score.titled}{by} {_with(first)}{tail}.", runs)]
+    start = f"{first['agent']} has the highest mean {score.titled}{by} {_with(first)}"
+    hidden = _order_hidden(rows, score)
     if first["rank_hi"] is None:
         text = f"{start}{tail}; these tasks do not suffice to say whether that holds for new ones.{hidden}"
         return [Finding(text, runs)]
@@ -153,7 +147,7 @@ def _lead(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     return [Finding(f"{start}{tail}{but}.{hidden}", runs)]
 
 
-def _order_hidden(rows: list[Row]) -> str:
+def _order_hidden(rows: list[Row], score: Score) -> str:
     """Says where runs without a score could turn the order."""
     first, others = rows[0], rows[1:]
     worst = first.get("value_missing_zero")
@@ -162,7 +156,7 @@ def _order_hidden(rows: list[Row]) -> str:
         row.get("value_missing_zero") == row.get("value_missing_best") for row in rows
     ):  # fmt: skip
         return ""
-    return f" Runs without a score could change the order: counted as 0 and as 100 they leave {first['agent']} between {number(worst)} and {number(first['value_missing_best'])}."
+    return f" Runs without a score could change the order: counted as 0 and as {score.high or 1:g} they leave {first['agent']} between {number(worst)} and {number(first['value_missing_best'])}."
 
 
 def _stages(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
@@ -235,14 +229,14 @@ def _unread(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     return [Finding(text, " ".join(f"unread:{row['code']}" for row in rows))]
 
 
-def _cliff(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
+def _cliff(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
     raw = [row for row in _rows(tables, "cliff", kind="drop_raw", group="1") if _apart(row)]
     within = [row for row in _rows(tables, "cliff", kind="drop_within_cell", group="1") if _apart(row)]
     if not raw:
         return []
     counted = raw[0].get("codes") or ""
     among = "" if not counted or counted == ", ".join(CODES) else f" of {counted}"
-    text = f"Runs with one fired code{among} score {_moved(raw[0])} than runs with none{' of these' if among else ''}"
+    text = f"Runs with one fired code{among} have a mean {score.name} {_moved(raw[0])} than runs with none{' of these' if among else ''}"
     tail = f"; among repeats of the same agent, task and tier {_moved(within[0])}" if within else ""
     return [Finding(f"{text}{tail}{_as_judged(tables)}.", "codes=1")]
 
@@ -254,7 +248,7 @@ def _moved(row: Row) -> str:
     return f"{number(size['value'])} % {interval(*ends)} {'higher' if row['value'] > 0 else 'lower'}"
 
 
-def _effects(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
+def _effects(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
     table = tables.get("code_effects")
     if table is None or "status" not in table.columns:
         return []
@@ -266,6 +260,7 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
             "else may drive both, and no effect of a code is claimed."
         )
         return [Finding(text, "code:E3 code:E4 code:E5")]
+    unit = f"points of {score.name}" if score == OVERALL else score.titled
     circular = tables.get("circularity", pl.DataFrame(schema={"code": pl.String, "verdict": pl.String}))
     restate = (
         set(circular.filter(pl.col("verdict").str.ends_with("by outcome"))["code"])
@@ -277,19 +272,18 @@ def _effects(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
         if row["status"] == "ok" and row["p_holm"] is not None and row["p_holm"] < 0.05 and _apart(row)
         and row["code"] not in restate and (row["missing_lo"] is None or row["missing_lo"] * row["missing_hi"] > 0)
     ]  # fmt: skip
-    score = _score(rows[0]) if rows else ""
-    how = f"points of {score} against repeats of the same cell with the same other codes (Holm over the codes)"
+    how = f"{unit} against repeats of the same cell with the same other codes (Holm over the codes)"
     if _labelled(tables):
         fixed = {row["code"]: row for row in _rows(tables, "corrected_effects", kind="corrected") if _apart(row)}
         kept = {row["code"] for row in _holm(list(fixed.values()))}
         claimed = [{**row, **fixed[row["code"]]} for row in claimed if row["code"] in kept]
-        how = f"points of {score}, tags corrected by labels (predict-then-debias, additive; Holm over the codes)"
+        how = f"{unit}, tags corrected by labels (predict-then-debias, additive; Holm over the codes)"
     if not claimed:
         return []
     claimed.sort(key=lambda row: -abs(row["value"]))
     said = []
     for row in claimed:
-        part = _rows(tables, "effect_parts", code=row["code"], part="task part: quality")
+        part = _rows(tables, "effect_parts", code=row["code"], part="task part: quality") if score == OVERALL else []
         less = (
             ""
             if _labelled(tables) or not part
@@ -323,7 +317,7 @@ def _tiers(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     ]
 
 
-def _cost(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
+def _cost(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
     runs = [row for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="runs") if _apart(row)]
     cell = [row for row in _rows(tables, "cost", track="(all)", cost="cost_usd", kind="within_cell") if _apart(row)]
     both = {id(row) for row in _holm(runs + cell)}
@@ -332,11 +326,7 @@ def _cost(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
         for row, where in [*((row, "over all runs") for row in runs), *((row, "between repeats of the same cell") for row in cell)]
         if id(row) in both
     ]  # fmt: skip
-    return (
-        [Finding(f"Cost and {_score(runs[0] if runs else cell[0])}: {'; '.join(said)}{_as_judged(tables)}.")]
-        if said
-        else []
-    )
+    return [Finding(f"Cost and {score.name}: {'; '.join(said)}{_as_judged(tables)}.")] if said else []
 
 
 def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:

@@ -43,9 +43,18 @@ RUN_SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 OUTCOME = "outcome."
 """Before the names of columns that hold outcomes of another harness: numbers (yes 1, no 0) or texts."""
+GROUP = "group."
+"""Before the names of columns that hold the scores (0-1) of groups of a rubric of one's own, which are no S1-S5."""
 FREE = ("S1_free", "S2_free", "S3_free")
 """Stage means over the criteria that no tier credits, comparable between tiers; criteria weigh the same."""
 FRAME_SCHEMA: dict[str, Any] = {**RUN_SCHEMA, **dict.fromkeys(FREE, _REAL)}
+
+
+def stage_columns(table: pl.DataFrame) -> list[str]:
+    """Those of S1-S5 that some run has a score of (all, where no run has any group of its own), then the groups of rubrics
+    of one's own."""
+    groups = [name for name in table.columns if name.startswith(GROUP)]
+    return [*(s for s in STAGES if not groups or table[s].count()), *groups]
 
 
 def conform(table: pl.DataFrame) -> pl.DataFrame:
@@ -71,8 +80,8 @@ def conform(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def run_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """A run frame without the columns that only this table has: those of FRAME_SCHEMA and the outcomes of the runs."""
-    return table.select(*FRAME_SCHEMA, *(name for name in table.columns if name.startswith(OUTCOME)))
+    """A run frame without the columns that only this table has: those of FRAME_SCHEMA, groups and outcomes of the runs."""
+    return table.select(*FRAME_SCHEMA, *(name for name in table.columns if name.startswith((OUTCOME, GROUP))))
 
 
 def read_frame(path: Path) -> pl.DataFrame:

@@ -32,8 +32,7 @@
     heads.forEach(function (head, column) {
       const control = document.createElement("button");
       control.type = "button";
-      control.textContent = head.textContent;
-      head.textContent = "";
+      control.append(...head.childNodes);
       head.append(control);
       control.addEventListener("click", function () {
         const down = head.getAttribute("aria-sort") === "ascending";

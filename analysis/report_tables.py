@@ -35,6 +35,7 @@ from .repeated_success import first_breaks, pass_k
 from .robust import robustness
 from .sample_sizes import label_plan, order_probability, variance_components
 from .score_checks import validate_scores
+from .score_names import score_of
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Question:
         return pl.concat([mine.codes["run_id"], mine.criteria["run_id"]]).unique().to_list()
 
     def corrected_means(self) -> pl.DataFrame:
+        if self.outcome != "overall":
+            raise ConfigError("labels of criteria correct Overall alone", "leave --outcome out")
         human, notes = human_scores(self.cohort, self.gold, self.gold.usual)
         return corrected_leaderboard(self.runs, human, self.outcome, notes=notes)
 
@@ -86,18 +89,24 @@ class Table:
     """How a table presents itself, and how it is made."""
 
     title: str
+    """`{score}` stands for the outcome that is asked for, here and in the note."""
     note: str
     make: Callable[[Question], pl.DataFrame]
     needs: Literal["", "labels", "texts"] = ""
     """Without these it is not made."""
 
+    def said(self, outcome: str, runs: pl.DataFrame | None = None) -> tuple[str, str]:
+        """Title and note for a score, which they name."""
+        score = score_of(outcome, runs)
+        return self.title.replace("{score}", score.titled), self.note.replace("{score}", score.name)
+
 
 TABLES: dict[str, Table] = {
     "cohort": Table("The cohort", "What was read, and what was left out of the analysis.", lambda q: _summary(q.cohort)),
-    "basis": Table("What the scores rest on", "Whose scorecards, what share of the weight of S1-S3 was read, and how many quotes were found in the runs. Presumed: criteria that nobody read have their commonest value (~). Unread: a judged stage is unscored or too little has a value, so that there is a range and no point.", lambda q: basis(q.runs)),
+    "basis": Table("What the scores rest on", "Whose scorecards, what share of the weight of the judged criteria was read, and how many quotes were found in the runs. Presumed: criteria that nobody read have their commonest value (~). Unread: a judged stage is unscored or too little has a value, so that there is a range and no point.", lambda q: basis(q.runs)),
     "checks": Table("Checks of the scores", "Whether scores add up, policies are one, and nothing was read twice.", lambda q: validate_scores(q.runs)),
-    "leaderboard": Table("Leaderboard", "Mean of the tasks of a track, then of tracks; tasks weigh the same. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %.", lambda q: leaderboard(q.runs, q.outcome)),
-    "pairwise": Table("Differences between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8.", lambda q: pairwise(q.runs, q.outcome)),
+    "leaderboard": Table("Leaderboard by {score}", "Mean of the tasks of a track, then of tracks; tasks weigh the same. The wide interval speaks of new tasks, the narrow one of these tasks again. Rank sets hold jointly at 95 %.", lambda q: leaderboard(q.runs, q.outcome)),
+    "pairwise": Table("Differences of {score} between agents", "Paired by task; p adjusted by Holm over pairs. mde80 is the difference found with power .8.", lambda q: pairwise(q.runs, q.outcome)),
     "stages": Table("Stage profile by agent", "Means of tasks and tracks, as on the leaderboard; unscored stages are left out, never counted as 0.", lambda q: stage_profile(q.runs)),
     "stages_by_track": Table("Stage profile by agent and track", "As above, within tracks.", lambda q: stage_profile(q.runs, ("agent", "track"))),
     "tiers": Table("Tier contrast", "Change from the baseline tier in percent, on tasks with both. Columns ending in _free leave out criteria that a tier credits unjudged.", lambda q: tier_contrast(q.runs)),
@@ -106,17 +115,17 @@ TABLES: dict[str, Table] = {
     "codes_by_agent": Table("Fired codes by agent", "As above, by agent.", lambda q: code_prevalence(q.runs, ("agent",), source=q.source)),
     "codes_by_track": Table("Fired codes by track", "As above, by track.", lambda q: code_prevalence(q.runs, ("track",), source=q.source)),
     "code_stages": Table("Where codes fire", "Firings by code, stage and source; a code in two stages of a run counts in both here. A code without a row may not have been read: see what was read for codes.", lambda q: _code_stages(q.cohort)),
-    "cliff": Table("Scores by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of. Counts are of codes that were read in the same runs; where some were not, the notes say which.", lambda q: cliff(q.runs, q.outcome, source=q.source)),
+    "cliff": Table("{score} by number of fired codes", "Raw and within repeats of the same agent, task and tier; single codes show what the one-code group is made of. Counts are of codes that were read in the same runs; where some were not, the notes say which.", lambda q: cliff(q.runs, q.outcome, source=q.source)),
     "recovery": Table("Recovery", "Among runs with two or more codes, the share that still reaches a scored submission. Agents with more codes are seen on harder runs.", lambda q: recovery(q.runs, source=q.source)),
-    "code_effects": Table("Effects of codes on Overall", "Runs that fired a code against repeats of the same agent, task, tier and other codes that did not, in points. Associational: codes are tagged after the outcome; where runs differ already in earlier stages (placebo p) no effect may be claimed.", lambda q: code_effects(q.runs, q.outcome, source=q.source)),
-    "effect_parts": Table("Effects by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part, and this again: a Task of 0, and how good results above it are.", lambda q: decompose_effects(q.runs, source=q.source)),
-    "effects_by_agent": Table("Effects of codes by agent", "BH over the grid; rank by the shrunk value only.", lambda q: effects_by(q.runs, "agent", q.outcome, source=q.source)),
-    "robustness": Table("Effects under other models", "What changes when the model changes; traps are named in the warnings.", lambda q: robustness(q.runs, q.outcome, source=q.source)),
-    "explained": Table("How much codes explain", "R2 within cells on left-out tasks.", lambda q: explained_variance(q.runs, q.outcome, source=q.source)),
+    "code_effects": Table("Effects of codes on {score}", "Runs that fired a code against repeats of the same agent, task, tier and other codes that did not, in the unit of {score}. Associational: codes are tagged after the outcome; where runs differ already in earlier stages (placebo p) no effect may be claimed.", lambda q: code_effects(q.runs, q.outcome, source=q.source)),
+    "effect_parts": Table("Effects on Overall by part of the score", "An exact split: judge part (S1-S3), rule part (S4, S5), Task part, and this again: a Task of 0, and how good results above it are.", lambda q: decompose_effects(q.runs, source=q.source)),
+    "effects_by_agent": Table("Effects of codes on {score} by agent", "BH over the grid; rank by the shrunk value only.", lambda q: effects_by(q.runs, "agent", q.outcome, source=q.source)),
+    "robustness": Table("Effects on {score} under other models", "What changes when the model changes; traps are named in the warnings.", lambda q: robustness(q.runs, q.outcome, source=q.source)),
+    "explained": Table("How much of {score} codes explain", "R2 within cells on left-out tasks.", lambda q: explained_variance(q.runs, q.outcome, source=q.source)),
     "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that runs with the code differed before it could act; one cohort in twenty raises one by chance.", lambda q: placebo(q.runs, source=q.source)),
     "circularity": Table("Circular codes", "Codes that restate the score cannot explain it.", lambda q: circularity(q.runs)),
-    "leave_agent_out": Table("Effects without one agent", "Whether a single agent carries a result.", lambda q: leave_one_out(q.runs, q.outcome, source=q.source)),
-    "cost": Table("Cost and score", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
+    "leave_agent_out": Table("Effects on {score} without one agent", "Whether a single agent carries a result.", lambda q: leave_one_out(q.runs, q.outcome, source=q.source)),
+    "cost": Table("Cost and {score}", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
     "judge_cost": Table("What judging cost", "Sums over scorecards by judge, all judges. Input tokens are split into those read from a provider's cache, written into it, and neither; unknown where one scorecard does not say.", lambda q: _judge_cost(q.runs)),
     "failures": Table("Failures and validity", "“failed”: no scoreable submission, by the rule of the track. A run rated F is a breach, a timeout (never submitted), without output, or below the lowest band (submitted, not good enough or malformed). “valid”: something scored above zero.", lambda q: failure_rates(q.runs, ("agent",))),
     "ability": Table("Ability and difficulty", "A second opinion: a Rasch model of success, in logits. It allows for tasks that an agent never ran, and assumes that tasks are hard for all alike.", lambda q: abilities(q.runs)),
@@ -125,14 +134,14 @@ TABLES: dict[str, Table] = {
     "parts": Table("Scores of parts", "The benchmark's metric by class, tissue or kind of question, where the reports tell it; means over runs.", lambda q: part_scores(q.cohort)),
     "first_breaks": Table("Where runs break first", "Of the runs whose earlier stages all reached .5, the share whose stage did not; unbroken: what is left after it. Disqualified runs are left out; a run leaves at its first stage without a score.", lambda q: first_breaks(q.runs)),
     "stage_use": Table("Turns, calls and time by stage", "Means per run, from the segmentation.", lambda q: stage_use(q.runs)),
-    "planning": Table("What more tasks or repeats would show", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(difference_noise(variance_components(q.runs, q.outcome)))),
-    "order": Table("Would the order hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
-    "rank_stability": Table("Would fewer tasks show the order", "The order of all tasks on some of them, drawn within tracks. Subsets of these tasks differ less than new ones would: see whether the order holds.", lambda q: rank_stability(q.runs, q.outcome)),
+    "planning": Table("What more tasks or repeats would show of {score}", "Smallest difference of two agents found with power .8, from this cohort's variance components.", lambda q: power(difference_noise(variance_components(q.runs, q.outcome)))),
+    "order": Table("Would the order by {score} hold", "Were these means the truth: how often as many new tasks show the same order.", lambda q: _order(q.runs, q.outcome)),
+    "rank_stability": Table("Would fewer tasks show the order by {score}", "The order of all tasks on some of them, drawn within tracks. Subsets of these tasks differ less than new ones would: see whether the order holds.", lambda q: rank_stability(q.runs, q.outcome)),
     "label_plan": Table("Which runs to label", "Stratified by tags, rare codes first. Labels keep how they were drawn (ambjudge label next --out).", lambda q: label_plan(q.runs, q.budget, source=q.source, already=q.labelled)),
     "reliability": Table("Reliability of criteria", "Krippendorff's alpha of every criterion over all judges and annotators that scored the same runs; presumed, credited and unscored ones are gaps. Criteria that one rater scored have no row.", lambda q: reliability(q.cohort, q.labels)),
     "agreement": Table("Judge against people", "Several coefficients, since none is enough; undefined ones say why. Weighed by how runs were drawn for labelling. Labels that were seen while a judge's rules or prompts were written say nothing about new runs.", lambda q: agreement(q.cohort, q.gold), "labels"),
-    "corrected_leaderboard": Table("Leaderboard corrected by labels", "Judge's means and the same corrected for the judge's error. Corrected, “same tasks” means these very runs.", Question.corrected_means, "labels"),
-    "corrected_effects": Table("Code effects corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", Question.corrected_effects, "labels"),
+    "corrected_leaderboard": Table("Leaderboard by {score}, corrected by labels", "Judge's means and the same corrected for the judge's error. Corrected, “same tasks” means these very runs.", Question.corrected_means, "labels"),
+    "corrected_effects": Table("Effects of codes on {score}, corrected by labels", "Judge's tags, labelled runs only, and predict-then-debias.", Question.corrected_effects, "labels"),
     "clusters": Table("Groups of failures", "Words about failures, grouped by their likeness; numbers, quotes and paths do not count. A run counts once in a group. Runs that nobody read for a code have no reasons of it.", lambda q: q.words.table(), "texts"),
 }  # fmt: skip
 

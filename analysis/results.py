@@ -26,10 +26,11 @@ SCHEMA = "ambjudge.analysis/1"
 
 @dataclass(frozen=True)
 class Analysis:
-    """A cohort with its tables by name (TABLES)."""
+    """A cohort with its tables by name (TABLES), and the column of the score that they are about."""
 
     cohort: Cohort
     tables: dict[str, pl.DataFrame]
+    outcome: str = "overall"
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -38,6 +39,10 @@ class Analysis:
     @property
     def problems(self) -> tuple[str, ...]:
         return self.cohort.problems
+
+    def said(self, name: str) -> tuple[str, str]:
+        """Title and note of a table."""
+        return TABLES[name].said(self.outcome, self.runs) if name in TABLES else (name, "")
 
 
 def read(
@@ -108,7 +113,7 @@ def analyse(
     tables = all_tables(
         found, labels=labels, texts=texts, only=chosen, outcome=outcome, code_source=code_source, budget=budget
     )
-    return Analysis(found, tables)
+    return Analysis(found, tables, outcome)
 
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -120,11 +125,11 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
     """All tables as plain values: `tables.<name>` has title, note and rows."""
     return {
         "schema": SCHEMA,
+        "outcome": analysis.outcome,
         "runs": analysis.runs.height,
         "tables": {
             name: {
-                "title": TABLES[name].title if name in TABLES else name,
-                "note": TABLES[name].note if name in TABLES else "",
+                **dict(zip(("title", "note"), analysis.said(name), strict=True)),
                 "columns": table.columns,
                 "rows": rows(table),
             }

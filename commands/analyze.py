@@ -108,15 +108,15 @@ def _summary(found: Analysis, chosen: Sequence[str]) -> None:
     import polars as pl
 
     from ..analysis.findings import findings
-    from ..analysis.report_tables import TABLES
+    from ..analysis.score_names import score_of
 
     if not chosen:
-        for finding in findings(found.tables):
+        for finding in findings(found.tables, score_of(found.outcome, found.runs)):
             console.say(console.wrap(finding.text, "  ", "- "))
     for name in chosen or [name for name in SUMMARY if name in found.tables]:
         table = found.tables[name]
         console.say()
-        console.say(TABLES[name].title)
+        console.say(found.said(name)[0])
         if table.columns == ["reason"] or table.is_empty():
             console.say(f"  {table['reason'][0] if table.height else 'no rows'}")
             continue

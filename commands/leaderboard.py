@@ -44,6 +44,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..analysis.basis import basis, sentences
     from ..analysis.ranking import leaderboard as board
     from ..analysis.results import read, rows
+    from ..analysis.score_names import score_of
 
     found = read_cards(obj, paths, flags, read, judge=flags["judge"])
     scopes = flags["scopes"] or ("overall", "track")
@@ -58,10 +59,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     console.say()
     if table["value"].null_count() == table.height and not rests["unread_runs"]:
         hint = "; a run without its Task score has no Overall (try --outcome agentic)" * (flags["outcome"] == "overall")
-        console.say(f"No run has a known {flags['outcome']}{hint}.")
+        console.say(f"No run has a known {score_of(flags['outcome']).name}{hint}.")
     notes: tuple[str, ...] = ()
+    score = score_of(flags["outcome"], found.runs).titled
     for scope, name in table.select("scope", "name").unique(maintain_order=True).iter_rows():
-        console.say(f"All tracks, {flags['outcome']}" if scope == "overall" else f"{scope.capitalize()} {name}")
+        console.say(f"{'All tracks' if scope == 'overall' else f'{scope.capitalize()} {name}'}, by {score}")
         part = table.filter((pl.col("scope") == scope) & (pl.col("name") == name))
         ranks = () if scope == "overall" else ("p_first", "rank_set")
         kind, hide = f"leaderboard{'_ratings' * flags['ratings']}", ("name", *ranks, *LEFT_OUT[scope])

@@ -57,8 +57,8 @@ OUTCOMES = ("overall", "agentic", "task_score", "S1", "S2", "S3", "S4", "S5")
 
 
 def _outcome(_context: click.Context, _option: click.Parameter, name: str) -> str:
-    """A score of ours, or the column of an outcome that the runs brought along."""
-    return name if name in OUTCOMES else f"outcome.{name.removeprefix('outcome.')}"
+    """A score of ours, a group of a rubric of one's own, or the column of an outcome that the runs brought along."""
+    return name if name in OUTCOMES or name.startswith("group.") else f"outcome.{name.removeprefix('outcome.')}"
 
 
 OUTCOME = click.option(

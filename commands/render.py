@@ -214,7 +214,7 @@ def totals(card: ScoreCard, agentic_digits: int, overall_digits: int) -> tuple[s
 
 def unread(runs: Mapping[Standing, int], share: float | None) -> str:
     """Why there are ranges, and how to be rid of them. `share`: of the weight of S1-S3 that was read, on average."""
-    read = "" if share is None else f" ({share:.0%} of the weight of S1-S3 was read)"
+    read = "" if share is None else f" ({share:.0%} of the weight of the judged criteria was read)"
     lines = []
     if n := runs.get("presumed"):
         what = "rests" if n == 1 else f"{n} runs rest"

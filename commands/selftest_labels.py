@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import console
 from ..config import load
 from ..errors import ConfigError, InputError
+from ..trajectories.stages import stage_title
 
 if TYPE_CHECKING:
     from ..judge.trust.against_labels import LabelReport
@@ -133,6 +134,15 @@ def _show(report: LabelReport) -> None:
     heads = [f"{split}, {found.runs} runs" for split, found in columns.items()]
     console.say(f"judge {report.judge} against human labels; 95 % intervals, n is what a figure was counted on")
     _table("Figure", heads, [(name, [pick(c) for c in columns.values()]) for name, pick in _FIGURES])
+    groups = sorted({name for c in columns.values() if c.criteria for name in c.criteria.by_stage})
+    if len(groups) > 1:
+        console.say()
+        rows = [
+            (f"{stage_title(group)}, {part}", [_stage(c, group, part) for c in columns.values()])
+            for group in groups
+            for part in ("equal", "kappa")
+        ]
+        _table("Criteria by stage", heads, rows)
     ids = sorted({id for c in columns.values() if c.criteria for id in c.criteria.by_criterion})
     if ids:
         console.say()
@@ -209,6 +219,11 @@ def _criterion(found: Figures, id: str, part: str) -> Figure | None:
     return getattr(item, part) if item else None
 
 
+def _stage(found: Figures, group: str, part: str) -> Figure | None:
+    item = found.criteria.by_stage.get(group) if found.criteria else None
+    return getattr(item, part) if item else None
+
+
 def _of_criteria(path: str) -> _Pick:
     """A figure of the criteria by its path (`overall.equal`)."""
 
@@ -236,7 +251,6 @@ def _of_stages(by: str, part: str) -> _Pick:
 _FIGURES: list[tuple[str, _Pick]] = [
     ("criteria, equal to the label", _of_criteria("overall.equal")),
     ("criteria, kappa", _of_criteria("overall.kappa")),
-    *((f"{stage}, {part}", _of_criteria(f"by_stage.{stage}.{part}")) for stage in ("S1", "S2", "S3") for part in ("equal", "kappa")),
     ("rules, scored and presumed, equal to the label", _of_criteria("rules.equal")),
     ("rules, scored, equal to the label", _of_criteria("rules_scored")),
     ("rules, scored and presumed, kappa", _of_criteria("rules.kappa")),

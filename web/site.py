@@ -107,15 +107,15 @@ class Site:
             if old.suffix == ".new" or (old.suffix == ".html" and old.stem not in self._names):
                 old.unlink()
 
-    def link(self, run_id: str) -> str:
-        """Where a run is shown: its page, or the table where several scorecards or runs bear its name; "" for none."""
+    def link(self, run_id: str, turn: int | None = None) -> str:
+        """Where a run, or a turn of it, is shown: its page, or the table where several scorecards or runs bear its name; "" for none."""
         from ..analysis.findings import named
 
         # Runs of one name bear their folders' names in front in an analysis.
         id = run_id if run_id in self.pages else run_id.rpartition("/")[2]
         names = self.pages.get(id, [])
         if len(names) == 1:
-            return f"{PAGES}/{names[0]}.html"
+            return f"{PAGES}/{names[0]}.html" + (f"#t{turn}" if turn is not None else "")
         return self.search(named("id", id)) if names else ""
 
     @staticmethod
@@ -243,7 +243,7 @@ def build(
         from ..analysis.figures import draw_all
         from ..analysis.html_report import render
 
-        text = render(found, draw_all(found.tables, found.runs, png=False), title, site)
+        text = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site)
     site.finish(text, len(found.problems))
     if site.without_transcript:
         tell(f"{site.without_transcript:,} pages without a transcript; --runs says where the runs are")

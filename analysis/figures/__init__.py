@@ -15,22 +15,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
+    from ..score_names import Score
     from .drawn import Drawn, Tables
+    from .style import Sheet
 
-# name -> (module of this package, title)
+# name -> (module of this package, title, which may name the {score})
 FIGURES: dict[str, tuple[str, str]] = {
-    "leaderboard": ("boards", "Leaderboard"),
-    "leaderboard_tracks": ("boards", "Leaderboards by track"),
-    "pairwise": ("boards", "Paired differences"),
+    "leaderboard": ("boards", "Leaderboard by {score}"),
+    "leaderboard_tracks": ("boards", "Leaderboards of tracks by {score}"),
+    "pairwise": ("boards", "Paired differences of {score}"),
     "stage_profile": ("profiles", "Stages by agent"),
     "code_rates": ("codes", "Error codes"),
-    "code_effects": ("codes", "What fired codes go with"),
-    "cliff": ("codes", "Overall by number of fired codes"),
+    "code_effects": ("codes", "What fired codes go with: {score}"),
+    "cliff": ("codes", "{score} by number of fired codes"),
     "recovery": ("boards", "Recovery from several codes"),
-    "cost_score": ("profiles", "Cost against score"),
+    "cost_score": ("profiles", "Cost against {score}"),
     "sensitivity": ("codes", "How firm the effects are"),
     "agreement": ("judges", "Judge against people"),
-    "judge_correction": ("judges", "Scores corrected for the judge"),
+    "judge_correction": ("judges", "{score} corrected for the judge"),
 }
 
 
@@ -41,32 +43,50 @@ class Figure:
     name: str
     title: str
     svg: str | None = None
+    narrow: str | None = None
+    """The same as SVG for a screen as narrow as a telephone's."""
     png: bytes | None = None
     caption: str = ""
     description: str = ""
     reason: str | None = None
 
 
-def draw(name: str, tables: Tables, runs: pl.DataFrame, *, png: bool = True) -> Figure:
-    """One figure of FIGURES from tables (by name) and the run frame; with a reason instead when there is nothing to draw."""
-    from .drawn import Nothing
-    from .style import settle, styled, to_png, to_svg
+def draw(
+    name: str, tables: Tables, runs: pl.DataFrame, outcome: str = "overall", *, png: bool = True, narrow: bool = False
+) -> Figure:
+    """One figure of FIGURES from tables (by name) and the run frame; with a reason instead when there is nothing to draw.
 
-    module, title = FIGURES[name]
-    function: Callable[[Tables, pl.DataFrame], Drawn] = getattr(import_module(f".{module}", __name__), name)
+    `outcome`: the score that the tables are about. `narrow`: also for a narrow screen.
+    """
+    from ..score_names import score_of
+    from .drawn import Nothing
+    from .style import Sheet, settle, styled, to_png, to_svg
+
+    score = score_of(outcome, runs)
+    module, title = FIGURES[name][0], FIGURES[name][1].format(score=score.name)
+    function: Callable[[Tables, pl.DataFrame, Score, Sheet], Drawn] = getattr(
+        import_module(f".{module}", __name__), name
+    )
+    sheets = [Sheet(), *([Sheet(narrow=True)] if narrow else [])]
     try:
-        drawn = function(tables, runs)
+        drawn = [function(tables, runs, score, sheet) for sheet in sheets]
     except Nothing as nothing:
         return Figure(name, title, reason=str(nothing))
     with styled():
-        settle(drawn.figure)
-        svg = to_svg(drawn.figure)
-        return Figure(name, title, svg, to_png(drawn.figure) if png else None, drawn.caption, drawn.description)
+        for one in drawn:
+            settle(one.figure)
+        wide, *other = [to_svg(one.figure) for one in drawn]
+        image = to_png(drawn[0].figure) if png else None
+        return Figure(
+            name, title, wide, other[0] if other else None, image, drawn[0].caption, drawn[0].description
+        )  # fmt: skip
 
 
-def draw_all(tables: Tables, runs: pl.DataFrame, *, png: bool = True) -> list[Figure]:
-    """Every figure, in order; those without data carry their reason."""
-    return [draw(name, tables, runs, png=png) for name in FIGURES]
+def draw_all(
+    tables: Tables, runs: pl.DataFrame, outcome: str = "overall", *, png: bool = True, narrow: bool = False
+) -> list[Figure]:
+    """Every figure, in order; those without data carry their reason. See `draw`."""
+    return [draw(name, tables, runs, outcome, png=png, narrow=narrow) for name in FIGURES]
 
 
 def write(figures: list[Figure], folder: Path) -> list[Path]:

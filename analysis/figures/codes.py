@@ -12,9 +12,10 @@ import polars as pl
 from ..codes_read import CODES
 from ..design import design
 from ..dose import GROUPS
+from ..score_names import OVERALL, Score
 from . import style
 from .drawn import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
-from .style import BLUE, GREEN, INK, ORANGE, PINK, SKY, YELLOW
+from .style import BLUE, GREEN, INK, ORANGE, PINK, SKY, YELLOW, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,15 +37,14 @@ def _named(code: str) -> str:
     return f"{code} {CODE_NAMES[code]}" if code in CODE_NAMES else style.label(code)
 
 
-def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
+def code_rates(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
     """How often each code fires per run, and its share of all fired codes."""
     rows = tidy_rows(tables, "codes")
     rows = [row for row in rows if row["code"] in CODES and row.get("agent") in (None, "(all)")]
     measures = [("rate per run", "runs that fired it, %"), ("share of fired codes", "share of fired codes, %")]
     with_value(rows)
     with style.styled():
-        figure = style.blank(2.4)
-        axes = figure.subplots(1, 2, sharey=True)
+        figure, axes = sheet.beside([sheet.tall(len(CODES), 0.34)] * 2, (1, 1), 0.7)
         for ax, (measure, title) in zip(axes, measures, strict=True):
             shares = measure != "rate per run"
             for at, code in enumerate(CODES):
@@ -53,7 +53,7 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
                     if new["value"] is None:
                         _missing(ax, at, new)
                         continue
-                    ax.barh(at, 100 * new["value"], height=0.62, color=ORANGE, alpha=0.4, linewidth=0)
+                    ax.barh(at, 100 * new["value"], height=sheet.bar, color=ORANGE, alpha=0.4, linewidth=0)
                     lo, hi = (new["lo"], new["hi"]) if new["lo"] is not None else (None, None)
                     if lo is not None and hi is not None:
                         style.interval(ax, at, 100 * max(0.0, lo), 100 * hi, ORANGE, thick=False)
@@ -67,9 +67,8 @@ def code_rates(tables: Tables, runs: pl.DataFrame) -> Drawn:
             ax.grid(axis="x")
             ax.margins(x=0.3 if partly and not shares else 0.12)
             ax.set_xlim(left=0)
-        style.rows_axis(axes[0], [_named(code) for code in CODES])
-        style.rows_axis(axes[1], [_named(code) for code in CODES])
-        axes[1].tick_params(labelleft=False)
+            sheet.named_rows(ax, [_named(code) for code in CODES])
+            ax.tick_params(labelleft=ax is axes[0])
     return Drawn(
         figure,
         "A code that fired twice in a run counts once. Lines: 95 % intervals for new tasks. Shares add up to 100 %, so one "
@@ -108,51 +107,62 @@ def _unread(rows: list[Row]) -> str:
     return f" Read, of {runs} runs: {read}. What was not read (hatched) is unknown, not zero; shares are of codes read together."
 
 
-def code_effects(tables: Tables, runs: pl.DataFrame) -> Drawn:
-    """Overlap-weighted effects of the codes on Overall, and their exact split into judged and checked stages, Task and zeros."""
+def code_effects(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
+    """Overlap-weighted effects of the codes, and for Overall their exact split into judged and checked stages, Task and zeros."""
     pairs = both_populations(tidy_rows(tables, "code_effects"), "code")
     rows = [new for new, _ in pairs]
     with_value(rows)
-    parts = tidy_rows(tables, "effect_parts")
+    parts = tidy_rows(tables, "effect_parts") if score == OVERALL else []
     with style.styled():
-        figure = style.blank(1.35 + 0.42 * len(pairs))
-        ax, bars, side = figure.subplots(1, 3, width_ratios=(1.25, 1, 1.0 if _partly(rows) else 0.85), sharey=True)
+        side, n = (1.0 if _partly(rows) else 0.85), len(pairs)
+        heights = [sheet.tall(n, 0.42, said=True), *([sheet.tall(n, 0.42)] if parts else [])]
+        figure, axes = sheet.beside(heights, (1.25, 1, side) if parts else (2.2, side), 1.35)
+        ax, bars = axes[0], axes[1] if parts else None
         for at, (new, same) in enumerate(pairs):
             if new["value"] is None:
                 reason = "\n".join(wrap(style.label(new["reason"] or "not estimated", 76), 40)[:2])
-                ax.text(-0.3, at, reason, va="center", ha="right", fontsize=7.5, style="italic", in_layout=False)
+                ax.text(
+                    0, at, reason, transform=ax.get_yaxis_transform(), va="center", fontsize=7.5, style="italic", in_layout=False
+                )  # fmt: skip
                 continue
             hollow = new["status"] != "ok"
             style.interval(ax, at, new["lo"], new["hi"], BLUE, thick=True)
             if same is not None:
                 style.interval(ax, at, same["lo"], same["hi"], BLUE, thick=False)
             style.point(ax, new["value"], at, BLUE, hollow=hollow)
-        for axis in (ax, bars):
-            axis.axvline(0, color=INK, linewidth=0.8)
-            axis.grid(axis="x")
-        style.rows_axis(ax, [_named(new["code"]) for new, _ in pairs])
-        ax.set_title("effect on Overall, points")
         ends = [new[end] for new, _ in pairs for end in ("lo", "value", "hi") if new[end] is not None]
-        ax.set_xlim(min(-10.0, *ends) * 1.04, max(1.0, *ends) * 1.04)
-        _split(bars, [new for new, _ in pairs], parts)
-        bars.tick_params(labelleft=False)
-        bars.spines["left"].set_visible(False)
-        bars.set_xlim(ax.get_xlim())
-        bars.set_title("the same effect, split")
-        if bars.patches:
-            figure.legend(loc="outside lower center", ncols=3, handlelength=1, columnspacing=1.5)
-        style.panel(side, [
-            (0.2, "right", "effect", [style.signed(new["value"]) for new, _ in pairs]),
-            (0.25, "left", "95 %", [style.span(new["lo"], new["hi"]) for new, _ in pairs]),
+        room = (score.high or max(map(abs, ends))) / 10
+        ax.set_title(f"effect on {score.titled}")
+        ax.set_xlim(min(-room, *ends) * 1.04, max(room / 10, *ends) * 1.04)
+        if bars is not None:
+            _split(bars, rows, parts, sheet.bar)
+            bars.set_xlim(ax.get_xlim())
+            bars.set_title("the same effect, split")
+            if bars.patches:
+                figure.legend(
+                    loc="outside lower center", ncols=2 if sheet.narrow else 3, handlelength=1, columnspacing=1.5
+                )
+        for axis in (ax, bars):
+            if axis is not None:
+                axis.axvline(0, color=INK, linewidth=0.8)
+                axis.grid(axis="x")
+        sheet.table(axes, [_named(new["code"]) for new in rows], [
+            (0.2, "right", "effect", [style.signed(new["value"], score.digits) for new in rows]),
+            (0.25, "left", "95 %", [style.span(new["lo"], new["hi"], score.digits) for new in rows]),
             (1.0, "right", "fired / read" if _partly(rows) else "fired", [_fired(new, _partly(rows)) for new in rows]),
         ])  # fmt: skip
     return Drawn(
         figure,
         "Pale bar: 95 % interval for new tasks; thin line: for these tasks again; hollow: too few firings to inform, or runs that "
-        "differed before the code. An association among repeats with the same other codes, not a cause. Only “Task above 0” "
-        "is neither a judge's word nor a rule; for E5 the checked part holds by definition." + _partly(rows),
-        "Effects of fired codes: "
-        + ", ".join(f"{new['code']} {style.signed(new['value'])}" for new, _ in pairs if new["value"] is not None),
+        "differed before the code. An association among repeats with the same other codes, not a cause."
+        + (
+            " Only “Task above 0” is neither a judge's word nor a rule; for E5 the checked part holds by definition."
+            if parts
+            else ""
+        )
+        + _partly(rows),
+        f"Effects of fired codes on {score.name}: "
+        + ", ".join(f"{r['code']} {style.signed(r['value'], score.digits)}" for r in rows if r["value"] is not None),
     )
 
 
@@ -167,7 +177,7 @@ def _partly(rows: Iterable[Row]) -> str:
     return f" Runs read: {', '.join(partial)}; effects are of these." if partial else ""
 
 
-def _split(ax: Axes, effects: list[Row], parts: list[Row]) -> None:
+def _split(ax: Axes, effects: list[Row], parts: list[Row], height: float) -> None:
     for name, title, colour in PARTS:
         first = True
         for at, effect in enumerate(effects):
@@ -180,21 +190,20 @@ def _split(ax: Axes, effects: list[Row], parts: list[Row]) -> None:
             ]
             start = sum(v for v in before if (v < 0) == (value < 0))
             title_once = title if first else None
-            ax.barh(at, value, left=start, height=0.55, color=colour, alpha=0.75, linewidth=0, label=title_once)
+            ax.barh(at, value, left=start, height=height, color=colour, alpha=0.75, linewidth=0, label=title_once)
             first = False
 
 
-def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
-    """Overall by number of fired codes, and the drop in percent, raw and within cells."""
+def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
+    """The score by number of fired codes, and the drop in percent, raw and within cells."""
     rows = [row for row in tidy_rows(tables, "cliff") if row["population"] != "same"]
     means = [row for row in rows if row["kind"] == "mean"]
     with_value(means)
-    d = design(runs)
+    d = design(runs, score.column)
     rng = np.random.default_rng(SEED)
     jitter = rng.uniform(-0.3, 0.3, d.n)
     with style.styled():
-        figure = style.blank(3.3)
-        ax, drops = figure.subplots(1, 2, width_ratios=(1.2, 1))
+        figure, (ax, drops) = sheet.beside([2.6, sheet.tall(2 + len(CODES), 0.37)], (1.2, 1), 0.7)
         y, x = d.y, np.minimum(d.codes.sum(1), 3)
         for at, row in enumerate(means):
             if row["value"] is None:
@@ -204,7 +213,7 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
             style.interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
             style.point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(
-                style.plain(row["value"]), (at + 0.33, row["value"]), va="center", fontweight="bold", annotation_clip=False,
+                style.plain(row["value"], score.digits), (at + 0.33, row["value"]), va="center", fontweight="bold", annotation_clip=False,
             )  # fmt: skip
         known = [(at, row["value"]) for at, row in enumerate(means) if row["value"] is not None]
         ax.plot([a for a, _ in known], [v for _, v in known], color=BLUE, linewidth=1, zorder=2)
@@ -214,16 +223,16 @@ def cliff(tables: Tables, runs: pl.DataFrame) -> Drawn:
         ax.set_xlim(-0.5, 3.6)
         of = f"{d.n} runs read, of {d.n_scored}" if d.n < d.n_scored else "runs"
         ax.set_xlabel(f"fired codes{d.among()} (share of {of})")
-        ax.set_title("Overall of runs, mean with 95 % interval")
+        ax.set_title(f"{score.titled} of runs, mean and 95 %")
         ax.grid(axis="y")
-        _drops(drops, rows)
+        _drops(drops, rows, sheet)
     one = next((row for row in rows if row["kind"] == "drop_raw" and row["group"] == "1"), None)
     return Drawn(
         figure,
-        "Left: runs (spread sideways) and means. Right: change against runs without codes, raw and among repeats of the same "
+        "Runs (spread sideways) and means; beside or below: change against runs without codes, raw and among repeats of the same "
         "agent, task and tier; 95 % intervals for new tasks. The within-cell change is free of ‘harder cells fire more codes’."
         + counted(d),
-        f"Overall by number of fired codes; one code against none: {style.signed(one['value'] if one else None)} %.",
+        f"{score.name} by number of fired codes; one code against none: {style.signed(one['value'] if one else None)} %.",
     )
 
 
@@ -231,7 +240,7 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
-def _drops(ax: Axes, rows: list[Row]) -> None:
+def _drops(ax: Axes, rows: list[Row], sheet: Sheet) -> None:
     """Changes in percent, raw beside within-cell: one code, two or more, and each code alone."""
     names = [
         ("1", "drop", "any one code"),
@@ -249,7 +258,7 @@ def _drops(ax: Axes, rows: list[Row]) -> None:
     for at, (group, kind, _) in enumerate(names):
         if drawn and kind == "single" and group not in str(rows[0].get("codes") or group):
             ax.text(0.02, at, "not read", transform=ax.get_yaxis_transform(), va="center", fontsize=8, style="italic")
-    style.rows_axis(ax, [name for _, _, name in names])
+    sheet.named_rows(ax, [name for _, _, name in names])
     if not ax.lines:
         reason = next((row["reason"] for row in rows if row["kind"] == "drop_raw" and row["reason"]), "not defined")
         words = "\n".join(wrap(style.label(reason, 90), 32))
@@ -265,7 +274,7 @@ def _drops(ax: Axes, rows: list[Row]) -> None:
     ax.set_title("change against no code, %")
 
 
-def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
+def sensitivity(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
     """How strong an unobserved cause would have to be, with the code and with the score, to erase each effect."""
     rows = [
         row for row in tidy_rows(tables, "code_effects")
@@ -275,7 +284,8 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
         raise Nothing("no code has an informative effect")
     rows = sorted(rows, key=lambda row: -row["robustness_value"])
     with style.styled():
-        figure, grid, _ = style.small_multiples(len(rows), 4, lambda lines: 1.0 + 2.1 * lines)
+        columns = 2 if sheet.narrow else 4
+        figure, grid = sheet.small_multiples(len(rows), columns, 1.8 if sheet.narrow else 2.1, 1.2)
         limit = 1.0 if rows[0]["robustness_value"] > 0.75 else 0.8
         x = np.geomspace(1e-4, min(limit, 0.999), 300)
         for row, ax in zip(rows, grid, strict=True):
@@ -286,7 +296,7 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
                 ax.plot(x, np.where(needed <= 1.2 * limit, needed, np.nan), color=colour, linewidth=width)
             style.point(ax, rv, rv, ORANGE, size=5)
             ax.annotate(f"RV {rv:.2f}", (rv, rv), xytext=(6, 4), textcoords="offset points", fontsize=8.5)
-            ax.set_title(f"{row['code']}: {style.signed(row['value'])} points")
+            ax.set_title(f"{row['code']}: {style.signed(row['value'], score.digits)}")
             ax.set_xlim(0, limit)
             ax.set_ylim(0, limit)
             ax.set_aspect("equal")
@@ -294,10 +304,10 @@ def sensitivity(tables: Tables, runs: pl.DataFrame) -> Drawn:
 
         handles = [Line2D([], [], color=colour, linewidth=width, label=text) for _, text, colour, width in LEFT]
         figure.legend(
-            handles=handles, loc="outside upper center", ncols=4, title="left of the effect", handlelength=1.6
+            handles=handles, loc="outside upper center", ncols=columns, title="left of the effect", handlelength=1.6
         )
         figure.supxlabel("partial R² of an unobserved cause with the code", fontsize=9)
-        figure.supylabel("partial R² with the score", fontsize=9)
+        figure.supylabel(f"partial R² with {score.name}", fontsize=9)
     return Drawn(
         figure,
         "Lines: what is left of the effect if an unobserved cause of that strength acted within cells; on the thick "

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ..score_names import Score
 from . import style
 from .boards import MOST_AGENTS
 from .drawn import Drawn, Nothing, Row, Tables, tidy_rows, with_value
-from .style import BLUE, GREEN, INK, ORANGE
+from .style import BLUE, GREEN, INK, ORANGE, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,16 +20,16 @@ COEFFICIENTS = (("agreement", "raw agreement"), ("kappa", "Cohen’s κ"), ("ac1
 MOST_ITEMS = 40
 
 
-def agreement(tables: Tables, runs: pl.DataFrame) -> Drawn:
+def agreement(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
     """Agreement coefficients by criterion and code with 95 % intervals over tasks."""
     rows = tidy_rows(tables, "agreement")
     with_value(rows)
     items = list(dict.fromkeys((row["kind"], row["item"]) for row in rows))[:MOST_ITEMS]
     found = {(row["item"], row["coefficient"]): row for row in rows}
     with style.styled():
-        figure = style.blank(1.0 + 0.27 * len(items))
-        *axes, side = figure.subplots(1, len(COEFFICIENTS) + 1, sharey=True, width_ratios=(1, 1, 1, 0.75))
-        for ax, (name, title) in zip(axes, COEFFICIENTS, strict=True):
+        heights = [sheet.tall(len(items), 0.27, said=True), *[sheet.tall(len(items), 0.27)] * 2]
+        figure, axes = sheet.beside(heights, (1, 1, 1, 0.75), 1.0)
+        for ax, (name, title) in zip(axes, COEFFICIENTS, strict=False):
             for at, (kind, item) in enumerate(items):
                 row = found.get((item, name))
                 if name == "kappa":
@@ -43,18 +44,15 @@ def agreement(tables: Tables, runs: pl.DataFrame) -> Drawn:
             ax.set_title(title)
             ax.grid(axis="x")
             ax.set_xlim(min(0.0, ax.get_xlim()[0]), 1.03)
-            style.rows_axis(ax, [style.label(item, 14) for _, item in items])
-            if name != COEFFICIENTS[0][0]:
-                ax.tick_params(labelleft=False)
         counts = [str(max((r["n"] for r in rows if r["item"] == item), default=0)) for _, item in items]
-        style.panel(side, [
+        sheet.table(axes, [style.label(item, 14) for _, item in items], [
             (0.68, "right", "human / judge", [_prevalence(found, item) for _, item in items]),
             (1.0, "right", "n", counts),
         ])  # fmt: skip
     return Drawn(
         figure,
         "Judge against human labels; 95 % intervals resample tasks. Criteria blue, codes orange; hollow: fewer than five of "
-        "the rarer value, so the interval is too narrow. Graded items show linearly weighted κ. Right: mean value given.",
+        "the rarer value, so the interval is too narrow. Graded items show linearly weighted κ. Human / judge: mean value given.",
         f"Agreement of judge and labels on {len(items)} items.",
     )
 
@@ -66,7 +64,7 @@ def _prevalence(found: dict[tuple[str, str], Row], item: str) -> str:
     )
 
 
-def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
+def judge_correction(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Drawn:
     """Agents' means as judged and after correction by human labels, joined by a line each."""
     rows = tidy_rows(tables, "corrected_leaderboard")
     judged = {row["agent"]: row for row in rows if row["kind"] == "judge" and row["value"] is not None}
@@ -79,8 +77,9 @@ def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
         with_value([row for row in rows if row["kind"] == "corrected"])
         raise Nothing("no agent has both a judged and a corrected mean")
     with style.styled():
-        figure = style.blank(3.6)
+        figure = sheet.blank(3.6)
         ax = figure.subplots()
+        room = 11 if sheet.narrow else 22
         ends = []
         for agent in agents:
             a, new, same = judged[agent], fixed[agent].get("new"), fixed[agent].get("same")
@@ -92,18 +91,28 @@ def judge_correction(tables: Tables, runs: pl.DataFrame) -> Drawn:
             style.interval(ax, 1, b["lo"], b["hi"], colour, thick=False, vertical=True)
             style.point(ax, 1, b["value"], colour, size=5)
             ends.append((agent, a["value"], b["value"]))
-        _spread(ax, [(f"{style.label(agent, 22)}  {style.plain(a)}", a) for agent, a, _ in ends], -0.04, "right")
-        _spread(ax, [(f"{style.plain(b)}  {style.label(agent, 22)}", b) for agent, _, b in ends], 1.07, "left")
+        _spread(
+            ax,
+            [(f"{style.label(agent, room)}  {style.plain(a, score.digits)}", a) for agent, a, _ in ends],
+            -0.04,
+            "right",
+        )
+        _spread(
+            ax,
+            [(f"{style.plain(b, score.digits)}  {style.label(agent, room)}", b) for agent, _, b in ends],
+            1.07,
+            "left",
+        )
         ax.set_xlim(-0.75, 1.8)
-        ax.set_xticks([0, 1], ["as judged", "corrected by labels"])
+        ax.set_xticks([0, 1], ["as judged", "corrected\nby labels"])
         style.bare_columns(ax)
         ax.spines["left"].set_visible(False)
         ax.set_yticks([])
     return Drawn(
         figure,
-        "Mean Overall as judged and corrected by the mean difference on labelled runs. Line at the right: 95 % "
+        f"Mean {score.titled} as judged and corrected by the mean difference on labelled runs. Line at the right: 95 % "
         "interval of the correction for these runs (that of new tasks is in the table). Green: up, orange: down.",
-        f"Correction of {len(agents)} agents’ means by human labels.",
+        f"Correction of {len(agents)} agents’ means of {score.name} by human labels.",
     )
 
 

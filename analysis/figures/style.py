@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,6 @@ ROLES = dict(
 )
 SERIES = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-WIDTH = 8.4
-"""Inches of every figure; the report scales it to its column."""
 VECTOR_POINTS = 1500
 """Above so many points a cloud is drawn as pixels inside the SVG: thousands of marks would make the page heavy."""
 
@@ -82,32 +81,104 @@ def styled() -> Iterator[None]:
         yield
 
 
-def blank(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure in inches, laid out so that labels never overlap axes. No global state is touched."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+@dataclass(frozen=True)
+class Sheet:
+    """What a figure is drawn on: a page's column, or, narrow, a telephone's, where a picture is legible when it fills it.
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    Narrow, axes stand below each other, and what stands beside a row on a page stands above it.
+    """
+
+    narrow: bool = False
+
+    @property
+    def width(self) -> float:
+        """Inches; the report scales a figure to its column. 7 pt, the smallest, are 10 pixels of a column of 368."""
+        return 3.5 if self.narrow else 8.4
+
+    def blank(self, height: float, width: float | None = None) -> Figure:
+        """An empty figure in inches, laid out so that labels never overlap axes. No global state is touched."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width or self.width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure
+
+    @property
+    def bar(self) -> float:
+        """Of a row's height, what a bar takes."""
+        return 0.3 if self.narrow else 0.62
+
+    def tall(self, n: int, height: float, *, said: bool = False) -> float:
+        """Inches of `n` rows that take `height` each on a page; narrow a line of words stands in each, or two."""
+        return n * ((0.6 if said else 0.42) if self.narrow else height)
+
+    def beside(self, heights: Sequence[float], ratios: Sequence[float], more: float) -> tuple[Figure, list[Axes]]:
+        """Axes of these heights in inches, and `more` around them: beside each other with widths by `ratios`, where those
+        beyond `heights` are for text; narrow below each other."""
+        if not self.narrow:
+            figure = self.blank(max(heights) + more)
+            return figure, list(figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False).flat)
+        figure = self.blank(sum(heights) + 0.55 * (len(heights) - 1) + more)
+        return figure, list(figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False).flat)
+
+    def small_multiples(self, n: int, most: int, height: float, around: float) -> tuple[Figure, list[Axes]]:
+        """`n` axes of one scale, of `height` inches each, in lines of at most `most`, and `around` inches around them all."""
+        columns = min(most, n)
+        lines = -(-n // columns)
+        figure = self.blank(lines * height + around)
+        grid = list(figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
+        for ax in grid[:n]:
+            ax.tick_params(labelbottom=True)
+        for ax in grid[n:]:
+            ax.remove()
+        return figure, grid[:n]
+
+    def field(self, ax: Axes, x: float, y: float, colour: str, alpha: float) -> float:
+        """The coloured ground of one field of a matrix; its middle."""
+        from matplotlib.patches import Rectangle
+
+        top = 0.28 if self.narrow else 0.46
+        ax.add_patch(Rectangle((x - 0.485, y - top), 0.97, top + 0.46, facecolor=colour, alpha=alpha, linewidth=0))
+        return y + (0.46 - top) / 2
+
+    def table(self, axes: Sequence[Axes], names: Sequence[str], columns: Sequence[Column]) -> None:
+        """Rows of the same names in all axes, and columns of text: on a page in the last axes, which hold nothing else; narrow
+        above each row of the first."""
+        if not self.narrow:
+            *plots, side = axes
+            for ax in plots:
+                rows_axis(ax, names)
+                ax.tick_params(labelleft=ax is plots[0])
+            side.set_ylim(plots[0].get_ylim())
+            _panel(side, columns)
+            return
+        said = [
+            " · ".join(f"{head} {texts[at]}" for _, _, head, texts in columns if texts[at]) for at in range(len(names))
+        ]
+        for ax in axes:
+            self.named_rows(ax, names, said if ax is axes[0] else ())
+
+    def named_rows(self, ax: Axes, names: Sequence[str], said: Sequence[str] = (), points: float = 8.0) -> None:
+        """Names down the y axis; narrow they stand `points` above the middle of the rows, with what is `said` of each below."""
+        rows_axis(ax, [""] * len(names) if self.narrow else names)
+        if self.narrow:
+            ax.set_ylim(len(names) - 0.5, -0.7)
+            for at, name in enumerate(names):
+                _above(ax, at, name, points + (11 if said else 0), 8.5)
+            for at, text in enumerate(said):
+                _above(ax, at, text, points, 7.5)
 
 
-def small_multiples(n: int, most: int, height: Callable[[int], float]) -> tuple[Figure, list[Axes], int]:
-    """`n` axes in lines of at most `most`, all of one scale; the figure's height in inches by the number of lines; columns."""
-    columns = min(most, n)
-    lines = -(-n // columns)
-    figure = blank(height(lines))
-    grid = list(figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
-    for ax in grid[n:]:
-        ax.remove()
-    return figure, grid[:n], columns
+Column = tuple[float, str, str, Sequence[str]]
+"""Of text beside rows: its place (0-1), left or right, its heading, its texts."""
 
 
-def field(ax: Axes, x: float, y: float, colour: str, alpha: float) -> None:
-    """The coloured ground of one field of a matrix."""
-    from matplotlib.patches import Rectangle
-
-    ax.add_patch(Rectangle((x - 0.485, y - 0.46), 0.97, 0.92, facecolor=colour, alpha=alpha, linewidth=0))
+def _above(ax: Axes, at: int, text: str, points: float, size: float) -> None:
+    ax.annotate(
+        text, (0, at), xycoords=("axes fraction", "data"), xytext=(0, points), textcoords="offset points", fontsize=size,
+        va="bottom", in_layout=False, zorder=5,
+    )  # fmt: skip
 
 
 def bare_columns(ax: Axes) -> None:
@@ -164,8 +235,7 @@ def point(ax: Axes, x: float, y: float, colour: str, *, hollow: bool = False, si
     ax.plot([x], [y], "o", markersize=size, markerfacecolor=face, markeredgecolor=colour, markeredgewidth=1.4, zorder=4)
 
 
-def panel(ax: Axes, columns: Sequence[tuple[float, str, str, Sequence[str]]]) -> None:
-    """Columns of text on an axis of their own beside the rows: (place 0-1, left|right, heading, texts)."""
+def _panel(ax: Axes, columns: Sequence[Column]) -> None:
     ax.axis("off")
     ax.set_title(" ")  # reserves the line of headings
     for x, align, title, texts in columns:
@@ -240,8 +310,10 @@ _ROLE = re.compile("|".join(ROLES.values()))
 _NAMES = {value: name for name, value in ROLES.items()}
 
 
-def inline(svg: str, description: str) -> str:
+def inline(svg: str, description: str, *, narrow: bool = False) -> str:
     """The SVG for a place inside HTML: no prolog, no own size, a description for readers, colours as CSS variables.
+
+    A narrow one that needs more than a narrow sheet is wider than its place, in which it scrolls.
 
     Only style values are touched: a text that happens to spell a colour stays as it is.
     """
@@ -250,4 +322,7 @@ def inline(svg: str, description: str) -> str:
     out = re.sub(r'(<svg\b[^>]*?) width="[\d.]+pt"', r"\1", out, count=1)
     out = re.sub(r'style="[^"]*"', lambda m: _ROLE.sub(lambda c: f"var(--{_NAMES[c[0]]})", m[0]), out)
     out = out.replace("<svg", f'<svg role="img" aria-label="{escape(description, quote=True)}"', 1)
+    size = re.search(r'viewBox="0 0 ([\d.]+)', out) if narrow else None
+    if size and (share := float(size[1]) / (72 * Sheet(narrow=True).width)) > 1.01:
+        out = out.replace("<svg", f'<svg style="width: {100 * share:.0f}%"', 1)
     return re.sub(r"\s*\n\s*", "\n", out).strip()

@@ -61,6 +61,17 @@ def test_every_figure_is_drawn_with_words_to_read_it_by(name: str, drawn) -> Non
 
 
 @pytest.mark.parametrize("name", FIGURES)
+def test_on_a_telephone_its_text_can_be_read(name: str, tables, runs) -> None:
+    narrow = draw(name, tables, runs, png=False, narrow=True).narrow
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', narrow)[1])
+    sizes = [float(size) for size in re.findall(r"font(?:-size)?:[^;\"]*?([\d.]+)px", narrow)]
+    assert sizes
+    share = re.search(r"width: (\d+)%", inline(narrow, "", narrow=True))
+    shown = 368 * (float(share[1]) / 100 if share else 1.0)
+    assert min(sizes) * shown / width >= 10, "pixels of a column of 368"
+
+
+@pytest.mark.parametrize("name", FIGURES)
 def test_the_same_data_give_the_same_bytes(name: str, drawn, tables, runs) -> None:
     again = draw(name, tables, runs)
     assert (again.svg, again.png) == (drawn[name].svg, drawn[name].png)

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 from ambjudge import analysis
 from ambjudge.analysis import cohort, frame, read_frame, simulate, validate_scores, write_frame
-from ambjudge.analysis.frames import FREE, RUN_SCHEMA, conform
+from ambjudge.analysis.figures import draw
+from ambjudge.analysis.frames import FREE, RUN_SCHEMA, conform, stage_columns
 from ambjudge.analysis.simulated_cards import simulated_scorecards
 from ambjudge.errors import InputError
 from ambjudge.judge.scorecard import FiredCode, ScoreCard
@@ -58,6 +59,25 @@ def test_cards_objects_dicts_and_files_agree(sim, written, tmp_path):
     assert_frame_equal(frame(lines), as_dicts)
     assert frame(cards).height == 20
     assert ScoreCard.model_validate_json(cards[0].to_json()).run.id == "run-000000"
+
+
+def test_groups_of_ones_own_have_columns_tables_and_a_leaderboard(sim, tmp_path):
+    cards = []
+    for card in list(simulated_scorecards(sim))[:60]:
+        stages = {"care": card.stages["S1"], "honesty": card.stages["S3"]}
+        cards.append(card.model_copy(update={"stages": stages, "overall": None, "overall_bounds": (0.0, 100.0)}))
+    whole = cohort(cards)
+    assert whole.runs["group.care"].to_list() == [card.stages["care"].score for card in cards]
+    assert stage_columns(whole.runs) == ["group.care", "group.honesty"]
+    tables = analysis.all_tables(whole, outcome="group.care", only=["leaderboard", "stages", "tiers", "pairwise"])
+    assert set(tables["stages"]["stage"]) == {"care", "honesty", "agentic", "task", "overall"}
+    assert tables["leaderboard"]["value"].count()
+    assert "group.care" in tables["tiers"]["outcome"].to_list()
+    drawn = draw("stage_profile", tables, whole.runs, "group.care", png=False, narrow=True)
+    assert "honesty" in drawn.svg
+    assert "honesty" in drawn.narrow
+    write_frame(whole.runs, tmp_path / "runs.parquet")
+    assert read_frame(tmp_path / "runs.parquet")["group.care"].equals(whole.runs["group.care"])
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

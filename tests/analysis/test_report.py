@@ -57,6 +57,35 @@ def html(folder: Path) -> str:
     return (folder / "report.html").read_text("utf-8")
 
 
+def test_names_are_explained_where_they_first_stand(html: str) -> None:
+    places = {name: html.index(f'href="#n-{name}"') for name in ("overall", "s1", "e3", "rv", "mde80")}
+    assert max(places["overall"], places["s1"], places["e3"]) < html.index('class="findings"')
+    for name in places:
+        assert re.search(rf'<a class="name" href="#n-{name}"><abbr title="[^"]+">', html)
+        assert re.search(rf'<dt id="n-{name}">[^<]+</dt><dd>[^<]+</dd>', html)
+    assert '<abbr title="verification' in html
+
+
+def test_runs_that_are_named_lead_to_where_they_lie() -> None:
+    html = render(analyse(str(RECORDED.parent / "tui" / "cards.jsonl"), only=["clusters"]), [])
+    page = Page(html)
+    ids = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    runs = [link for _, attrs in page.tags if (link := attrs.get("href") or "").startswith("#r-")]
+    assert runs
+    assert {link[1:] for link in runs} <= ids
+    assert re.search(r'<dt id="r-0">[^<]+</dt><dd>[^<]*turn[^<]*<br><code>[^<]+</code>', html)
+
+
+def test_another_outcome_is_named_everywhere(runs: pl.DataFrame) -> None:
+    told = runs.with_columns(pl.Series("outcome.passed", (runs["overall"] > 50).cast(pl.Float64)))
+    found = analyse(told, outcome="outcome.passed", only=["leaderboard", "pairwise", "cliff", "code_effects", "cost"])
+    html = render(found, draw_all(found.tables, found.runs, found.outcome, png=False))
+    assert "by passed (share of runs, 0–1)" in html
+    assert "mean passed (share of runs, 0–1)" in html
+    assert "Overall" not in re.sub(r"<abbr.*?</abbr>|<title>.*?</title>", "", html.split('<h2 id="methods"')[0])
+    assert {t["title"] for t in to_json(found)["tables"].values()} >= {"Leaderboard by passed (share of runs, 0–1)"}
+
+
 def page_of(runs: pl.DataFrame) -> tuple[str, Analysis]:
     found = analyse(runs)
     return render(found, draw_all(found.tables, found.runs, png=False)), found
@@ -85,7 +114,9 @@ def test_the_page_is_well_formed_and_titled(html: str) -> None:
     assert (page.open, page.wrong) == ([], [])
     assert "Cohort <1> & friends" in page.text
     ids = [
-        attrs["id"] for tag, attrs in page.tags if "id" in attrs and tag in ("h2", "p", "details", "section", "main")
+        attrs["id"]
+        for tag, attrs in page.tags
+        if "id" in attrs and tag in ("h2", "p", "dt", "details", "section", "main")
     ]
     assert len(ids) == len(set(ids))
     for tag, attrs in page.tags:
@@ -135,7 +166,7 @@ def test_a_table_nobody_placed_is_shown_at_the_end(runs) -> None:
 def test_findings_name_the_leader_and_the_lowest_stage(found) -> None:
     lines = [finding.text for finding in findings(found.tables)]
     board = found.tables["leaderboard"].filter(scope="overall", rank=1, population="new").to_dicts()[0]
-    assert lines[0].startswith(f"{board['agent']} has the highest mean Overall {number(board['value'])} [")
+    assert lines[0].startswith(f"{board['agent']} has the highest mean Overall (0–100) {number(board['value'])} [")
     assert any(line.startswith("Of the stages S3 (") for line in lines)
     assert any("not causes" in line or "no effect of a code is claimed" in line for line in lines)
 
@@ -160,7 +191,7 @@ def test_findings_without_support_are_not_written() -> None:
 @pytest.mark.slow
 def test_the_same_runs_give_the_same_page(runs, html: str) -> None:
     found = analyse(runs)
-    again = render(found, draw_all(found.tables, found.runs, png=False), "Cohort <1> & friends")
+    again = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), "Cohort <1> & friends")
     assert again == html
     assert str(Path.cwd()) not in html
 

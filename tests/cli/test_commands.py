@@ -36,7 +36,9 @@ def test_score_one_run_shows_scores_reasons_and_codes(out) -> None:
     assert "S4 Inference   0.19" in text
     assert "completion 0.38 (3 of 8 cases), format invalid, from the files" in text
     assert "Overall ~38.9 [15.7–38.9]" in text, "some of it is presumed"
-    assert "~  rests on presumed criteria, which nobody read (38% of the weight of S1-S3 was read)" in text
+    assert (
+        "~  rests on presumed criteria, which nobody read (38% of the weight of the judged criteria was read)" in text
+    )
     for fired in ("E4", "E5"):
         assert f"  {fired}  S" in text
     assert "patient_00000004: lesion.nii.gz is missing" in text

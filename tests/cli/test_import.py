@@ -159,7 +159,7 @@ def test_outcomes_of_five_harnesses_are_told_analysed_and_ranked(out, tmp_path: 
         assert (code, row["value"], row["runs"]) == (0, pytest.approx(mean), runs)
     code, text, _ = out("leaderboard", "cards.jsonl", "--outcome", "resolved")
     assert code == 0
-    assert "All tracks, outcome.resolved" in text
+    assert "All tracks, by resolved (share of runs, 0–1)" in text
     code, _, err = out("analyze", "cards.jsonl", "--outcome", "nonsense")
     assert code == 2
     assert "no numeric outcome 'nonsense'" in err

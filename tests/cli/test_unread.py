@@ -53,7 +53,7 @@ def test_a_board_of_rules_says_that_it_rests_on_presumed_values(out, runs: Path)
     code, text, err = out("leaderboard", runs)
     assert code == 0
     assert "3 runs scored by the rules judge" in err
-    assert "Judge rules, 3 runs: 59% of the weight of S1-S3 was read." in text
+    assert "Judge rules, 3 runs: 59% of the weight of the judged criteria was read." in text
     assert "The scores of 2 of them rest on presumed criteria (~)" in " ".join(text.split())
     assert "[76.8, 100.0]" in text
     assert "~100" in text

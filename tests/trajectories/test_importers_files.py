@@ -73,6 +73,43 @@ def test_a_log_is_recognised_and_becomes_its_run(
     assert run.status.submitted == (format == "mini-swe-agent")
 
 
+def test_the_events_of_codex_exec_become_a_run(tmp_path: Path) -> None:
+    path = IMPORTS / "codex-exec" / "exec-0199.jsonl"
+    assert recognise(path) == "codex"
+    (draft,) = IMPORTERS.get("codex").read(path)
+    assert draft.lost == {"prompt, which this stream does not hold": 1}
+    assert draft.totals == {"prompt_tokens": 1220.0, "completion_tokens": 120.0}
+    run = imported(path, tmp_path / "0199-bb")
+    assert run.id == "0199-bb"
+    actions = [action for turn in run.turns for action in turn.actions]
+    assert [action.tool for action in actions] == [
+        "shell",
+        "apply_patch",
+        "update_plan",
+        "docs.find",
+        "web_search",
+        "shell",
+    ]
+    assert (actions[0].kind, actions[0].language, actions[0].code) == ("execute", "bash", CODE)
+    assert run.turns[0].text == "Now all cases."
+    assert (actions[0].observation.exit_code, actions[0].observation.stdout) == (1, OUT)
+    assert actions[1].path == "out/plan.md"
+    assert actions[3].observation.stdout == "one page"
+    assert actions[5].observation is None, "it never ended"
+    assert run.turns[-2].text == "Done. Dice is 0.93." or run.turns[-1].text == "Done. Dice is 0.93."
+
+
+def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(tmp_path: Path) -> None:
+    folder = IMPORTS / "harbor-raw" / "kidney__raw1" / "agent"
+    run = imported(folder / "trajectory.json", tmp_path / "run")
+    assert [turn.code for turn in run.turns] == [f"cd work\n{CODE}\n", "ls out\nwc -l out/log\n", ""]
+    assert [len(turn.actions) for turn in run.turns] == [1, 1, 0]
+    assert OUT.strip() in run.turns[0].output
+    assert "12 log" in run.turns[1].output
+    for part in ("trajectory.cont-1.json", "trajectory.summarization-1-summary.json"):
+        assert list(IMPORTERS.get("atif").read(folder / part)) == []
+
+
 def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere() -> None:
     whole = (IMPORTS / "harbor/kidney__a1b2c3/agent/trajectory.json").read_bytes()
     for end in range(0, len(whole), 7):

@@ -1,8 +1,10 @@
 """ATIF trajectories (Agent Trajectory Interchange Format), as Harbor writes them for every agent, with the trial's rewards.
 
-A step of the agent is a turn; its observation answers its calls by `source_call_id`, else in order. Beside a trial's
+A step of the agent is a turn; its observation answers its calls by `source_call_id`, else in order. Terminus types what its
+reply holds and is answered by one screen: that is one call, whether the trajectory lists the keystrokes or has them in the
+reply alone. A trajectory that was cut when the agent's context was full goes on in the files that it names. Beside a trial's
 `agent/trajectory.json` stand `result.json` (task, rewards, exception) or `verifier/reward.txt`, which become outcomes.
-Source: Harbor docs/rfcs/0001-trajectory-format.md (ATIF v1.0 to v1.7), `harbor/models/trial/result.py`.
+Source: Harbor docs/rfcs/0001-trajectory-format.md (ATIF v1.0 to v1.7), `harbor/models/trial/result.py`, tests/golden.
 """
 
 from __future__ import annotations
@@ -17,17 +19,23 @@ from ..messages import content_text
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
 from .recognise import holding
+from .terminal_bench import keystrokes
 
 _EXPECTED = "expected an object with `schema_version` and `steps` of `source` and `message`"
 _TOTALS = (
     ("total_prompt_tokens", "prompt_tokens"), ("total_completion_tokens", "completion_tokens"), ("total_cost_usd", "cost_usd"),
 )  # fmt: skip
+_MOST_PARTS = 100
+"""Files that a trajectory goes on in."""
 _MAX_REWARD = 1_000
 """Bytes of a reward.txt: one number."""
 
 
 def read(path: Path) -> Iterator[Draft | InputError]:
-    """The run of the file."""
+    """The run of the file; nothing for a part of another trajectory that stands beside it (`trajectory.cont-1.json`)."""
+    whole = path.with_name(f"{path.name.partition('.')[0]}.json")
+    if whole.name != path.name and is_file(whole):
+        return
     data = object_of(read_json(path))
     steps = objects_of(data.get("steps"))
     if not any(step.get("source") in ("agent", "user", "system") for step in steps):
@@ -40,25 +48,36 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     clock = Clock()
     for step in steps:
         _step(draft, step, clock)
+    for step in _continued(draft, data, path):
+        _step(draft, step, clock)
     draft.wall_time_s = clock.last or None
     if not any("input_tokens" in event for event in draft.events()):
         draft.totals |= {name: float(total) for key, name in _TOTALS if (total := number(metrics.get(key)))}
     elif (cost := number(metrics.get("total_cost_usd"))) is not None:
         draft.totals["cost_usd"] = cost
     draft.tell(metrics.get("extra"), "final_metrics.extra")
-    for key, what in (("subagent_trajectories", "trajectories of sub-agents"), ("continued_trajectory_ref", "continuations")):  # fmt: skip
-        if value := data.get(key):
-            draft.lost[what] += len(value) if isinstance(value, list) else 1
+    if value := data.get("subagent_trajectories"):
+        draft.lost["trajectories of sub-agents"] += len(value) if isinstance(value, list) else 1
     yield draft
+
+
+def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[str, Any]]:
+    """The steps of the files that a trajectory goes on in, which lie beside it."""
+    seen = {path.name}
+    while name := text_of(data.get("continued_trajectory_ref")):
+        part = path.with_name(Path(name).name)
+        if part.name in seen or len(seen) > _MOST_PARTS or not is_file(part):
+            draft.lost["continuations"] += 1
+            return
+        seen.add(part.name)
+        data = object_of(read_json(part))
+        yield from objects_of(data.get("steps"))
 
 
 def _step(draft: Draft, step: dict[str, Any], clock: Clock) -> None:
     since, message = clock.seconds(step.get("timestamp")), step.get("message")
     if step.get("source") == "agent":
-        calls = [
-            Call(content_text(call.get("function_name")) or "unknown", call.get("arguments"), id_of(call.get("tool_call_id")))
-            for call in objects_of(step.get("tool_calls"))
-        ]  # fmt: skip
+        calls = _calls(step)
         used, thought = object_of(step.get("metrics")), text_of(step.get("reasoning_content"))
         draft.model = draft.model or text_of(step.get("model_name"))
         draft.assistant(
@@ -72,10 +91,28 @@ def _step(draft: Draft, step: dict[str, Any], clock: Clock) -> None:
         call_id = id_of(result.get("source_call_id"))
         if result.get("subagent_trajectory_ref"):
             draft.lost["trajectories of sub-agents"] += 1
+        if result.get("content") is None:
+            continue
         if calls:
             draft.result(call_id, result.get("content"))
         else:
             draft.user(result.get("content"))
+
+
+def _calls(step: dict[str, Any]) -> list[Call]:
+    calls = [
+        Call(content_text(call.get("function_name")) or "unknown", call.get("arguments"), id_of(call.get("tool_call_id")))
+        for call in objects_of(step.get("tool_calls"))
+    ]  # fmt: skip
+    results = objects_of(object_of(step.get("observation")).get("results"))
+    if len(results) != 1 or results[0].get("source_call_id") or results[0].get("content") is None:
+        return calls
+    typed = [object_of(call.arguments).get("keystrokes") for call in calls]
+    if len(calls) > 1 and all(isinstance(keys, str) for keys in typed):
+        return [Call(calls[0].name, {"keystrokes": "".join(map(str, typed))}, calls[0].id)]
+    if not calls and (keys := keystrokes(content_text(step.get("message")))):
+        return [Call("terminal", {"keystrokes": keys}, f"step-{id_of(step.get('step_id'))}")]
+    return calls
 
 
 def _trial(draft: Draft, path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Rollouts of the Codex CLI: JSON Lines of `session_meta`, `turn_context`, `response_item` and `event_msg`.
+"""What the Codex CLI writes: rollouts, JSON Lines of `session_meta`, `turn_context`, `response_item` and `event_msg`; and the
+events of `codex exec --json` (`codex_events`).
 
 Response items are those of the Responses API; older files hold them bare, one a line. Exit codes come from the events of
 finished commands, from the metadata of an answer, or from the head that Codex itself puts before a command's output.
@@ -15,6 +16,7 @@ from typing import Any
 from ...errors import InputError
 from ..json_bytes import count, number
 from . import Importer
+from .codex_events import is_event, read_events
 from .draft import Clock, Draft, id_of, object_of, text_of
 from .files import entries_of
 from .openai_responses import Items
@@ -30,8 +32,15 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     """The session of the file; broken lines come first, as errors."""
     entries, broken = entries_of(path)
     yield from broken
+    if any(map(is_event, entries)):
+        yield read_events(path.stem, entries)
+        return
     if not any(map(_item, entries)):
-        raise InputError("is no Codex rollout", "expected lines with `type` response_item and a `payload`", path)
+        raise InputError(
+            "is no Codex rollout",
+            "expected lines with `type` response_item and a `payload`, or item.completed and an `item`",
+            path,
+        )
     draft = Draft(path.stem, "codex", agent="codex")
     turns, clock = Items(draft), Clock()
     for entry in entries:
@@ -94,5 +103,6 @@ def _code(value: Any) -> int | None:
 
 IMPORTER = Importer(
     read, (".jsonl",),
-    holding("type=session_meta payload", "type=response_item payload.type", "type=turn_context payload", "instructions timestamp git"),
+    holding("type=session_meta payload", "type=response_item payload.type", "type=turn_context payload", "instructions timestamp git",
+            "type=thread.started thread_id", "type=item.completed item.type"),
 )  # fmt: skip

@@ -65,7 +65,7 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
         else:
             draft.user(prompt)
         said = _text(episode / "response.txt")
-        keys = _keystrokes(said or "")
+        keys = keystrokes(said or "")
         if said is not None:
             draft.assistant(said, [Call("terminal", {"command": keys}, f"episode-{number_of}")] if keys else [])
         waiting = said is not None and bool(keys)
@@ -76,7 +76,7 @@ def _text(path: Path) -> str | None:
     return decode(read_bytes(path), path) if is_file(path) else None
 
 
-def _keystrokes(reply: str) -> str:
+def keystrokes(reply: str) -> str:
     """What a reply types, where it is JSON with `commands`; nothing else."""
     start, end = reply.find("{"), reply.rfind("}")
     try:
@@ -84,7 +84,7 @@ def _keystrokes(reply: str) -> str:
     except ValueError:
         return ""
     commands = objects_of(object_of(value).get("commands"))
-    return "".join(keys for command in commands if isinstance(keys := command.get("keystrokes"), str))
+    return "".join(typed for command in commands if isinstance(typed := command.get("keystrokes"), str))
 
 
 IMPORTER = Importer(
