@@ -164,8 +164,9 @@ def documents(schema: Mapping[str, Any], said: Mapping[tuple[str, str], str], ti
         rows = []
         for key, field in fields.items():
             text = field.get("description") or said.get((name, key), "")
-            rows.append([code(key) + (" (needed)" if key in needed else ""), values_of(field), plain(text)])
-        lines += ["", *table(["Field", "Values", "Is"], rows)] if rows else []
+            needs = ", needed" if key in needed else ""
+            rows.append([code(key), f"{values_of(field)}{needs}. {plain(text)}"])
+        lines += ["", *table(["Field", "Holds"], rows)] if rows else []
     return lines
 
 
