@@ -155,7 +155,7 @@ class LazyGroup(click.Group):
     "--config", metavar="FILE", type=click.Path(), help="Settings to use instead of the ambjudge.toml found upward."
 )
 @click.pass_context
-def app(ctx: click.Context, **_options: Any) -> None:
+def app(ctx: click.Context, /, **_options: Any) -> None:
     """Read what a research agent did, judge each stage, tag what went wrong."""
     import logging
 
