@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests start the command many times; without byte code each start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help score test test-slow lint types unit data bench bench-statistics fuzz golden clean
+.PHONY: help score test test-slow lint types unit data bench bench-statistics fuzz golden docs clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -64,6 +64,11 @@ fuzz: $(VENV)/.test  ## mutated files through every reader; COUNT=1000000 SEED=1
 
 golden: $(VENV)/.test  ## write tests/data/golden anew after a deliberate change; read the diff
 	$(BIN)/python benchmarks/golden.py
+
+docs: $(VENV)/.core  ## the documentation as a site in build/site; to read it: python -m http.server -d build/site
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/python docs/reference.py build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -81,15 +81,31 @@ class _LocalPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-def _on_this_machine(command: click.Command) -> click.Command:
-    """The command, all of whose paths are told from addresses."""
+def _in_the_group(command: click.Command) -> click.Command:
+    """The command, all of whose paths are told from addresses, with the group's own options after its name too."""
     for param in command.params:
         if type(param.type) is click.Path:
             param.type.__class__ = _LocalPath
+    taken = {name for param in command.params for name in param.opts}
+    command.params.extend(
+        click.Option(
+            [*shared.opts, shared.name or ""], is_flag=shared.is_flag, count=shared.count, type=shared.type, hidden=True,
+            expose_value=False, callback=_also, default=None,
+        )
+        for shared in app.params
+        if isinstance(shared, click.Option) and shared.expose_value and not taken & set(shared.opts)
+    )  # fmt: skip
     if isinstance(command, click.Group):
         for below in command.commands.values():
-            _on_this_machine(below)
+            _in_the_group(below)
     return command
+
+
+def _also(context: click.Context, option: click.Parameter, value: Any) -> None:
+    """An option of the group that stood after the command's name."""
+    if value:
+        context.find_root().params[option.name or ""] = value
+        _settle(context.find_root())
 
 
 class LazyGroup(click.Group):
@@ -105,7 +121,7 @@ class LazyGroup(click.Group):
         return list(commands().names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _on_this_machine(commands().get(cmd_name)) if cmd_name in commands().entries else None
+        return _in_the_group(commands().get(cmd_name)) if cmd_name in commands().entries else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -141,21 +157,30 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
     "--config", metavar="FILE", type=click.Path(), help="Settings to use instead of the ambjudge.toml found upward."
 )
 @click.pass_context
-def app(ctx: click.Context, verbose: int, quiet: bool, log_json: bool, config: str | None) -> None:
+def app(ctx: click.Context, /, **_options: Any) -> None:
     """Read what a research agent did, judge each stage, tag what went wrong."""
+    import logging
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("ambjudge: %(levelname)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    # Warnings of libraries are for who works on ambjudge: seen with -vv, through the same formatter.
+    logging.captureWarnings(True)
+    ctx.obj = ctx.params
+    _settle(ctx)
+
+
+def _settle(ctx: click.Context) -> None:
+    """What the options of the group say of messages."""
     import logging
 
     from . import console
 
-    console.as_json(log_json)
-    level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter("ambjudge: %(levelname)s: %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
-    # Warnings of libraries are for who works on ambjudge: seen with -vv, through the same formatter.
-    logging.captureWarnings(True)
+    verbose = ctx.params["verbose"]
+    console.as_json(ctx.params["log_json"])
+    level = logging.ERROR if ctx.params["quiet"] else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.getLogger().setLevel(level)
     logging.getLogger("py.warnings").setLevel(logging.WARNING if verbose >= 2 else logging.CRITICAL)
-    ctx.obj = {"verbose": verbose, "quiet": quiet, "config": config}
 
 
 def main(args: list[str] | None = None) -> None:

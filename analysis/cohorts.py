@@ -108,6 +108,7 @@ def _run_row(card: ScoreCard) -> tuple[Any, ...]:
     return (
         run.id, run.path, run.sha256, run.agent, run.model, run.task, run.track, run.tier, run.repeat, card.judge.name,
         card.rubric.id, card.rubric.version, card.policy.like, card.policy.missing, card.policy.breach,
+        card.policy.strict_evidence,
         *per_stage("score"), *per_stage("method"), *per_stage("failure"),
         card.agentic, *card.agentic_bounds, card.task, card.task_from, grades.medal, grades.rating, grades.resolved,
         grades.progress, grades.failure, grades.pass_rate, grades.shuffled, card.overall, *card.overall_bounds,

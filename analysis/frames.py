@@ -23,7 +23,7 @@ _TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
 RUN_SCHEMA: dict[str, Any] = {
     "run_id": _TEXT, "path": _TEXT, "sha256": _TEXT, "agent": _TEXT, "model": _TEXT, "task": _TEXT, "track": _TEXT,
     "tier": _TEXT, "repeat": _WHOLE, "judge": _TEXT, "rubric": _TEXT, "rubric_version": _TEXT,
-    "like": _TEXT, "missing_policy": _TEXT, "breach_policy": _TEXT,
+    "like": _TEXT, "missing_policy": _TEXT, "breach_policy": _TEXT, "strict_evidence": _FLAG,
     **dict.fromkeys(STAGES, _REAL), **{f"{s}_method": _TEXT for s in STAGES}, **{f"{s}_failure": _TEXT for s in STAGES},
     "agentic": _REAL, "agentic_lo": _REAL, "agentic_hi": _REAL, "task_score": _REAL, "task_from": _TEXT,
     "medal": _TEXT, "rating": _TEXT, "resolved": _FLAG, "progress": _REAL, "failure_kind": _TEXT, "pass_rate": _REAL,

@@ -85,7 +85,7 @@ def validate_scores(table: pl.DataFrame) -> pl.DataFrame:
     add("parts of overall", np.abs(rest) > TOLERANCE, "stages and Task do not explain Overall exactly", "note")
     without = "Overall is unknown (no Task): left out of leaderboards, or 0 beside them"
     add("no overall", table["overall"].is_null(), without, "note")
-    for what in ("like", "missing_policy", "breach_policy", "judge", "rubric_version"):
+    for what in ("like", "missing_policy", "breach_policy", "strict_evidence", "judge", "rubric_version"):
         kinds = table[what].drop_nulls().unique().sort().to_list()
         mixed = len(kinds) > 1
         if what == "rubric_version":

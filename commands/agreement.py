@@ -9,7 +9,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import labels_of, read_cards, say_json
-from .options import SOURCES, STORE, json_option, policy_options, run_options
+from .options import SOURCES, STORE, json_option, judged_by, policy_options, run_options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @SOURCES
 @click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: a file or a folder.")
 @click.option("--annotator", metavar="NAME", help="Whose labels.  [gold, else the first by name]")
-@click.option("--judge", metavar="NAME", help="Which judge's scorecards.  [all]")
+@judged_by("all")
 @click.option("--against", metavar="NAME", help="A second annotator: compares the two annotators instead of the judge.")
 @json_option("One JSON object on stdout.")
 @STORE

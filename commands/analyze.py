@@ -11,7 +11,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
-from .options import JUDGE, OUTCOME, PATHS, STORE, json_option, policy_options, run_options
+from .options import OUTCOME, PATHS, STORE, json_option, judged_by, policy_options, run_options
 
 if TYPE_CHECKING:
     from ..analysis.results import Analysis
@@ -32,7 +32,7 @@ SUMMARY = ("leaderboard", "code_effects")
 @click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: agreement and corrected numbers too.")
 @click.option("--table", "tables", multiple=True, metavar="NAME", help="Only these tables (repeatable).")
 @OUTCOME
-@JUDGE
+@judged_by("the judge with most")
 @click.option(
     "--codes-from",
     type=click.Choice(["any", "independent", "judge", "detector", "fact", "score"]),

@@ -10,7 +10,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import read_cards, say_json, say_table
-from .options import JUDGE, OUTCOME, STORE, json_option, policy_options, run_options
+from .options import OUTCOME, STORE, json_option, judged_by, policy_options, run_options
 
 if TYPE_CHECKING:
     from ..analysis.comparison import By, Comparison, Side
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--margin", type=float, metavar="SIZE", help="Differences within it count as none: tests equivalence.")
 @OUTCOME
-@JUDGE
+@judged_by("the judge with most")
 @json_option("One JSON object on stdout, both populations.")
 @STORE
 @run_options

@@ -8,7 +8,7 @@ import click
 
 from .. import console
 from .cohort_input import LEFT_OUT, read_cards, say_json, say_table
-from .options import JUDGE, OUTCOME, PATHS, STORE, json_option, policy_options, run_options
+from .options import OUTCOME, PATHS, STORE, json_option, judged_by, policy_options, run_options
 
 
 @click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
@@ -24,7 +24,7 @@ from .options import JUDGE, OUTCOME, PATHS, STORE, json_option, policy_options, 
     "--ratings", is_flag=True, help="Columns of the benchmark's own verdicts: resolved, valid, why runs failed."
 )
 @OUTCOME
-@JUDGE
+@judged_by("the judge with most")
 @json_option("One JSON object on stdout, both populations of each interval.")
 @STORE
 @run_options

@@ -68,7 +68,23 @@ OUTCOME = click.option(
     metavar="NAME",
     help=f"{', '.join(OUTCOMES[:4])} … S5, or an outcome that came with the runs.  [overall]",
 )
-JUDGE = click.option("--judge", metavar="NAME", help="Only its scorecards.  [the judge with most]")
+
+
+def _who_judges(_context: click.Context, _option: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        raise click.UsageError(
+            f"--judge names who is to judge, and nothing is judged here: --judged-by {name} takes the scorecards of one judge"
+        )
+
+
+def judged_by(usual: str) -> Decorator[Any]:
+    """--judged-by, as `judge`: whose scorecards are looked at. `--judge` would have runs judged, and says so."""
+    return _together(
+        click.option("--judged-by", "judge", metavar="NAME", help=f"Only the scorecards of this judge.  [{usual}]"),
+        click.option("--judge", "who_judges", hidden=True, expose_value=False, callback=_who_judges),
+    )
+
+
 JSON = json_option("JSON on stdout (several runs: JSON Lines).")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what is missing and its cost.")
 MAX_COST = click.option(

@@ -10,7 +10,7 @@ import click
 from .. import console
 from ..errors import ConfigError
 from .cohort_input import labels_of, read_cards, say_json
-from .options import JUDGE, OUTCOME, PATHS, STORE, json_option, policy_options, run_options
+from .options import OUTCOME, PATHS, STORE, json_option, judged_by, policy_options, run_options
 
 if TYPE_CHECKING:
     from ..analysis.planning import Plan
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: how many correct the judge's error.")
 @OUTCOME
-@JUDGE
+@judged_by("the judge with most")
 @json_option("One JSON object on stdout.")
 @STORE
 @run_options

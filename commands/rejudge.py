@@ -89,7 +89,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], *, s
         bar.clear()
         for path, error in made.errors:
             console.error(f"{path}: {error}")
-        renewed = outdated(store, runs, judge, options.rubric, options.policy.like)
+        renewed = outdated(store, runs, judge, options.rubric, options.policy)
         if flags["dry_run"]:
             _show_plan(made, len(renewed), flags["as_json"])
             return 1 if made.errors or lost else 0
@@ -155,7 +155,7 @@ def _through_batch(
     done = step(made, store, judge, options.max_cost, wait_s, quiet)
     if done.still_open:
         return 1
-    stale = (*(need.path for need in made.needs), *outdated(store, runs, judge, options.rubric, options.policy.like))
+    stale = (*(need.path for need in made.needs), *outdated(store, runs, judge, options.rubric, options.policy))
     updated, errors = asyncio.run(renew(store, stale, judge, options))
     console.say(f"{len(updated)} scorecards renewed")
     show_changes(updated)
@@ -220,7 +220,7 @@ def _lines(made: RejudgePlan) -> list[tuple[str, str, Counter[str]]]:
 def plan_dict(made: RejudgePlan) -> dict[str, Any]:
     low, high = made.estimate.low, made.estimate.high
     return {
-        "judge": made.judge.judge, "runs": made.runs, "apart": made.apart, "read": made.read, "current": made.current, "stale": made.stale, "calls": made.calls,
+        "judge": made.judge.judge, "runs": made.runs, "apart": made.apart, "read": made.read, "current": made.current, "stale": made.stale, "never": made.never, "calls": made.calls,
         "by_criterion": [{"rubric": r, "question": q, "criterion": c, "stale": sum(why.values()), "reasons": dict(why)} for r, q, c, why in _by_item(made)],
         "input_tokens": [low.input_tokens, high.input_tokens], "output_tokens": [low.output_tokens, high.output_tokens],
         "cost_usd": [low.cost_usd, high.cost_usd], "errors": [{"path": str(p), "error": str(e)} for p, e in made.errors],
@@ -242,7 +242,7 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
         console.say()
     low, high = made.estimate.low, made.estimate.high
     console.say(
-        f"{made.runs} runs with judge {made.judge.judge}: {made.current} verdicts stand, {made.stale} are stale, {made.calls} calls"
+        f"{made.runs} runs with judge {made.judge.judge}: {made.current} verdicts stand, {made.stale - made.never} are stale, {made.never} were never made by it; {made.calls} calls"
     )
     if made.apart:
         console.say(_apart(made))
@@ -251,7 +251,7 @@ def _show_plan(made: RejudgePlan, renewed: int, as_json: bool) -> None:
             f"input tokens {interval(low.input_tokens, high.input_tokens, '{:,}')}, output tokens {interval(low.output_tokens, high.output_tokens, '{:,}')}, cost {interval(low.cost_usd, high.cost_usd, '${:.4f}')}"
         )
     if renewed:
-        console.say(f"{renewed} scorecards are by another version of the rubric, or missing")
+        console.say(f"{renewed} scorecards are by another version of the rubric or by other choices, or missing")
 
 
 def _show_update(made: RejudgePlan, done: Update) -> None:

@@ -18,7 +18,6 @@ from .options import (
     JSON,
     PATHS,
     check_wanted,
-    existing,
     judge_named,
     judge_of,
     judge_options,
@@ -73,7 +72,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     import asyncio
 
     from ..judge.base import answers
-    from ..judge.session import score_many
+    from ..judge.session import conversations, score_many
 
     settings = load(obj["config"])
     judge = judge_of(settings, flags)
@@ -82,7 +81,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     with ExitStack() as stack:
         # Nothing is made where nothing is to be read; what is wrong with the paths is told when they are read.
         store = None
-        if there := existing(paths):
+        if there := tuple(path for path in paths if isinstance(next(conversations([path])), Path)):
             store = open_session_store(there, settings, flags, judge, stack, obj["quiet"], required=flags["batch"])
         if flags["batch"] and store is not None:
             if _through_batch(paths, judge, options, store, flags["wait"], obj["quiet"]):

@@ -11,7 +11,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import read_cards
-from .options import SOURCES, STORE, policy_options, run_options
+from .options import SOURCES, STORE, judged_by, policy_options, run_options
 
 
 @click.command(
@@ -24,7 +24,7 @@ from .options import SOURCES, STORE, policy_options, run_options
 )
 @click.option("--runs", metavar="DIR", type=click.Path(), help="Where scorecards' runs are, if not where they say.")
 @click.option("--title", default="Runs", help="Title of the table of runs.")
-@click.option("--judge", metavar="NAME", help="Only its scorecards.  [all]")
+@judged_by("all")
 @click.option("--report/--no-report", default=True, help="The analysis beside the runs (analyze).  [yes]")
 @STORE
 @run_options

@@ -28,8 +28,9 @@ def settled(policy: Policy, run: Run) -> Policy:
     if policy.like == "paper" or branch is None:
         return policy.model_copy(update={"like": "paper"})
     return Policy(
-        like="harness", missing=branch.missing, breach="ignored" if branch.breach_turns is None else "from-turn"
-    )
+        like="harness", missing=branch.missing, breach="ignored" if branch.breach_turns is None else "from-turn",
+        strict_evidence=policy.strict_evidence,
+    )  # fmt: skip
 
 
 def penalty(branch: Branch | None, breach_turn: int | None) -> Zeroed:

@@ -63,6 +63,11 @@ def parse_card(data: Any, where: str) -> ScoreCard:
 
 def rubric_of(card: ScoreCard, given: str | Path | None = None) -> Rubric:
     """The rubric that a scorecard names, or the one given; InputError when its hash is not the card's."""
+    if not card.rubric.sha256.strip("0"):
+        raise InputError(
+            "drawn by no rubric (`ambjudge simulate`), so that there is nothing to recompute its scores from",
+            "what was planted is in the .truth.json beside it",
+        )
     rubric = load_rubric(given or card.rubric.id)
     if rubric.sha256 != card.rubric.sha256:
         raise InputError(

@@ -72,6 +72,11 @@ class RejudgePlan:
         """Verdicts to make."""
         return sum(len(need.reasons) for need in self.needs)
 
+    @property
+    def never(self) -> int:
+        """Those of them that this judge never made of this run."""
+        return sum("new" in why or "judge" in why for need in self.needs for why in need.reasons.values())
+
 
 @dataclass
 class _Facts:

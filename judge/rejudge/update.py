@@ -10,9 +10,8 @@ from ...rubrics.load import builtin_ids, load_rubric, rubric_for
 from ...rubrics.model import Rubric
 from ...tracks import TRACKS
 from ..base import Judge, Usage
-from ..like import Like
 from ..runner import Progress
-from ..scorecard import ScoreCard
+from ..scorecard import Policy, ScoreCard
 from ..session import Outcome, ScoreOptions, score_many
 from ..store import Store
 from .change import CardChange, split_change
@@ -39,13 +38,14 @@ class Update:
 
 
 def outdated(
-    store: Store, paths: Sequence[Path], judge: Judge, rubric: Rubric | str | Path | None, like: Like = "paper"
+    store: Store, paths: Sequence[Path], judge: Judge, rubric: Rubric | str | Path | None, policy: Policy | None = None
 ) -> tuple[Path, ...]:
-    """Runs without a scorecard by this judge, or with one by another version of the rubric now in force, or one that is not
-    `like` what is wanted (a track without a branch of the harness is always scored by the paper's rules)."""
-    given = load_rubric(rubric) if rubric else None
+    """Runs without a scorecard by this judge, or with one by another version of the rubric now in force, or by other choices
+    than `policy` (a track without a branch of the harness is always scored by the paper's rules; a branch decides all of its
+    own)."""
+    given, policy = load_rubric(rubric) if rubric else None, policy or Policy()
     heads = store.card_heads(judge.name)
-    current: dict[str, tuple[str, Like] | None] = {}
+    current: dict[str, tuple[str, Policy] | None] = {}
     stale = []
     for path in paths:
         head = heads.get(path.absolute())
@@ -54,8 +54,14 @@ def outdated(
             if name not in current:
                 in_force = _in_force(name, given)
                 track = TRACKS.find(in_force.track) if in_force is not None and in_force.track is not None else None
-                wanted = like if track is not None and track.branch is not None else "paper"
+                wanted = (
+                    policy
+                    if track is not None and track.branch is not None
+                    else policy.model_copy(update={"like": "paper"})
+                )
                 current[name] = None if in_force is None else (in_force.sha256, wanted)
+            if was is not None and was.like == "harness":
+                was = policy.model_copy(update={"like": was.like, "strict_evidence": was.strict_evidence})
             if current[name] == (sha, was):
                 continue
         stale.append(path)
@@ -89,7 +95,7 @@ async def update(
     )
     if execution.summary.interrupted:
         return Update(execution, (), ())
-    stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric, options.policy.like))
+    stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric, options.policy))
     runs, errors = await renew(store, stale, judge, options, on_cards)
     return Update(execution, runs, errors)
 

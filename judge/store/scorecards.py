@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
-from ..like import Like
-from ..scorecard import ScoreCard
+from ..scorecard import Policy, ScoreCard
 from . import schema
 from .connection import StorePart, clean_row, now, to_json
 
@@ -96,11 +96,11 @@ class Archive(StorePart):
             except (zlib.error, ValueError):
                 continue
 
-    def card_heads(self, judge: str) -> dict[Path, tuple[str, str, Like]]:
-        """Path -> (rubric id, rubric hash, whose rules) of the newest scorecard by this judge."""
+    def card_heads(self, judge: str) -> dict[Path, tuple[str, str, Policy | None]]:
+        """Path -> (rubric id, rubric hash, choices; None: cannot be read) of the newest scorecard by this judge."""
         table = schema.cards
         rows = self._pages(_newest(table, "path", where=table.c.judge == judge), table.c.seq, _PAGE)
-        return {self.absolute(row.path): (row.rubric_id, row.rubric_sha256, _like(row.body)) for row in rows}
+        return {self.absolute(row.path): (row.rubric_id, row.rubric_sha256, _policy(row.body)) for row in rows}
 
     def cards_of_rubric(self, sha256: str) -> Iterator[tuple[str, ScoreCard]]:
         """(path in the store, scorecard): the newest scorecard of every (run, judge) made with this very rubric."""
@@ -178,12 +178,13 @@ class Archive(StorePart):
             ) from error
 
 
-def _like(body: bytes) -> Like:
-    """Not parsed, as there may be very many; in a text of the card, the quotes would be escaped."""
+def _policy(body: bytes) -> Policy | None:
+    """The rest is not parsed, as there may be very many cards; in a text of the card, the quotes would be escaped."""
     try:
-        return "harness" if b'"like":"harness"' in zlib.decompress(body) else "paper"
-    except zlib.error:
-        return "paper"
+        _, found, rest = zlib.decompress(body).partition(b'"policy":')
+        return Policy.model_validate_json(rest[: rest.find(b"}") + 1]) if found else None
+    except (zlib.error, ValidationError):
+        return None
 
 
 def _newest(table: sa.Table, *by: str, where: sa.ColumnElement[bool] | None = None) -> sa.Select[Any]:

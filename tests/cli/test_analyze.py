@@ -255,18 +255,21 @@ def test_one_judge_of_several_is_chosen(out, cards, tmp_path) -> None:
         card["judge"]["name"] = "other"
     (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, second)), "utf-8")
     assert "only the scorecards of judge simulated are used" in out("leaderboard", cards, "other.jsonl")[1]
-    code, text, err = out("leaderboard", cards, "other.jsonl", "--judge", "other", "--json")
+    code, text, err = out("leaderboard", cards, "other.jsonl", "--judged-by", "other", "--json")
     assert (code, err) == (0, "")
     assert sum(r["n"] for r in json.loads(text)["rows"] if (r["scope"], r["population"]) == ("overall", "new")) == 30
-    found = json.loads(out("analyze", cards, "other.jsonl", "--judge", "other", "--json", "--table", "cohort")[1])
+    found = json.loads(out("analyze", cards, "other.jsonl", "--judged-by", "other", "--json", "--table", "cohort")[1])
     assert found["runs"] == 30
     assert out("-q", "export", "other.jsonl", "--out", "other.parquet")[0] == 0
-    mixed = json.loads(out("analyze", cards, "other.parquet", "--judge", "other", "--json", "--table", "cohort")[1])
+    mixed = json.loads(out("analyze", cards, "other.parquet", "--judged-by", "other", "--json", "--table", "cohort")[1])
     assert mixed["runs"] == 30
     for command in ("leaderboard", "analyze"):
-        code, text, err = out(command, cards, "other.jsonl", "--judge", "third")
+        code, text, err = out(command, cards, "other.jsonl", "--judged-by", "third")
         assert (code, text) == (2, "")
         assert "no scorecards of judge 'third' (there are other, simulated)" in err
+        code, _, err = out(command, cards, "--judge", "other")
+        assert code == 2
+        assert "--judged-by other" in err, "--judge has runs judged, everywhere"
 
 
 # agreement
@@ -309,7 +312,7 @@ def test_agreement_between_judges(out, cards, tmp_path) -> None:
         pytest.param(
             ["CARDS", "--labels", "LABELS", "--annotator", "zz"], "no labels of annotator 'zz'", id="annotator"
         ),
-        pytest.param(["CARDS", "--labels", "LABELS", "--judge", "zz"], "no scorecards of judge 'zz'", id="judge"),
+        pytest.param(["CARDS", "--labels", "LABELS", "--judged-by", "zz"], "no scorecards of judge 'zz'", id="judge"),
         pytest.param(["--against", "a2"], "no labels given", id="no labels"),
     ],
 )

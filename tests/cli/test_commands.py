@@ -641,3 +641,20 @@ def test_selftest_says_the_gain_over_the_rules_judge(out, judge_server) -> None:
     assert found["gain"] == pytest.approx((found["equal"] - found["heuristic_equal"]) / found["pairs"])
     assert found["gain"] < 0, "a judge that is always content is worse than the null model"
     assert found["interval"][0] < found["gain"] < found["interval"][1]
+
+
+def test_a_folder_without_runs_makes_no_store(out, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.delenv("AMBJUDGE_STORE")
+    code, _, err = out("score", "empty")
+    assert code == 2
+    assert "verdicts in" not in err
+    assert not (tmp_path / ".ambjudge").exists()
+
+
+def test_options_of_messages_stand_before_or_after_the_command(out, stored, tmp_path: Path) -> None:
+    runs = str(_collection(tmp_path, "crc-lite-02"))
+    said = [out(*line)[2] for line in (["-q", "score", runs], ["score", runs, "-q"], ["score", runs])]
+    assert said[0] == said[1] == ""
+    assert "verdicts in" in said[2]
+    assert out("doctor", "--config", "no.toml")[2] == "ambjudge: error: no.toml: no such file (check --config)\n"

@@ -89,7 +89,7 @@ def test_every_command_reads_the_store_and_its_judge(out, runs: Path, judge_serv
     assert "Judge good, 3 runs" in text
     assert f"reading the store {store}" in err
     _, text, _ = out("rejudge", runs, "--dry-run", "--no-diagnosis")
-    assert "3 runs with judge good: 27 verdicts stand, 0 are stale, 0 calls" in text
+    assert "3 runs with judge good: 27 verdicts stand, 0 are stale, 0 were never made by it; 0 calls" in text
     _, text, _ = out("rubric", "diff", "classification", "classification", runs)
     assert "none" in text
     _, text, _ = out("analyze", runs, "--store", "none", "--table", "basis")

@@ -226,5 +226,13 @@ def test_cards_of_another_choice_are_renewed(tmp_path):
         for like, other in (("paper", "harness"), ("harness", "paper")):
             options = ScoreOptions(policy=Policy(like=like))
             asyncio.run(score_many([run.path], RulesJudge(), options, lambda _: None, store=store, signals=False))
-            stale = [outdated(store, [run.path], RulesJudge(), None, choice) for choice in (like, other)]
+            stale = [outdated(store, [run.path], RulesJudge(), None, Policy(like=choice)) for choice in (like, other)]
             assert stale == [(), (run.path,)]
+            strict = Policy(like=like, strict_evidence=True)
+            assert outdated(store, [run.path], RulesJudge(), None, strict) == (run.path,)
+            asyncio.run(
+                score_many(
+                    [run.path], RulesJudge(), ScoreOptions(policy=strict), lambda _: None, store=store, signals=False
+                )
+            )
+            assert outdated(store, [run.path], RulesJudge(), None, strict) == ()
