@@ -10,18 +10,22 @@ than `MEMORY`, is a finding. So is one that ends the worker; a new one goes on b
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import multiprocessing
 import os
 import random
 import resource
 import runpy
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,7 @@ from ambjudge.errors import AmbjudgeError
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
+RUNS = DATA / "recorded" / "runs"
 CPU_S = 5
 MEMORY = 1 << 30
 _ADDRESSES = 4 << 30
@@ -210,16 +215,61 @@ def _sanitiser(place: Place, data: bytes, rng: random.Random) -> None:
     mask(text)
 
 
+@cache
+def _delivered(run: Path) -> Any:
+    from ambjudge.trajectories.load import load_run
+
+    return load_run(run)
+
+
+def _output(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.judge.checks.check import check_outputs
+
+    theirs = rng.choice(_output_files())
+    run = place.folder / theirs.relative_to(RUNS).parts[0]
+    if not run.exists():
+        shutil.copytree(RUNS / run.name, run)
+    original, path = theirs.read_bytes(), place.folder / theirs.relative_to(RUNS)
+    if rng.random() < 0.7:  # else the data of some other file
+        packed = theirs.suffix == ".gz" and rng.random() < 0.7
+        data = mutated(gzip.decompress(original) if packed else original, rng, seeds("output"))
+        data = gzip.compress(data, 1) if packed else data
+    path.write_bytes(data)
+    try:
+        public = RUNS.parent / "public" if rng.random() < 0.5 else None
+        check_outputs(_delivered(run), public=public)
+    finally:
+        path.write_bytes(original)
+
+
+@cache
+def _output_files() -> list[Path]:
+    return sorted(path for path in RUNS.glob("*/outputs/**/*") if path.is_file())
+
+
+def _answer(place: Place, data: bytes, rng: random.Random) -> None:
+    """A line of a provider batch's output, whose body is read as a live answer's is."""
+    from ambjudge.judge.provider_batch.lines import Answers
+
+    with Answers() as answers:
+        file = answers.new_file()
+        file.write(data)
+        answers.index(file)
+        for name in answers.ids():
+            answers.get(name, "not there")
+
+
 TARGETS: dict[str, Target] = {
     "conversation": _conversation, "side": _side, "importer": _importer, "reply": _reply, "rubric": _rubric,
     "labels": _labels, "scorecard": _scorecard, "settings": _settings, "sanitiser": _sanitiser,
+    "output": _output, "answer": _answer,
 }  # fmt: skip
 
 
 @cache
 def seeds(target: str) -> list[bytes]:
     """The real files that a target's inputs are made from."""
-    runs = sorted((DATA / "recorded" / "runs").iterdir())
+    runs = sorted(RUNS.iterdir())
     if target in ("conversation", "sanitiser"):
         return [_short(path.read_bytes()) for run in runs for path in run.rglob("conversation.json")]
     if target == "side":
@@ -241,6 +291,15 @@ def seeds(target: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted((DATA / "recorded" / "labels").rglob("*.json"))]
     if target == "scorecard":
         return [path.read_bytes()[:MOST] for path in sorted((DATA / "golden").rglob("*.json"))]
+    if target == "output":
+        return [path.read_bytes()[:MOST] for path in _output_files()]
+    if target == "answer":
+        said = {"role": "assistant", "content": "{}", "refusal": None, "tool_calls": []}
+        tokens = {"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 3}}
+        body = {"id": "a", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": said}], "usage": tokens}  # fmt: skip
+        lines = [{"custom_id": "a", "error": None, "response": {"status_code": 200, "body": body}}]
+        lines += [{"custom_id": "b", "response": None, "error": {"code": "content_filter", "message": "no"}}]
+        return ["\n".join(map(json.dumps, some)).encode() for some in (lines, lines[:1], lines[1:], [*lines, lines[0]])]
     return [
         b'judge = ["rules"]\nconcurrency = 8\nprice = "1,2"\nstore = "x.db"\nmissing = "zero"\n',
         b'[tool.ambjudge]\nmax_cost = 1.5\npublic = "p"\npictures = true\ntier = "lite"\nrubric = "r.yaml"\n',
@@ -276,8 +335,11 @@ def work(seed: int, target: str, first: int, last: int, at: Any, found: Any) -> 
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     signal.signal(signal.SIGPROF, _stop)
     os.environ["AMBJUDGE_PLUGINS"] = ""
+    warnings.simplefilter("error", RuntimeWarning)  # numpy's, which a user would see
     with tempfile.TemporaryDirectory() as folder:
         place, full = Place(Path(folder)), False
+        with suppress(AmbjudgeError):  # imports are nobody's input
+            TARGETS[target](place, seeds(target)[0], random.Random(0))
         for number in range(first, last):
             with at.get_lock():
                 at[0] = number
@@ -322,7 +384,9 @@ def fuzz(seed: int, target: str, first: int, last: int) -> int:
             print(f"--seed {seed} --targets {target} --only {at[0]}: the worker died ({worker.exitcode})", flush=True)
             first = at[0] + 1
     slowest, largest = f"{at[1] / 1e6:.2f} s (target {CPU_S})", f"{at[2] / 1e6:.0f} MB (target {MEMORY / 1e6:.0f})"
-    print(f"{target:14} {inputs:9,} inputs, {count} findings (target 0), slowest {slowest}, largest {largest}", flush=True)
+    print(
+        f"{target:14} {inputs:9,} inputs, {count} findings (target 0), slowest {slowest}, largest {largest}", flush=True
+    )
     return count
 
 
