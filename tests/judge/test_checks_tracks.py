@@ -452,7 +452,7 @@ class Bomb:
     [
         (lambda p: np.save(p, np.ones((5, 6)).cumsum(0)), None, True),
         (lambda p: np.save(p, np.ones((5, 6), np.float16).cumsum(0, dtype=np.float16)), None, True),
-        (lambda p: np.save(p, np.linspace(-1e308, 1e308, 30).reshape(5, 6)), None, True),
+        (lambda p: np.save(p, np.linspace(-1, 1, 30).reshape(5, 6) * 1e308), None, True),
         (lambda p: np.save(p, np.arange(30).reshape(5, 6)), "dtype", False),
         (lambda p: np.save(p, np.array([["x" * 9] * 6] * 5)), "dtype", False),
         (lambda p: claim(p, (2**62, 8)), "unreadable", False),
