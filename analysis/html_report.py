@@ -17,6 +17,7 @@ import polars as pl
 
 from .. import __version__
 from ..sanitize import sanitize
+from ..whole_files import whole
 from .basis import basis, sentences
 from .display import NONE, Cell, Display, display, methods
 from .findings import findings
@@ -128,7 +129,8 @@ def write_report(analysis: Analysis, folder: Path, *, title: str = "Analysis of 
         out = write_tables(analysis, folder)
         out += write(figures, folder / "figures")
         page = folder / "report.html"
-        page.write_text(render(analysis, figures, title), encoding="utf-8", errors="replace")
+        with whole(page) as part:
+            part.write_text(render(analysis, figures, title), encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", "choose another --out", folder) from error
     return [*out, page]
