@@ -338,7 +338,7 @@ def _interaction(
     cells = (
         table.select("agent", "tier", pl.Series("task", axes.task), pl.Series("y", y))
         .filter(pl.col("tier").is_in([other, baseline]) & pl.col("y").is_finite())
-        .group_by("agent", "task", "tier").agg(pl.col("y").mean())
+        .group_by("agent", "task", "tier", maintain_order=True).agg(pl.col("y").mean())
         .pivot("tier", index=["agent", "task"], values="y")
     )  # fmt: skip
     if not {other, baseline} <= set(cells.columns):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from ..errors import InputError
 from ..trajectories.models import STAGES
+from ..whole_files import whole
 from .codes_read import CODES, READ_SCHEMA, with_readings
 from .spreadsheets import from_csv, to_csv
 
@@ -105,9 +107,12 @@ def _csv(path: Path) -> pl.DataFrame:
 
 def write_frame(table: pl.DataFrame, path: Path) -> None:
     """The frame as Parquet or CSV, by the suffix; CSV as `to_csv` says. Raises InputError on another suffix."""
-    if path.suffix == ".parquet":
-        table.write_parquet(path)
-    elif path.suffix == ".csv":
-        path.write_text(to_csv(table), "utf-8", "backslashreplace", newline="")
-    else:
-        raise InputError("unknown kind of table", "use .parquet or .csv", path)
+    with whole(path) as part:
+        if path.suffix == ".parquet":
+            held = BytesIO()  # what goes wrong with a file is then an OSError, with polars it may be any error
+            table.write_parquet(held)
+            part.write_bytes(held.getbuffer())
+        elif path.suffix == ".csv":
+            part.write_text(to_csv(table), "utf-8", "backslashreplace", newline="")
+        else:
+            raise InputError("unknown kind of table", "use .parquet or .csv", path)

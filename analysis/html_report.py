@@ -17,6 +17,7 @@ import polars as pl
 
 from .. import __version__
 from ..sanitize import sanitize
+from ..whole_files import whole
 from .basis import basis, sentences
 from .codes_read import CODES
 from .display import NONE, Cell, Display, display, methods
@@ -186,7 +187,8 @@ def write_report(
         out = write_tables(analysis, folder)
         out += write(figures, folder / "figures")
         page = folder / "report.html"
-        page.write_text(render(analysis, figures, title, links), encoding="utf-8", errors="replace")
+        with whole(page) as part:
+            part.write_text(render(analysis, figures, title, links), encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", "choose another --out", folder) from error
     return [*out, page]

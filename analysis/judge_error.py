@@ -138,7 +138,7 @@ def human_scores(cards: Cohort, labels: Labels, annotator: str) -> tuple[pl.Data
         judged.with_columns(stage=stage, decided=decided)
         .join(mine.criteria.select("run_id", "criterion", human="value"), on=["run_id", "criterion"], how="left")
         .with_columns(gap=pl.when("decided").then(pl.col("human") - pl.col("value")))
-        .group_by("run_id", "stage")
+        .group_by("run_id", "stage", maintain_order=True)
         .agg(gap=pl.col("gap").mean(), share=pl.col("decided").mean())
         .with_columns(shift=pl.when(pl.col("share") > 0).then(pl.col("gap") * pl.col("share")).otherwise(0.0))
         .with_columns(shift=50 * pl.col("stage").replace_strict(WEIGHTS, return_dtype=pl.Float64) * pl.col("shift"))

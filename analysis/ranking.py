@@ -207,8 +207,10 @@ def _sides(table: pl.DataFrame, outcome: str) -> dict[tuple[str, str, str], dict
     )
     columns = (*SIDE_COLUMNS, "range_lo", "range_hi")
     means = [pl.col(name).cast(pl.Float64).mean() for name in columns]
-    by_task = data.group_by("agent", "track", "_task", "tier").agg(means).group_by("agent", "track", "_task").agg(means)
-    by_track = by_task.group_by("agent", "track").agg(means)
+    # In order: a mean of means in any order is another one in its last digit.
+    by_tier = data.group_by("agent", "track", "_task", "tier", maintain_order=True).agg(means)
+    by_task = by_tier.group_by("agent", "track", "_task", maintain_order=True).agg(means)
+    by_track = by_task.group_by("agent", "track", maintain_order=True).agg(means)
     parts = {
         "track": by_track.rename({"track": "name"}),
         "overall": by_track.group_by("agent")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import InputError
+from ..whole_files import whole
 from .card_sources import Scoring, each_card
 from .cohorts import Cohort, cohort
 from .failure_texts import FailureTexts
@@ -149,7 +150,7 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
             write_frame(table, path)
             out.append(path)
     path = folder / "tables.json"
-    path.write_text(
-        json.dumps(to_json(analysis), ensure_ascii=False, allow_nan=False) + "\n", "utf-8", "backslashreplace"
-    )
+    text = json.dumps(to_json(analysis), ensure_ascii=False, allow_nan=False) + "\n"
+    with whole(path) as part:
+        part.write_text(text, "utf-8", "backslashreplace")
     return [*out, path]

@@ -3,26 +3,29 @@
     python benchmarks/fuzz.py [--count 20000] [--seed 0] [--targets reply settings ...]
 
 Each input is made from the seed, the target and its number alone, so that a line of the output is enough to make it again
-(`--seed S --targets T --only N`). A worker process takes the inputs, each under `CPU_S` of CPU, all under `MEMORY` of
-address space; one that dies is a finding, and a new one goes on behind the input that killed it. Exit 1 where anything
-was found; what it was goes to stdout.
+(`--seed S --targets T --only N`). A worker process takes the inputs; one that takes more than `CPU_S` of CPU, or the first after which the process holds more
+than `MEMORY`, is a finding. So is one that ends the worker; a new one goes on behind it. Exit 1 where anything was found.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import multiprocessing
 import os
 import random
 import resource
 import runpy
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,8 +34,11 @@ from ambjudge.errors import AmbjudgeError
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
-CPU_S = 20
-MEMORY = 3 << 30
+RUNS = DATA / "recorded" / "runs"
+CPU_S = 5
+MEMORY = 1 << 30
+_ADDRESSES = 4 << 30
+"""Address space of a worker: what asks for more gets a MemoryError before the machine suffers."""
 MOST = 40_000
 """Bytes of a seed; longer files are cut where a message ends, to keep inputs fast."""
 _FRAGMENTS = [
@@ -209,16 +215,61 @@ def _sanitiser(place: Place, data: bytes, rng: random.Random) -> None:
     mask(text)
 
 
+@cache
+def _delivered(run: Path) -> Any:
+    from ambjudge.trajectories.load import load_run
+
+    return load_run(run)
+
+
+def _output(place: Place, data: bytes, rng: random.Random) -> None:
+    from ambjudge.judge.checks.check import check_outputs
+
+    theirs = rng.choice(_output_files())
+    run = place.folder / theirs.relative_to(RUNS).parts[0]
+    if not run.exists():
+        shutil.copytree(RUNS / run.name, run)
+    original, path = theirs.read_bytes(), place.folder / theirs.relative_to(RUNS)
+    if rng.random() < 0.7:  # else the data of some other file
+        packed = theirs.suffix == ".gz" and rng.random() < 0.7
+        data = mutated(gzip.decompress(original) if packed else original, rng, seeds("output"))
+        data = gzip.compress(data, 1) if packed else data
+    path.write_bytes(data)
+    try:
+        public = RUNS.parent / "public" if rng.random() < 0.5 else None
+        check_outputs(_delivered(run), public=public)
+    finally:
+        path.write_bytes(original)
+
+
+@cache
+def _output_files() -> list[Path]:
+    return sorted(path for path in RUNS.glob("*/outputs/**/*") if path.is_file())
+
+
+def _answer(place: Place, data: bytes, rng: random.Random) -> None:
+    """A line of a provider batch's output, whose body is read as a live answer's is."""
+    from ambjudge.judge.provider_batch.lines import Answers
+
+    with Answers() as answers:
+        file = answers.new_file()
+        file.write(data)
+        answers.index(file)
+        for name in answers.ids():
+            answers.get(name, "not there")
+
+
 TARGETS: dict[str, Target] = {
     "conversation": _conversation, "side": _side, "importer": _importer, "reply": _reply, "rubric": _rubric,
     "labels": _labels, "scorecard": _scorecard, "settings": _settings, "sanitiser": _sanitiser,
+    "output": _output, "answer": _answer,
 }  # fmt: skip
 
 
 @cache
 def seeds(target: str) -> list[bytes]:
     """The real files that a target's inputs are made from."""
-    runs = sorted((DATA / "recorded" / "runs").iterdir())
+    runs = sorted(RUNS.iterdir())
     if target in ("conversation", "sanitiser"):
         return [_short(path.read_bytes()) for run in runs for path in run.rglob("conversation.json")]
     if target == "side":
@@ -240,6 +291,15 @@ def seeds(target: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted((DATA / "recorded" / "labels").rglob("*.json"))]
     if target == "scorecard":
         return [path.read_bytes()[:MOST] for path in sorted((DATA / "golden").rglob("*.json"))]
+    if target == "output":
+        return [path.read_bytes()[:MOST] for path in _output_files()]
+    if target == "answer":
+        said = {"role": "assistant", "content": "{}", "refusal": None, "tool_calls": []}
+        tokens = {"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 3}}
+        body = {"id": "a", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": said}], "usage": tokens}  # fmt: skip
+        lines = [{"custom_id": "a", "error": None, "response": {"status_code": 200, "body": body}}]
+        lines += [{"custom_id": "b", "response": None, "error": {"code": "content_filter", "message": "no"}}]
+        return ["\n".join(map(json.dumps, some)).encode() for some in (lines, lines[:1], lines[1:], [*lines, lines[0]])]
     return [
         b'judge = ["rules"]\nconcurrency = 8\nprice = "1,2"\nstore = "x.db"\nmissing = "zero"\n',
         b'[tool.ambjudge]\nmax_cost = 1.5\npublic = "p"\npictures = true\ntier = "lite"\nrubric = "r.yaml"\n',
@@ -272,14 +332,19 @@ def _stop(*_: object) -> None:
 
 def work(seed: int, target: str, first: int, last: int, at: Any, found: Any) -> None:
     """Inputs `first` to `last` - 1; findings go into the queue."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     signal.signal(signal.SIGPROF, _stop)
     os.environ["AMBJUDGE_PLUGINS"] = ""
+    warnings.simplefilter("error", RuntimeWarning)  # numpy's, which a user would see
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder))
+        place, full = Place(Path(folder)), False
+        with suppress(AmbjudgeError):  # imports are nobody's input
+            TARGETS[target](place, seeds(target)[0], random.Random(0))
         for number in range(first, last):
-            at.value = number
+            with at.get_lock():
+                at[0] = number
             data, rng = made(seed, target, number)
+            started = time.process_time()
             signal.setitimer(signal.ITIMER_PROF, CPU_S)
             try:
                 TARGETS[target](place, data, rng)
@@ -291,12 +356,19 @@ def work(seed: int, target: str, first: int, last: int, at: Any, found: Any) -> 
                 found.put((number, f"{type(error).__name__}: {error}"[:300] + "\n" + last_lines[-700:]))
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
+            with at.get_lock():
+                at[1] = max(at[1], int(1e6 * (time.process_time() - started)))
+                at[2] = max(at[2], peak := resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+            if peak > MEMORY and not full:
+                full = True
+                found.put((number, f"{peak >> 20:,} MB of memory"))
 
 
 def fuzz(seed: int, target: str, first: int, last: int) -> int:
-    """How many findings the inputs of a target brought; each is printed."""
+    """How many findings the inputs of a target brought; each is printed, then a line of figures."""
     context = multiprocessing.get_context("fork")
-    at, found, count = context.Value("q", first), context.Queue(), 0
+    inputs, found, count = last - first, context.Queue(), 0
+    at = context.Array("q", [first, 0, 0])  # number, most microseconds of CPU, most bytes of memory
     while first < last:
         worker = context.Process(target=work, args=(seed, target, first, last, at, found))
         worker.start()
@@ -309,10 +381,12 @@ def fuzz(seed: int, target: str, first: int, last: int) -> int:
         first = last
         if worker.exitcode:
             count += 1
-            print(
-                f"--seed {seed} --targets {target} --only {at.value}: the worker died ({worker.exitcode})", flush=True
-            )
-            first = at.value + 1
+            print(f"--seed {seed} --targets {target} --only {at[0]}: the worker died ({worker.exitcode})", flush=True)
+            first = at[0] + 1
+    slowest, largest = f"{at[1] / 1e6:.2f} s (target {CPU_S})", f"{at[2] / 1e6:.0f} MB (target {MEMORY / 1e6:.0f})"
+    print(
+        f"{target:14} {inputs:9,} inputs, {count} findings (target 0), slowest {slowest}, largest {largest}", flush=True
+    )
     return count
 
 
@@ -327,15 +401,9 @@ def main() -> int:
     each = args.count // len(args.targets)
     for target in args.targets:
         first, last = (0, each) if args.only is None else (args.only, args.only + 1)
-        here, cpu = fuzz(args.seed, target, first, last), resource.getrusage(resource.RUSAGE_CHILDREN)
-        findings += here
-        print(
-            f"{target}: {last - first:,} inputs, {here} findings ({cpu.ru_utime + cpu.ru_stime:.0f} s of CPU so far)",
-            flush=True,
-        )
-    print(
-        f"{(1 if args.only is not None else each) * len(args.targets):,} inputs, seed {args.seed}, {findings} findings, {time.monotonic() - started:.0f} s"
-    )
+        findings += fuzz(args.seed, target, first, last)
+    many = (1 if args.only is not None else each) * len(args.targets)
+    print(f"{many:,} inputs, seed {args.seed}, {findings} findings, {time.monotonic() - started:.0f} s")
     return 1 if findings else 0
 
 

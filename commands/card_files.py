@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
+from ..whole_files import whole
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -111,6 +112,5 @@ class Part:
     def note(self, cards: int, exit_code: int) -> None:
         """That the file is there, after it is."""
         said = {"key": self._key, "bytes": self.file.stat().st_size, "cards": cards, "exit_code": exit_code}
-        part = self._note.with_suffix(".key.part")
-        part.write_text(json.dumps(said) + "\n", "utf-8")
-        part.replace(self._note)
+        with whole(self._note) as part:
+            part.write_text(json.dumps(said) + "\n", "utf-8")

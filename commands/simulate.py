@@ -10,6 +10,7 @@ import click
 
 from .. import console
 from ..errors import ConfigError, InputError
+from ..whole_files import whole
 
 POSITIVE = click.IntRange(min=1)
 
@@ -55,7 +56,7 @@ def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
     path = Path(flags["out"])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as stream:
+        with whole(path) as part, part.open("w", encoding="utf-8") as stream:
             for card in cards:
                 stream.write(card.to_json() + "\n")
         truth = _truth(sim, flags)

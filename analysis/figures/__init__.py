@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...whole_files import whole
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -97,6 +99,7 @@ def write(figures: list[Figure], folder: Path) -> list[Path]:
         for suffix, data in (("svg", figure.svg and figure.svg.encode("utf-8", "replace")), ("png", figure.png)):
             if data:
                 path = folder / f"{figure.name}.{suffix}"
-                path.write_bytes(data)
+                with whole(path) as part:
+                    part.write_bytes(data)
                 out.append(path)
     return out

@@ -30,7 +30,7 @@ _ERRORS = (
     ),
 )
 """What exceptions, runtimes and providers print where an answer should be."""
-_NO_MODEL = re.compile(r"\s*(?:none|n/?a|unknown|heuristic|baseline|rule[- ]based|dummy|)\s*$", re.IGNORECASE)
+_NO_MODEL = re.compile(r"none|n/?a|unknown|heuristic|baseline|rule[- ]based|dummy|", re.IGNORECASE)
 
 
 class AnswerCode(Frozen):
@@ -98,7 +98,7 @@ def _code(answer: Mapping[str, Any], question: Mapping[str, Any] | None) -> tupl
         clash = _against_options(str(label or ""), str(text or ""), raw, {str(k): str(v) for k, v in options.items()})
         if clash is not None:
             return clash
-    if _NO_MODEL.match(str(answer["model_name"] or "")):
+    if _NO_MODEL.fullmatch(str(answer["model_name"] or "").strip()):
         return "AUX001", "The field that names the model names none."
     return None
 

@@ -109,7 +109,7 @@ def _listed(run: Run, have: tuple[str, ...]) -> tuple[str, ...]:
     inputs: Counter[str] = Counter()
     members: dict[str, set[str]] = {}
     for name, seen in _printed(run).items():
-        if re.search(r"[_-]\d{2,}$|\d{3,}$", name):
+        if re.search(r"(?:[_-]\d\d|\d{3})$", name):
             inputs[_shape(name)] += seen
             members.setdefault(_shape(name), set()).add(name)
     large = {shape: ids for shape, ids in members.items() if len(ids) > 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -45,8 +46,9 @@ class Submission:
         return None if found is None else found.path
 
     def measure(self, case: str, **values: float) -> None:
-        """Keep what a file of a case holds, in numbers that can be compared across cases."""
-        self.measures.setdefault(case, {}).update((name, float(value)) for name, value in values.items())
+        """Keep what a file of a case holds, in numbers that can be compared across cases; an infinite one cannot."""
+        finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
+        self.measures.setdefault(case, {}).update(finite)
 
     @cached_property
     def _strays(self) -> list[OutputFile]:

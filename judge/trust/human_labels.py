@@ -28,6 +28,7 @@ from ...rubrics.model import Rubric
 from ...sanitize import sanitize_line
 from ...trajectories.json_bytes import read_json
 from ...trajectories.models import STAGES, Run, Stage
+from ...whole_files import whole
 from ..store import Store
 from ..store.connection import clean_text
 
@@ -215,7 +216,8 @@ def export_labels(labels: Iterable[Labels], folder: Path, *, keep: bool = False)
         path = next(p for p in map(place.joinpath, names) if p not in written and not (keep and p.exists()))
         try:
             place.mkdir(parents=True, exist_ok=True)
-            path.write_text(dump_labels(each), encoding="utf-8", newline="\n")
+            with whole(path) as part:
+                part.write_text(dump_labels(each), encoding="utf-8", newline="\n")
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", "choose another folder", path) from error
         written[path] = None

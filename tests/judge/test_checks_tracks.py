@@ -452,6 +452,7 @@ class Bomb:
     [
         (lambda p: np.save(p, np.ones((5, 6)).cumsum(0)), None, True),
         (lambda p: np.save(p, np.ones((5, 6), np.float16).cumsum(0, dtype=np.float16)), None, True),
+        (lambda p: np.save(p, np.linspace(-1, 1, 30).reshape(5, 6) * 1e308), None, True),
         (lambda p: np.save(p, np.arange(30).reshape(5, 6)), "dtype", False),
         (lambda p: np.save(p, np.array([["x" * 9] * 6] * 5)), "dtype", False),
         (lambda p: claim(p, (2**62, 8)), "unreadable", False),
@@ -470,9 +471,10 @@ class Bomb:
         (lambda p: claim(p, (10**30, 10)), "unreadable", False),
         (lambda p: claim(p, (-5, -6)), "unreadable", False),
     ],
-    ids=["float64", "float16", "integers", "texts", "impossible", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
+    ids=["float64", "float16", "huge", "integers", "texts", "impossible", "axes swapped", "three axes", "scalar", "nan", "inf", "constant", "unchanged",
          "pickled objects", "pickle", "cut", "no bytes", "declares 40 GB", "declares more than all", "negative extent"],
 )  # fmt: skip
+@pytest.mark.filterwarnings("error")
 def test_enhancement(ldct, spoil, kind, valid):
     spoil(ldct.outputs / "patient_02" / "enhanced.npy")
     found = ldct.check({"diagnostic_metrics": {"mean_ssim": 0.5}, "clinical_score": {"score": 0.5}})
