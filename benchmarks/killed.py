@@ -114,7 +114,12 @@ def main() -> None:
         expected = (folder / "one.jsonl").read_bytes()
         print(f"one process: {len(expected.splitlines())} scorecards, CPU {cpu_s() - cpu:.0f} s", flush=True)
         for way in args.ways.split(","):
-            cpu, before, store, out = cpu_s(), [], folder / f"{way}.db", folder / (way if way == "shards" else f"{way}.jsonl")
+            cpu, before, store, out = (
+                cpu_s(),
+                [],
+                folder / f"{way}.db",
+                folder / (way if way == "shards" else f"{way}.jsonl"),
+            )
             for number, options in enumerate(WAYS[way], 1):
                 done = args.runs * (2 * number - 1) // (2 * len(WAYS[way]))
                 before.append(killed(start(runs, out, str(store), options), store, done))

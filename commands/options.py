@@ -79,6 +79,12 @@ MAX_COST = click.option(
     metavar="USD",
     help="Never spend more; the rest is unscored.",
 )
+CALLS_PER_MINUTE = click.option(
+    "--calls-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never start more calls."
+)
+TOKENS_PER_MINUTE = click.option(
+    "--tokens-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never send for more tokens."
+)
 CONCURRENCY = click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 8]")
 STORE = click.option("--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root.")
 
@@ -134,7 +140,7 @@ batch_options = _together(
     click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="How long --batch waits."),
 )
 """The provider's batch endpoint."""
-work_options = _together(batch_options, DRY_RUN, MAX_COST, CONCURRENCY, STORE)
+work_options = _together(batch_options, DRY_RUN, MAX_COST, CALLS_PER_MINUTE, TOKENS_PER_MINUTE, CONCURRENCY, STORE)
 """How calls are made, and what they may cost."""
 
 
@@ -249,6 +255,8 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
         tier=settings.get("tier", flags.get("tier")),
         concurrency=settings.get("concurrency", flags.get("concurrency")) or 8,
         max_cost=settings.get("max_cost", flags.get("max_cost")),
+        calls_per_minute=settings.get("calls_per_minute", flags.get("calls_per_minute")),
+        tokens_per_minute=settings.get("tokens_per_minute", flags.get("tokens_per_minute")),
         wanted=Wanted(
             diagnosis=settings.get("diagnosis", flags.get("diagnosis")) is not False,
             stages=settings.get("stages", flags.get("stages")) or "rules",

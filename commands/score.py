@@ -52,6 +52,13 @@ if TYPE_CHECKING:
 @JSON
 @click.option("--out", metavar="FILE|URL", type=PathOrAddress(), help="Write scorecards (JSON Lines) as well.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, help="Processes that score at the same time.")
+@click.option(
+    "--engine",
+    type=click.Choice(["processes", "ray"]),
+    default="processes",
+    help="Where workers run: here, or on a Ray cluster.",
+)
+@click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [one that is started here]")
 @click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out.")
 @run_options
 @policy_options
@@ -81,6 +88,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.base import answers
     from ..judge.session import score_many
 
+    if flags["address"] and flags["engine"] != "ray":
+        raise InputError("--address is of a Ray cluster", "add --engine ray")
     settings = load(obj["config"])
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
@@ -106,14 +115,23 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 console.note(f"{out}: there already, nothing has changed since ({made[0]} scored)", obj["quiet"])
                 return made[1]
         sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
-        if flags["workers"] == 1:
+        if flags["workers"] == 1 and flags["engine"] == "processes":
             session = asyncio.run(score_many(runs, judge, options, sink.take, store=store, on_progress=sink.tell))
         else:
             from ..judge.workers import Work, score_in_workers
 
             names, how = judge_named(settings, flags)
             work = Work(options, names, how, (store.address, store.root) if store is not None else None)
-            session = asyncio.run(score_in_workers(flags["workers"], work, runs, sink.take, on_progress=sink.tell))
+            engine = None
+            if flags["engine"] == "ray":
+                from functools import partial
+
+                from ..judge.ray_workers import RayCluster
+
+                engine = partial(RayCluster, address=flags["address"])
+            session = asyncio.run(
+                score_in_workers(flags["workers"], work, runs, sink.take, engine=engine, on_progress=sink.tell)
+            )
         code = sink.finish(session)
         if part is not None and code in (0, 1) and not sink.retriable:
             part.note(sink.done, code)

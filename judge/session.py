@@ -20,7 +20,7 @@ from ..trajectories.models import Run, Tier, TrackName
 from ..trajectories.remote import RemotePath, find_runs, is_address, staged
 from .base import Judge, QuestionName, Reply, Usage, answers, used
 from .engine import Prepared, ask_all, assemble
-from .limits import GuardedJudge, Pacer
+from .limits import Allowance, Budget, GuardedJudge, Pacer
 from .questions.items import Wanted
 from .rules import RULES
 from .runner import BatchSummary, Progress, run_batch
@@ -61,10 +61,17 @@ class ScoreOptions:
     concurrency: int = 8
     max_cost: float | None = None
     """USD for the whole session; what does not fit any more is `unscored: budget`."""
+    calls_per_minute: float | None = None
+    tokens_per_minute: float | None = None
     stored_only: bool = False
     """Ask nobody: scorecards from the verdicts that the store has."""
     wanted: Wanted = field(default_factory=Wanted)
     """What a judge that reads is asked."""
+
+    def budget(self) -> Budget | None:
+        """A new one with these limits; None without any."""
+        limits = self.max_cost, self.calls_per_minute, self.tokens_per_minute
+        return None if limits == (None, None, None) else Budget(*limits)
 
 
 def scope_of(options: ScoreOptions) -> Scope:
@@ -251,10 +258,13 @@ async def score_with(
 class Scorer:
     """Scores one run at a time with what all of them share: judge, rubric, budget, store."""
 
-    def __init__(self, judge: Judge, options: ScoreOptions, store: Store | None) -> None:
+    def __init__(
+        self, judge: Judge, options: ScoreOptions, store: Store | None, budget: Allowance | None = None
+    ) -> None:
+        """`budget`: one that others share; else the options' own."""
         self.options, self.scope, self.store, self.usage = options, scope_of(options), store, Usage()
         self.pacer = Pacer(options.concurrency)
-        self.judge: Judge = GuardedJudge.under(judge, self.pacer, options.max_cost)
+        self.judge: Judge = GuardedJudge(judge, self.pacer, budget or options.budget())
         self.right: Mapping[str, float] = {}
         """By code, the share of this judge's readings that labels confirm."""
         if store is not None:
