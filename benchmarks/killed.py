@@ -1,17 +1,19 @@
-"""A large collection by one process, by two workers, by shards and by Ray, each killed midway and started again.
+"""A large collection by one process, by two workers, by shards, by Ray and from S3, each killed midway and started again.
 
-    python benchmarks/killed.py [--runs 10000] [--ways workers,shards,ray]
+    python benchmarks/killed.py [--runs 10000] [--ways workers,shards,ray,s3]
 
 Copies of the cheapest recorded run, each with a sentence of its own, are scored once by one process: its lines are what every
 other way must give, byte for byte. Each way starts in a process group of its own with a new store; when half of the runs have a
 scorecard there, SIGKILL ends the whole group, and the same command is given again. Then the store must hold one scorecard
-a run and one verdict a key.
+a run and one verdict a key. `ray` needs the extra `ray`; `s3` the extra `cloud`, moto, flask and flask-cors: an S3 server in this
+process, from which runs are read and to which the scorecards go.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import resource
 import shutil
@@ -24,6 +26,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ROOT / "tests" / "data" / "recorded" / "runs" / "crc-lite-01"
@@ -31,6 +34,7 @@ WAYS = {
     "workers": (("--workers", "2"),),
     "shards": (("--shard", "1/2"), ("--shard", "2/2")),
     "ray": (("--workers", "2", "--engine", "ray"),),
+    "s3": (("--workers", "2"),),
 }
 
 
@@ -51,14 +55,14 @@ def collection(folder: Path, count: int) -> None:
                 os.utime(Path(where) / entry, (past, past))
 
 
-def start(runs: Path, out: Path, store: str, options: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    here = out.parent / "here"
+def start(folder: Path, runs: str, out: str, store: str, options: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    here = folder / "here"
     here.mkdir(exist_ok=True)
     if not (here / "ambjudge").exists():
         (here / "ambjudge").symlink_to(ROOT)
-    command = [sys.executable, "-m", "ambjudge.cli", "-q", "score", str(runs), "--out", str(out), "--store", store]
+    command = [sys.executable, "-m", "ambjudge.cli", "-q", "score", runs, "--out", out, "--store", store]
     environment = {**os.environ, "PYTHONPATH": str(here), "OMP_NUM_THREADS": "1"}
-    with out.with_suffix(".txt").open("wb") as table:
+    with (folder / "table.txt").open("wb") as table:
         return subprocess.Popen([*command, *options], stdout=table, env=environment, start_new_session=True)
 
 
@@ -110,22 +114,25 @@ def main() -> None:
         runs = folder / "runs"
         collection(runs, args.runs)
         cpu = cpu_s()
-        finish(start(runs, folder / "one.jsonl", "none", ()))
+        finish(start(folder, str(runs), str(folder / "one.jsonl"), "none", ()))
         expected = (folder / "one.jsonl").read_bytes()
         print(f"one process: {len(expected.splitlines())} scorecards, CPU {cpu_s() - cpu:.0f} s", flush=True)
         for way in args.ways.split(","):
-            cpu, before, store, out = (
-                cpu_s(),
-                [],
-                folder / f"{way}.db",
-                folder / (way if way == "shards" else f"{way}.jsonl"),
-            )
+            cpu, before, store = cpu_s(), [], folder / f"{way}.db"
+            out = folder / (way if way == "shards" else f"{way}.jsonl")
+            source, target, wanted = str(runs), str(out), expected
+            if way == "s3":
+                bucket = s3_bucket(runs)
+                source, target = "s3://bucket/runs", "s3://bucket/cards.jsonl"
+                wanted = expected.replace(str(runs).encode(), source.encode())
             for number, options in enumerate(WAYS[way], 1):
                 done = args.runs * (2 * number - 1) // (2 * len(WAYS[way]))
-                before.append(killed(start(runs, out, str(store), options), store, done))
-                finish(start(runs, out, str(store), options))
+                before.append(killed(start(folder, source, target, str(store), options), store, done))
+                finish(start(folder, source, target, str(store), options))
+            if way == "s3":
+                bucket.get_file("bucket/cards.jsonl", str(out))
             parts = sorted(out.glob("*.jsonl")) if out.is_dir() else [out]
-            same = b"".join(part.read_bytes() for part in parts) == expected
+            same = b"".join(part.read_bytes() for part in parts) == wanted
             cards, paths = (ask(store, f"SELECT count({what}) FROM cards") for what in ("*", "DISTINCT path"))
             verdicts, keys = (ask(store, f"SELECT count({what}) FROM verdicts") for what in ("*", "DISTINCT key"))
             good = same and cards == paths == args.runs and verdicts == keys
@@ -137,6 +144,25 @@ def main() -> None:
             )  # fmt: skip
     if wrong:
         raise SystemExit(1)
+
+
+def s3_bucket(runs: Path) -> Any:
+    """A file system of an S3 server in this process, with the runs in its bucket; the environment leads there."""
+    import fsspec
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    os.environ.update(
+        AWS_ENDPOINT_URL=f"http://{host}:{port}", AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing-secret",
+        AWS_REGION="us-east-1",
+    )  # fmt: skip
+    bucket = fsspec.filesystem("s3", use_listings_cache=False)
+    bucket.mkdir("bucket")
+    bucket.put(str(runs), "bucket/runs", recursive=True)
+    return bucket
 
 
 def cpu_s() -> float:

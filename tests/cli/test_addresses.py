@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import sys
@@ -14,7 +15,7 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.trajectories.layout import find_conversations, run_folder
 from ambjudge.trajectories.load import load_conversation
-from ambjudge.trajectories.remote import RemotePath, find_runs, staged
+from ambjudge.trajectories.remote import Object, RemotePath, find_runs, staged
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'ambjudge[cloud]'")
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
@@ -201,6 +202,11 @@ def test_an_address_names_no_place_here():
         "s3://bucket/a/process/conversation.json", "s3://bucket/a", path,
     )  # fmt: skip
     assert not path.exists()
+    listed = RemotePath(path)
+    listed.files = (Object("bucket/a/process/conversation.json", 1, "v"),)
+    sent = copy.deepcopy(listed)  # by the same method as pickle, which takes it to workers
+    assert (sent, sent.files, sent.stamp) == (listed, listed.files, listed.stamp)
+    assert path.stamp is None
 
 
 def test_what_is_missing_is_said_in_one_line(out, monkeypatch):

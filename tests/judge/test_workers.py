@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,3 +96,15 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
         kept = sum(1 for _ in store.iter_cards())
     assert [o.card and o.card.to_json() for o in found] == [o.card and o.card.to_json() for o in alone]
     assert kept == len(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["workers", "shards", "ray", "s3"])
+def test_a_group_that_was_killed_midway_goes_on(way):
+    """At small size; `benchmarks/killed.py` alone takes 10,000 runs."""
+    for module in {"ray": ("ray",), "s3": ("s3fs", "moto.server")}.get(way, ()):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    script = Path(__file__).parents[2] / "benchmarks" / "killed.py"
+    command = [sys.executable, str(script), "--runs", "20", "--ways", way]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
