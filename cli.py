@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from . import __version__
+from .commands.path_types import LocalPath
 from .console import LogFormatter, note, traceback_of
 from .errors import AmbjudgeError
 from .plugins import Door
@@ -68,24 +69,11 @@ class _ReaderLeftError(Exception):
     """A broken pipe under a name that click does not know: it would end with 1, which means something else here."""
 
 
-_STORES = ("postgresql", "postgres", "sqlite")
-
-
-class _LocalPath(click.Path):
-    """A path on this machine: `s3://bucket/x` would be a folder `s3:` below the current one. Stores have addresses."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        scheme, found, _ = str(value).partition("://")
-        if found and scheme.isalnum() and scheme not in _STORES and not os.path.exists(value):
-            self.fail(f"{scheme}:// addresses are not understood; give a file or folder of this machine", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 def _in_the_group(command: click.Command) -> click.Command:
     """The command, all of whose paths are told from addresses, with the group's own options after its name too."""
     for param in command.params:
         if type(param.type) is click.Path:
-            param.type.__class__ = _LocalPath
+            param.type.__class__ = LocalPath
     taken = {name for param in command.params for name in param.opts}
     command.params.extend(
         click.Option(

@@ -17,6 +17,8 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "public": (str, None),
     "concurrency": (int, None),
     "max_cost": (float, None),
+    "calls_per_minute": (float, None),
+    "tokens_per_minute": (float, None),
     "like": (str, ("paper", "harness")),
     "missing": (str, ("renormalize", "zero")),
     "breach": (str, ("zero-all", "from-stage")),

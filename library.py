@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import AmbjudgeError, ConfigError, InputError
 from .judge.engine import Prepared
+from .judge.limits import Budget
 from .judge.questions.items import Answer, AnswerKind, StagesFrom, Wanted, ask_item, check_wanted
 from .judge.runner import finished
 from .judge.scorecard import Policy, ScoreCard
@@ -197,7 +198,15 @@ def ask(
             _lost(found.error, errors)
     with _opened(store, always=True) as opened:
         assert opened is not None
-        work = ask_runs(opened, files, asked, scope, concurrency=concurrency, max_cost=max_cost, signals=False)
+        work = ask_runs(
+            opened,
+            files,
+            asked,
+            scope,
+            concurrency=concurrency,
+            budget=None if max_cost is None else Budget(max_cost),
+            signals=False,
+        )
         answered = finished(work)
         for _, error in (*answered.plan.errors, *(answered.execution.lost if answered.execution else ())):
             _lost(error, errors)

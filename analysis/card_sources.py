@@ -15,6 +15,7 @@ from ..errors import AmbjudgeError, InputError, unexpected
 from ..judge.scorecard import ScoreCard
 from ..trajectories.json_bytes import TooManyError, bounded_lines, read_bytes, too_many
 from ..trajectories.layout import CONVERSATION_NAMES, TRACE_NAMES
+from ..trajectories.remote import find_files, is_address, staged
 from .frames import conform, read_frame, run_columns
 
 if TYPE_CHECKING:
@@ -47,7 +48,10 @@ def read_cards(source: Any, frames: list[pl.DataFrame], problems: list[str], sco
             with open_store(source, create=False) as store:
                 yield from store.iter_cards()
             return
-        yield from _from_path(Path(source), frames, problems, scoring)
+        if is_address(source):
+            yield from _from_address(str(source), frames, problems, scoring)
+        else:
+            yield from _from_path(Path(source), frames, problems, scoring)
     elif hasattr(source, "iter_cards"):  # an open Store, whose module is not imported for those who have none
         yield from source.iter_cards()
     elif isinstance(source, Iterable):
@@ -59,7 +63,24 @@ def read_cards(source: Any, frames: list[pl.DataFrame], problems: list[str], sco
 
 def is_store(source: str | Path) -> bool:
     """Whether a path or URL names a verdict store: a .db file or a PostgreSQL address."""
-    return "://" in str(source) or Path(source).suffix == ".db"
+    return ("://" in str(source) and not is_address(source)) or Path(source).suffix == ".db"
+
+
+def _from_address(
+    address: str, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
+) -> Iterator[ScoreCard]:
+    """Scorecards and frames of the file at an address, or of those directly below it, here one at a time."""
+    files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
+    if not files:
+        raise InputError("no scorecards found here", "score the runs first, with --out at this address", address)
+    for file in files:
+        at = len(problems)
+        try:
+            with staged(file) as here:
+                yield from _from_path(here, frames, problems, scoring)
+                problems[at:] = [text.replace(str(here), str(file)) for text in problems[at:]]
+        except InputError as error:
+            problems.append(str(error))
 
 
 def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:

@@ -23,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 from ambjudge.judge.base import is_criteria
+from ambjudge.judge.limits import Budget
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
@@ -127,7 +128,7 @@ def with_faults(args: argparse.Namespace, folder: Path) -> None:
             planned = plan(store, paths, judge)
             if not planned.calls:
                 break
-            done = asyncio.run(execute(planned, store, judge, concurrency=args.concurrency, max_cost=cap - spent))
+            done = asyncio.run(execute(planned, store, judge, concurrency=args.concurrency, budget=Budget(cap - spent)))
             spent += done.usage.cost_usd or 0.0
             ideal = planned.calls / args.concurrency * args.latency
             say(f"{args.faults:.0%} faults, pass {attempt}, {planned.calls} calls", done.summary.elapsed_s, ideal)

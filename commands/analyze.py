@@ -11,7 +11,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
-from .options import OUTCOME, PATHS, STORE, json_option, judged_by, policy_options, run_options
+from .options import OUTCOME, PATHS_OR_ADDRESSES, STORE, json_option, judged_by, policy_options, run_options
 
 if TYPE_CHECKING:
     from ..analysis.results import Analysis
@@ -24,7 +24,7 @@ SUMMARY = ("leaderboard", "code_effects")
 @click.command(
     "analyze", epilog="\b\nExamples:\n  ambjudge analyze cards.jsonl --out analysis/\n  ambjudge analyze runs/ --json"
 )
-@PATHS
+@PATHS_OR_ADDRESSES
 @click.option(
     "--out", metavar="DIR", type=click.Path(), help="Write tables (CSV, Parquet, JSON), figures and report.html."
 )

@@ -154,7 +154,7 @@ def _carry_out(
     try:
         done = asyncio.run(
             ask(
-                store, runs, judge, scope, concurrency=options.concurrency, max_cost=options.max_cost,
+                store, runs, judge, scope, concurrency=options.concurrency, budget=options.budget(),
                 on_planning=planning.update, on_planned=planned,
                 on_progress=lambda s: asking.update(s.progress.done, ", ".join(spent(s.usage))),
             )

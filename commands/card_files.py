@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,22 +16,33 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
-from ..whole_files import whole
+from ..trajectories.remote import RemotePath, check_writable_place, is_address, read_small, size_of, upload
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.session import Outcome, ScoreOptions
 
 
+def place_of(text: str) -> Path:
+    """The path or address that --out names."""
+    return RemotePath(text) if is_address(text) else Path(text)
+
+
 class CardFile:
     """JSON Lines that get their name when `keep` is called: until then they are in `NAME.part`, and what has the name stays
-    as it is. What is no file (a pipe, a terminal) is written at once."""
+    as it is. What is no file (a pipe, a terminal) is written at once; what goes to an address is sent whole by `keep`."""
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
-        self.path = path
-        self.part = path.with_name(f"{path.name}.part") if path.is_file() or not path.exists() else path
+        """InputError where nothing can be written."""
+        self.path, self._left = path, False
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(path, RemotePath):
+                check_writable_place(str(path))
+                self.part = Path(tempfile.mkdtemp(prefix="ambjudge-"), f"{path.name}.part")
+                stack.callback(self._forget)
+            else:
+                self.part = path.with_name(f"{path.name}.part") if path.is_file() or not path.exists() else path
+                path.parent.mkdir(parents=True, exist_ok=True)
             self._file = stack.enter_context(self.part.open("w", encoding="utf-8", errors="backslashreplace"))
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror}", "choose another --out") from None
@@ -39,14 +52,26 @@ class CardFile:
 
     def keep(self) -> None:
         self._file.flush()
-        if self.part != self.path:
+        if isinstance(self.path, RemotePath):
+            try:
+                upload(self.part, str(self.path))
+            except InputError as error:
+                error.hint = f"{error.hint}; {self.leave()}"
+                raise
+        elif self.part != self.path:
             os.fsync(self._file.fileno())
             self.part.replace(self.path)
 
     def leave(self) -> str:
         """After an interruption: where the lines so far are."""
         self._file.flush()
+        self._left = True
         return f"scorecards so far are in {self.part}"
+
+    def _forget(self) -> None:
+        """The part of what went to an address, unless somebody was told of it."""
+        if not self._left:
+            shutil.rmtree(self.part.parent, ignore_errors=True)
 
 
 def shard_of(ctx: click.Context, param: click.Parameter, value: str | None) -> Shard | None:
@@ -66,9 +91,9 @@ class Shard:
     number: int
     of: int
 
-    def file(self, folder: str) -> Path:
+    def file(self, folder: Path) -> Path:
         """The part's scorecards; names sort as the parts follow each other."""
-        return Path(folder, f"part-{self.number:05}-of-{self.of:05}.jsonl")
+        return folder / f"part-{self.number:05}-of-{self.of:05}.jsonl"
 
     def slice(self, paths: Sequence[str]) -> list[Path | Outcome]:
         """The runs of this part: as many as of any other, in the order of all, so that the parts, one after the other,
@@ -96,14 +121,19 @@ class Part:
         keys, digest = card_keys(judge, options), hashlib.sha256()
         for run in runs:
             path = run if isinstance(run, Path) else run.path
-            digest.update(keys.of(path, inputs_stamp(run_folder(path)) or "").encode())
+            stamp = path.stamp if isinstance(path, RemotePath) else inputs_stamp(run_folder(path))
+            digest.update(keys.of(path, stamp or os.urandom(8).hex()).encode())
         self._key = digest.hexdigest()
 
     def made(self) -> tuple[int, int] | None:
         """Scorecards in the part and the exit code of making it, when it is there and nothing has changed."""
         try:
-            said = json.loads(self._note.read_text("utf-8"))
-            if said["key"] == self._key and said["bytes"] == self.file.stat().st_size:
+            if isinstance(self._note, RemotePath):
+                said = json.loads(read_small(str(self._note)) or b"")
+                size = size_of(str(self.file))
+            else:
+                said, size = json.loads(self._note.read_text("utf-8")), self.file.stat().st_size
+            if said["key"] == self._key and said["bytes"] == size:
                 return int(said["cards"]), int(said["exit_code"])
         except (OSError, ValueError, TypeError, KeyError):
             pass
@@ -111,6 +141,10 @@ class Part:
 
     def note(self, cards: int, exit_code: int) -> None:
         """That the file is there, after it is."""
-        said = {"key": self._key, "bytes": self.file.stat().st_size, "cards": cards, "exit_code": exit_code}
-        with whole(self._note) as part:
-            part.write_text(json.dumps(said) + "\n", "utf-8")
+        remote = isinstance(self.file, RemotePath)
+        size = size_of(str(self.file)) if remote else self.file.stat().st_size
+        said = {"key": self._key, "bytes": size, "cards": cards, "exit_code": exit_code}
+        with ExitStack() as stack:
+            note = CardFile(self._note, stack)
+            note.write(json.dumps(said))
+            note.keep()

@@ -83,7 +83,7 @@ def read_runs(
 
     with ExitStack() as stack:
         stack.callback(progress.clear)
-        reader: Judge = GuardedJudge.under(judge, Pacer(options.concurrency), options.max_cost)
+        reader: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
         there = existing(paths)
         store = None if not there else open_session_store(there, settings, flags, judge, stack, quiet)
         if store is not None:

@@ -8,11 +8,11 @@ import click
 
 from .. import console
 from .cohort_input import LEFT_OUT, read_cards, say_json, say_table
-from .options import OUTCOME, PATHS, STORE, json_option, judged_by, policy_options, run_options
+from .options import OUTCOME, PATHS_OR_ADDRESSES, STORE, json_option, judged_by, policy_options, run_options
 
 
 @click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
-@PATHS
+@PATHS_OR_ADDRESSES
 @click.option(
     "--by",
     "scopes",

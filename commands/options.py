@@ -12,6 +12,7 @@ import click
 from .. import console
 from ..config import Settings
 from ..errors import InputError, StoreError
+from .path_types import PathOrAddress
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -47,6 +48,7 @@ def tier_option(text: str = "Where the files do not say.") -> Decorator[Any]:
 
 
 PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
+PATHS_OR_ADDRESSES = click.argument("paths", nargs=-1, required=True, type=PathOrAddress(), metavar="PATH|URL...")
 SOURCES = click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
 STAGES_FROM = click.option(
     "--stages",
@@ -92,6 +94,12 @@ MAX_COST = click.option(
     type=click.FloatRange(min=0),
     metavar="USD",
     help="Never spend more; the rest is unscored.",
+)
+CALLS_PER_MINUTE = click.option(
+    "--calls-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never start more calls."
+)
+TOKENS_PER_MINUTE = click.option(
+    "--tokens-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never send for more tokens."
 )
 CONCURRENCY = click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 8]")
 STORE = click.option("--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root.")
@@ -148,26 +156,27 @@ batch_options = _together(
     click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="How long --batch waits."),
 )
 """The provider's batch endpoint."""
-work_options = _together(batch_options, DRY_RUN, MAX_COST, CONCURRENCY, STORE)
+work_options = _together(batch_options, DRY_RUN, MAX_COST, CALLS_PER_MINUTE, TOKENS_PER_MINUTE, CONCURRENCY, STORE)
 """How calls are made, and what they may cost."""
 
 
 def store_place(settings: Settings, paths: Sequence[str | Path], flag: str | None = None) -> str | Path | None:
     """Where the verdicts on these runs are or will be kept, for every command; None for `--store none`.
 
-    The store named; else that of the collection (`session.default_store`). Several paths without a store get one in the
-    folder that holds them all. InputError where they have stores of their own, as one of them would be asked again.
+    The store named; else that of the collection (`session.default_store`), of an address that of the working directory.
+    Several paths without a store get one in the folder that holds them all. InputError where they have stores of their own, as one of them would be asked again.
     """
     import os
 
     from ..judge.session import default_store
     from ..judge.store import DEFAULT_STORE
+    from ..trajectories.remote import is_address
 
     named = settings.get("store", flag)
     if named:
         return None if named == "none" else named
     folder = settings.file.parent if settings.file else None
-    places = list(dict.fromkeys(default_store(path, folder) for path in paths))
+    places = list(dict.fromkeys(default_store("." if is_address(path) else path, folder) for path in paths))
     if len(places) == 1:
         return places[0]
     if made := [place for place in places if place.is_file()]:
@@ -262,6 +271,8 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
         tier=settings.get("tier", flags.get("tier")),
         concurrency=settings.get("concurrency", flags.get("concurrency")) or 8,
         max_cost=settings.get("max_cost", flags.get("max_cost")),
+        calls_per_minute=settings.get("calls_per_minute", flags.get("calls_per_minute")),
+        tokens_per_minute=settings.get("tokens_per_minute", flags.get("tokens_per_minute")),
         wanted=Wanted(
             diagnosis=settings.get("diagnosis", flags.get("diagnosis")) is not False,
             stages=settings.get("stages", flags.get("stages")) or "rules",
@@ -277,11 +288,12 @@ def check_wanted(judge: Judge, wanted: Wanted) -> None:
 
 
 def existing(paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths at which there is something."""
+    """The paths at which there is something, and addresses, which are asked when they are listed."""
+    from ..trajectories.remote import is_address
 
     def exists(path: str) -> bool:
         try:
-            return Path(path).exists()
+            return is_address(path) or Path(path).exists()
         except (OSError, ValueError):
             return False
 

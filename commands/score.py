@@ -13,10 +13,11 @@ import click
 from .. import console
 from ..config import load
 from ..errors import InputError
-from .card_files import CardFile, Part, shard_of
+from ..trajectories.remote import is_address
+from .card_files import CardFile, Part, place_of, shard_of
 from .options import (
     JSON,
-    PATHS,
+    PATHS_OR_ADDRESSES,
     check_wanted,
     judge_named,
     judge_of,
@@ -28,6 +29,7 @@ from .options import (
     score_options,
     work_options,
 )
+from .path_types import PathOrAddress
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
@@ -43,23 +45,34 @@ if TYPE_CHECKING:
     "score",
     epilog="\b\nExamples:\n  ambjudge score examples/codes\n  ambjudge score runs/ --judge anthropic/claude-sonnet-4-5 --json --out cards.jsonl",
 )
-@PATHS
+@PATHS_OR_ADDRESSES
 @judge_options
 @question_options
 @JSON
-@click.option("--out", metavar="FILE", type=click.Path(), help="Write scorecards (JSON Lines) as well.")
+@click.option("--out", metavar="FILE|URL", type=PathOrAddress(), help="Write scorecards (JSON Lines) as well.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, help="Processes that score at the same time.")
+@click.option(
+    "--engine",
+    type=click.Choice(["processes", "ray"]),
+    default="processes",
+    help="Where workers run: here, or on a Ray cluster.",
+)
+@click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [one that is started here]")
 @click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out.")
 @run_options
 @policy_options
 @work_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
-    """Score runs: a conversation.json, a run folder, or every run below a folder.
+    """Score runs: a conversation.json, a run folder, or every run below a folder or an address (s3://bucket/runs).
 
     S1-S3 are judged against the track's rubric, S4-S5 checked from the output files. --track and --tier say what the
     files do not.
     """
+    if (flags["dry_run"] or flags["batch"]) and (there := [path for path in paths if is_address(path)]):
+        raise InputError(
+            "--dry-run and --batch plan runs of this machine alone", "leave them out, or copy the runs", there[0]
+        )
     if flags["dry_run"]:
         from .rejudge import run as plan
 
@@ -74,6 +87,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     from ..judge.base import answers
     from ..judge.session import conversations, score_many
 
+    if flags["address"] and flags["engine"] != "ray":
+        raise InputError("--address is of a Ray cluster", "add --engine ray")
     settings = load(obj["config"])
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
@@ -88,9 +103,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 return 1
             options = replace(options, stored_only=True)
         read = options.wanted.diagnosis and "diagnosis" in answers(judge)
-        shard, part, out, runs = flags["shard"], None, flags["out"], paths
+        shard, part, runs = flags["shard"], None, paths
+        out = None if not flags["out"] else place_of(flags["out"])
         if shard is not None:
-            if not out:
+            if out is None:
                 raise InputError("--shard without --out", "name the folder that the parts go into with --out")
             out, runs, options = shard.file(out), shard.slice(paths), shard.share(options)
             part = Part(out, runs, judge, options)
@@ -98,14 +114,23 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
                 console.note(f"{out}: there already, nothing has changed since ({made[0]} scored)", obj["quiet"])
                 return made[1]
         sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
-        if flags["workers"] == 1:
+        if flags["workers"] == 1 and flags["engine"] == "processes":
             session = asyncio.run(score_many(runs, judge, options, sink.take, store=store, on_progress=sink.tell))
         else:
             from ..judge.workers import Work, score_in_workers
 
             names, how = judge_named(settings, flags)
             work = Work(options, names, how, (store.address, store.root) if store is not None else None)
-            session = asyncio.run(score_in_workers(flags["workers"], work, runs, sink.take, on_progress=sink.tell))
+            engine = None
+            if flags["engine"] == "ray":
+                from functools import partial
+
+                from ..judge.ray_workers import RayCluster
+
+                engine = partial(RayCluster, address=flags["address"])
+            session = asyncio.run(
+                score_in_workers(flags["workers"], work, runs, sink.take, engine=engine, on_progress=sink.tell)
+            )
         code = sink.finish(session)
         if part is not None and code in (0, 1) and not sink.retriable:
             part.note(sink.done, code)
@@ -140,14 +165,14 @@ class _Sink:
         flags: dict[str, Any],
         stack: ExitStack,
         read: bool,
-        out: str | Path | None,
+        out: Path | None,
         stored: bool = True,
     ) -> None:
         """`read`: the judge is asked which codes apply, so that one it did not read is something that failed. `stored`: what
         was judged is kept in a store."""
         self.read, self.stored = read, stored
         self.quiet, self.verbose, self.as_json = obj["quiet"], obj["verbose"] > 0, flags["as_json"]
-        self.file = CardFile(Path(out), stack) if out else None
+        self.file = CardFile(out, stack) if out else None
         self.progress = console.Progress("scored", None, self.quiet)
         stack.callback(self.progress.clear)
         self.only: ScoreCard | None = None

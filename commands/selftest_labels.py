@@ -27,7 +27,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 when a run could not be read, or no labelled one was among them; 2 when none could be read."""
 
     from ..judge.base import Judge
-    from ..judge.limits import Budget, GuardedJudge, Pacer
+    from ..judge.limits import GuardedJudge, Pacer
     from ..judge.session import scope_of
     from ..judge.store.reuse import StoredJudge
     from ..judge.trust.against_labels import Selection, against_labels, labels_by_run, planned
@@ -47,8 +47,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     runs = _Runs(paths)
     with ExitStack() as stack:
         store = open_session_store(paths, settings, flags, judge, stack, quiet)
-        budget = None if options.max_cost is None else Budget(options.max_cost)
-        asked: Judge = GuardedJudge(judge, Pacer(options.concurrency), budget)
+        asked: Judge = GuardedJudge(judge, Pacer(options.concurrency), options.budget())
         if store is not None:
             asked = StoredJudge(asked, store)
         if flags["dry_run"]:

@@ -23,6 +23,7 @@ from ..errors import ConfigError
 from ..trajectories.json_bytes import whole_text
 from ..trajectories.models import Tier, TrackName
 from .base import Judge, answers
+from .limits import Allowance
 from .questions.asked import Questions
 from .questions.items import AnswerKind, AskItem, Wanted
 from .questions.keys import identity
@@ -103,7 +104,7 @@ def ask_scope(
 
 async def ask(
     store: Store, paths: Iterable[Path], judge: Judge, question: AskItem | Scope, *, concurrency: int = 8,
-    max_cost: float | None = None, on_planning: Callable[[int], None] | None = None,
+    budget: Allowance | None = None, on_planning: Callable[[int], None] | None = None,
     on_planned: Callable[[RejudgePlan], None] | None = None, on_progress: Callable[[Spending], None] | None = None,
     signals: bool = True,
 ) -> Answered:  # fmt: skip
@@ -121,7 +122,7 @@ async def ask(
     done = None
     if made.needs:
         done = await execute(
-            made, store, judge, concurrency=concurrency, max_cost=max_cost, on_progress=on_progress, signals=signals
+            made, store, judge, concurrency=concurrency, budget=budget, on_progress=on_progress, signals=signals
         )
     broken = frozenset(path for path, _ in (*made.errors, *(done.lost if done is not None else ())))
     readable = (path for path in paths if path.absolute() not in broken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -16,9 +17,10 @@ from ..rubrics.model import Rubric
 from ..trajectories.layout import find_conversations, is_run, run_folder
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Run, Tier, TrackName
+from ..trajectories.remote import RemotePath, find_runs, is_address, staged
 from .base import Judge, QuestionName, Reply, Usage, answers, used
 from .engine import Prepared, ask_all, assemble
-from .limits import GuardedJudge, Pacer
+from .limits import Allowance, Budget, GuardedJudge, Pacer
 from .questions.items import Wanted
 from .rules import RULES
 from .runner import BatchSummary, Progress, run_batch
@@ -59,10 +61,17 @@ class ScoreOptions:
     concurrency: int = 8
     max_cost: float | None = None
     """USD for the whole session; what does not fit any more is `unscored: budget`."""
+    calls_per_minute: float | None = None
+    tokens_per_minute: float | None = None
     stored_only: bool = False
     """Ask nobody: scorecards from the verdicts that the store has."""
     wanted: Wanted = field(default_factory=Wanted)
     """What a judge that reads is asked."""
+
+    def budget(self) -> Budget | None:
+        """A new one with these limits; None without any."""
+        limits = self.max_cost, self.calls_per_minute, self.tokens_per_minute
+        return None if limits == (None, None, None) else Budget(*limits)
 
 
 def scope_of(options: ScoreOptions) -> Scope:
@@ -95,16 +104,17 @@ class Session:
 
 
 def conversations(paths: Iterable[str | Path | Outcome]) -> Iterator[Path | Outcome]:
-    """Every conversation file at or below the paths; a path without any comes as an Outcome with its error, and what is one
-    already as it is."""
+    """Every conversation file at or below the paths and addresses; a path without any comes as an Outcome with its error,
+    and what is a conversation or an Outcome already as it is."""
     for path in paths:
-        if isinstance(path, Outcome):
+        if isinstance(path, Outcome | RemotePath):
             yield path
             continue
+        there = is_address(path)
         try:
-            yield from find_conversations(Path(path))
+            yield from find_runs(str(path)) if there else find_conversations(Path(path))
         except InputError as error:
-            yield Outcome(Path(path), error=error)
+            yield Outcome(RemotePath(path) if there else Path(path), error=error)
 
 
 def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
@@ -248,10 +258,13 @@ async def score_with(
 class Scorer:
     """Scores one run at a time with what all of them share: judge, rubric, budget, store."""
 
-    def __init__(self, judge: Judge, options: ScoreOptions, store: Store | None) -> None:
+    def __init__(
+        self, judge: Judge, options: ScoreOptions, store: Store | None, budget: Allowance | None = None
+    ) -> None:
+        """`budget`: one that others share; else the options' own."""
         self.options, self.scope, self.store, self.usage = options, scope_of(options), store, Usage()
         self.pacer = Pacer(options.concurrency)
-        self.judge: Judge = GuardedJudge.under(judge, self.pacer, options.max_cost)
+        self.judge: Judge = GuardedJudge(judge, self.pacer, budget or options.budget())
         self.right: Mapping[str, float] = {}
         """By code, the share of this judge's readings that labels confirm."""
         if store is not None:
@@ -277,11 +290,16 @@ class Scorer:
         """The card of the run at a path: the store's, where nothing that decides it has changed."""
         from .store import stamps
 
-        if self.store is None:
-            return await self.score_run(load_conversation(path), path)
-        if (card := self._unchanged(path, self.store)) is not None:
+        if self.store is not None and (card := self._unchanged(path, self.store)) is not None:
             self.apart += self.scope.rubric is not None and card.rubric.sha256 != self.scope.rubric.sha256
             return card
+        if isinstance(path, RemotePath):
+            with ExitStack() as stack:
+                here = await asyncio.to_thread(stack.enter_context, staged(path))
+                run = load_conversation(here).model_copy(update={"path": path})
+                return await self.score_run(run, path, path.stamp)
+        if self.store is None:
+            return await self.score_run(load_conversation(path), path)
         started = stamps.clock()
         run = load_conversation(path)
         return await self.score_run(run, path, stamps.take(run, started))
@@ -294,7 +312,10 @@ class Scorer:
         if not store.own:
             return None
         seen = store.stamped([path]).get(path)
-        if seen is None or not stamps.unchanged(path, seen.stamp):
+        if seen is None:
+            return None
+        same = seen.stamp == path.stamp if isinstance(path, RemotePath) else stamps.unchanged(path, seen.stamp)
+        if not same or not seen.stamp:
             return None
         return store.card_decided_by(self._keys.of(path, seen.run.content_sha256), path, self.judge.name)
 

@@ -2,8 +2,8 @@
 another; cards come back as JSON.
 
 A worker that dies (killed, out of memory) is replaced, and what it had in hand goes to the next one; a run that takes three
-workers with it is given up. A budget is divided among the workers, and what a dead one had left counts as spent, so that
-the whole is never exceeded.
+workers with it is given up. All workers ask one budget before each call; what a dead one had under way counts as its worst
+case. `ray_workers` has the same workers on the machines of a Ray cluster.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,10 +20,11 @@ from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import AmbjudgeError, ConfigError, unexpected
 from .base import Usage
+from .limits import Accounts, Call
 from .rules import RULES
 from .runner import Progress
 from .scorecard import ScoreCard
@@ -49,7 +50,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class _Told:
+class Told:
     """What a worker has come to so far."""
 
     usage: Usage = field(default_factory=Usage)
@@ -57,29 +58,58 @@ class _Told:
     apart: int = 0
 
 
-class _WorkerDied(Exception):
-    pass
+class WorkerDied(Exception):
+    """What it had in hand may be given to another."""
+
+
+class Worker(Protocol):
+    """One of several that score."""
+
+    told: Told
+
+    @property
+    def in_hand(self) -> int:
+        """Runs that it was given and that it has not answered."""
+
+    async def score(self, path: Path) -> ScoreCard:
+        """AmbjudgeError where the run, or the worker's own setting, is at fault; WorkerDied, after `died` was called."""
+
+    def dismiss(self) -> None:
+        """No more will come."""
+
+    def end(self) -> None:
+        """Wait for it to end, and make it."""
+
+
+class Engine(Protocol):
+    """Where workers come from."""
+
+    def start(self, work: Work, died: Callable[[Worker], None]) -> Worker:
+        """A new worker, in a running event loop; `died` is called there when it is no more."""
+
+    def close(self) -> None:
+        """After the last worker has ended."""
 
 
 class Workers:
     """Stands for a scorer: `score(path)`, and what it came to. To be entered in a running event loop."""
 
-    def __init__(self, number: int, work: Work) -> None:
-        free, cost = make_judge(work.judges, work.judge_options).name == RULES, work.options.max_cost
+    def __init__(self, number: int, work: Work, engine: Callable[[Work], Engine] | None = None) -> None:
+        free = make_judge(work.judges, work.judge_options).name == RULES
         each = 1 if free else -(-work.options.concurrency // number)
         self.room = number * each
         """Runs under way at once in all: one a worker where nobody waits for a model."""
-        mine = replace(work.options, concurrency=each, max_cost=None if cost is None else cost / number)
+        self.work = replace(work, options=replace(work.options, concurrency=each))
+        """As each worker is given it."""
         self._number, self._closing = number, False
-        self.work = replace(work, options=mine)
-        """As each worker is given it: with its share of the budget."""
-        self._workers: list[_Worker] = []
-        self._gone: list[_Told] = []
+        self._engine_of = engine or Processes
+        self._workers: list[Worker] = []
+        self._gone: list[Told] = []
 
     @property
     def pids(self) -> tuple[int, ...]:
         """Of the processes alive."""
-        return tuple(worker.process.pid or 0 for worker in self._workers)
+        return tuple(worker.process.pid or 0 for worker in self._workers if isinstance(worker, _Process))
 
     @property
     def usage(self) -> Usage:
@@ -93,11 +123,12 @@ class Workers:
     def apart(self) -> int:
         return sum(told.apart for told in self._told())
 
-    def _told(self) -> Iterable[_Told]:
+    def _told(self) -> Iterable[Told]:
         return (*self._gone, *(worker.told for worker in self._workers))
 
     async def __aenter__(self) -> Workers:
-        self._workers = [_Worker(self.work, self._replace) for _ in range(self._number)]
+        self._engine = await asyncio.to_thread(self._engine_of, self.work)
+        self._workers = [self._engine.start(self.work, self._replace) for _ in range(self._number)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -105,21 +136,20 @@ class Workers:
         for worker in self._workers:
             worker.dismiss()
         await asyncio.gather(*(asyncio.to_thread(worker.end) for worker in self._workers))
+        await asyncio.to_thread(self._engine.close)
 
     async def score(self, path: Path) -> ScoreCard:
         """As `Scorer.score`, by the worker that has least to do."""
         for _ in range(_TRIES):
-            with suppress(_WorkerDied):
-                return await min(self._workers, key=lambda worker: len(worker.waiting)).score(path)
+            with suppress(WorkerDied):
+                return await min(self._workers, key=lambda worker: worker.in_hand).score(path)
         raise AmbjudgeError(f"{path}: {_TRIES} workers died on it", "is there enough memory? score it alone to see")
 
-    def _replace(self, dead: _Worker) -> None:
+    def _replace(self, dead: Worker) -> None:
         if self._closing:
             return
         self._gone.append(dead.told)
-        free = self.work.options.max_cost is None
-        work = self.work if free else replace(self.work, options=replace(self.work.options, max_cost=0.0))
-        self._workers[self._workers.index(dead)] = _Worker(work, self._replace)
+        self._workers[self._workers.index(dead)] = self._engine.start(self.work, self._replace)
 
 
 async def score_in_workers(
@@ -128,29 +158,72 @@ async def score_in_workers(
     paths: Iterable[str | Path | Outcome],
     take: Callable[[Outcome], None],
     *,
+    engine: Callable[[Work], Engine] | None = None,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> Session:
-    """`session.score_many` in so many processes."""
-    async with Workers(number, work) as pool:
+    """`session.score_many` by so many workers; `engine`: processes of this machine, or another that makes workers."""
+    async with Workers(number, work, engine) as pool:
         return await score_with(pool, paths, take, concurrency=pool.room, on_progress=on_progress, signals=signals)
 
 
-class _Worker:
+class Processes:
+    """Workers that are processes of this machine; the budget is asked here."""
+
+    def __init__(self, work: Work) -> None:
+        budget = work.options.budget()
+        self._accounts = None if budget is None else Accounts(budget)
+        self._names = count()
+
+    def start(self, work: Work, died: Callable[[Worker], None]) -> Worker:
+        return _Process(work, died, self._accounts, f"{next(self._names)}")
+
+    def close(self) -> None:
+        pass
+
+
+class _Asked(NamedTuple):
+    """A worker asks the budget."""
+
+    number: int
+    call: Call
+
+
+class _Granted(NamedTuple):
+    """The budget's answer to that."""
+
+    number: int
+    fits: bool
+
+
+class _Settled(NamedTuple):
+    """What became of a call."""
+
+    call: Call
+    usage: Usage | None
+
+
+class _Process:
     """A process and what it has in hand. `died` is called in the event loop, before those who wait are told."""
 
-    def __init__(self, work: Work, died: Any) -> None:
+    def __init__(self, work: Work, died: Callable[[Worker], None], accounts: Accounts | None, name: str) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
         self.process.start()
         theirs.close()
         self.waiting: dict[int, asyncio.Future[ScoreCard]] = {}
-        self.told = _Told()
+        self.told = Told()
+        self._accounts, self._name, self._dead = accounts, name, False
+        self._asking: set[asyncio.Task[None]] = set()
         self._died, self._numbers, self._ready = died, count(), False
         self._broken: AmbjudgeError | None = None
         self._reader = threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True)
         self._reader.start()
+
+    @property
+    def in_hand(self) -> int:
+        return len(self.waiting)
 
     async def score(self, path: Path) -> ScoreCard:
         if self._broken is not None:
@@ -181,11 +254,34 @@ class _Worker:
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         with suppress(EOFError, OSError, RuntimeError):  # RuntimeError: the loop is closed
             while True:
-                loop.call_soon_threadsafe(self._take, *self._connection.recv())
+                loop.call_soon_threadsafe(self._hear, self._connection.recv())
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._end)
 
-    def _take(self, number: int, result: str | AmbjudgeError | None, told: _Told) -> None:
+    def _hear(self, message: Any) -> None:
+        if isinstance(message, _Asked | _Settled):
+            self._begin(self._grant(message) if isinstance(message, _Asked) else self._settle(message))
+        else:
+            self._take(*message)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _grant(self, asked: _Asked) -> None:
+        assert self._accounts is not None
+        fits = await self._accounts.reserve(self._name, asked.call)
+        if self._dead and fits:  # it never knew
+            await self._accounts.settle(self._name, asked.call, Usage())
+        with suppress(OSError):
+            self._connection.send(_Granted(asked.number, fits))
+
+    async def _settle(self, settled: _Settled) -> None:
+        assert self._accounts is not None
+        await self._accounts.settle(self._name, settled.call, settled.usage)
+
+    def _take(self, number: int, result: str | AmbjudgeError | None, told: Told) -> None:
         self._ready, self.told = True, told
         answer = self.waiting.get(number)
         if number == _FATAL and isinstance(result, AmbjudgeError):
@@ -198,13 +294,16 @@ class _Worker:
             answer.set_result(ScoreCard.model_validate_json(result or ""))
 
     def _end(self) -> None:
+        self._dead = True
+        if self._accounts is not None:
+            self._begin(self._accounts.forfeit(self._name))
         if not self._ready:
             self._broken = ConfigError("a worker ended before it began", "leave out --workers to see why")
         if self._broken is None:
             self._died(self)
         for answer in self.waiting.values():
             if not answer.done():
-                answer.set_exception(self._broken or _WorkerDied())
+                answer.set_exception(self._broken or WorkerDied())
 
 
 def _serve(connection: Connection, work: Work) -> None:
@@ -214,7 +313,7 @@ def _serve(connection: Connection, work: Work) -> None:
         asyncio.run(_answer(connection, work))
     except AmbjudgeError as error:
         with suppress(OSError):
-            connection.send((_FATAL, error, _Told()))
+            connection.send((_FATAL, error, Told()))
 
 
 async def _answer(connection: Connection, work: Work) -> None:
@@ -224,12 +323,17 @@ async def _answer(connection: Connection, work: Work) -> None:
             from .store import open_store
 
             store = stack.enter_context(open_store(work.store[0], root=work.store[1], create=False))
-        scorer = Scorer(make_judge(work.judges, work.judge_options), work.options, store)
+        budget = None if work.options.budget() is None else _AskedBudget(connection, work.options.max_cost)
+        scorer = Scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
         send = partial(_send, connection, scorer)
         send(_FATAL, None)  # ready
         tasks: set[asyncio.Task[None]] = set()
         with suppress(EOFError, OSError):
             while (asked := await asyncio.to_thread(connection.recv)) is not None:
+                if isinstance(asked, _Granted):
+                    assert budget is not None
+                    budget.hear(asked)
+                    continue
                 task = asyncio.create_task(_one(scorer, send, *asked))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
@@ -238,15 +342,42 @@ async def _answer(connection: Connection, work: Work) -> None:
 
 
 async def _one(scorer: Scorer, send: Any, number: int, path: Path) -> None:
+    send(number, await scored(scorer, path))
+
+
+async def scored(scorer: Scorer, path: Path) -> str | AmbjudgeError:
+    """The card as JSON, or what stopped it."""
     try:
-        result: str | AmbjudgeError = (await scorer.score(path)).to_json()
+        return (await scorer.score(path)).to_json()
     except AmbjudgeError as error:
-        result = error
+        return error
     except Exception as error:
-        result = unexpected(error, path)
-    send(number, result)
+        return unexpected(error, path)
+
+
+class _AskedBudget:
+    """The budget as a worker sees it: at the other end of its connection."""
+
+    def __init__(self, connection: Connection, cap: float | None) -> None:
+        self.cap, self._connection, self._numbers = cap, connection, count()
+        self._waiting: dict[int, asyncio.Future[bool]] = {}
+
+    async def reserve(self, call: Call) -> bool:
+        number = next(self._numbers)
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._connection.send(_Asked(number, call))
+        return await self._waiting[number]
+
+    async def settle(self, call: Call, usage: Usage | None) -> None:
+        with suppress(OSError):  # nobody counts any more
+            self._connection.send(_Settled(call, usage))
+
+    def hear(self, granted: _Granted) -> None:
+        waiting = self._waiting.pop(granted.number)
+        if not waiting.done():
+            waiting.set_result(granted.fits)
 
 
 def _send(connection: Connection, scorer: Scorer, number: int, result: str | AmbjudgeError | None) -> None:
     with suppress(OSError):  # nobody is there any more: the next message that does not come ends this
-        connection.send((number, result, _Told(scorer.usage, scorer.throttles, scorer.apart)))
+        connection.send((number, result, Told(scorer.usage, scorer.throttles, scorer.apart)))

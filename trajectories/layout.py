@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -21,12 +21,18 @@ _PLAN_FOLDERS = ("outputs/plan", "plan", "workspace/plan", "outputs", "process/p
 _OUTPUT_FOLDERS = ("outputs", "", "workspace", "outputs/workspace", "process")
 _SKIPPED = {*_OUTPUT_NAMES, "node_modules", "__pycache__"}
 _GENERIC = ("run", "repeat", "rep", "trial", "seed", "attempt", "r", "workspace", "")
-_AGENT_FOLDERS = ("workspace", "outputs")
+AGENT_FOLDERS = ("workspace", "outputs")
 """What a container's agent sees of a run: its process/ may lie in here, below the run's own folder."""
 _RECORD_FOLDERS = ("process", "workspace/process", "outputs/process", "")
 _ANSWER = "answer.json"
+FOLDERS_READ = frozenset({*_PLAN_FOLDERS, *_OUTPUT_FOLDERS, *_RECORD_FOLDERS})
+"""Below a run's folder, those in which single files are looked for."""
+TREES_READ = frozenset(
+    {"outputs", *(f"{place}/{name}".lstrip("/") for place in _OUTPUT_FOLDERS for name in _OUTPUT_NAMES)}
+)
+"""Below a run's folder, those that are read with all that is in them."""
 _RUN_SUMMARY = "outputs/run_summary.json"
-_MAX_OUTPUT_FILES = 200_000
+MAX_OUTPUT_FILES = 200_000
 _MAX_OUTPUT_DEPTH = 16
 
 
@@ -49,22 +55,9 @@ def find_conversations(path: Path) -> Iterator[Path]:
     if not _is_dir(path):
         raise InputError("no such file or folder", "give a conversation.json, a run folder, or a folder of runs", path)
     found = False
-    pending = [os.fspath(path)]
-    while pending:
-        folder = pending.pop()
-        subfolders, files = _listing(folder)
-        names: tuple[str, ...] = CONVERSATION_NAMES
-        if "process" in subfolders:
-            record = _listing(os.path.join(folder, "process"))
-            if not record.files.isdisjoint((*CONVERSATION_NAMES, *TRACE_NAMES)):
-                folder, (subfolders, files) = os.path.join(folder, "process"), record
-                names += TRACE_NAMES
-        conversation = next((name for name in names if name in files), None)
-        if conversation is not None:
-            found = True
-            yield Path(folder, conversation)
-        below = (name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
-        pending += [os.path.join(folder, name) for name in sorted(below, reverse=True)]
+    for found_at in conversations_below(os.fspath(path), _listing):
+        found = True
+        yield Path(found_at)
     if not found:
         from .importers.recognise import how_to_import
 
@@ -72,16 +65,35 @@ def find_conversations(path: Path) -> Iterator[Path]:
         raise InputError("holds no conversation.json at any depth", hint, path)
 
 
-class _Listing(NamedTuple):
+def conversations_below(top: str, listing: Callable[[str], Listing]) -> Iterator[str]:
+    """The conversation files below a folder of any tree whose folders can be listed, in sorted order."""
+    pending = [top]
+    while pending:
+        folder = pending.pop()
+        subfolders, files = listing(folder)
+        names: tuple[str, ...] = CONVERSATION_NAMES
+        if "process" in subfolders:
+            record = listing(os.path.join(folder, "process"))
+            if not record.files.isdisjoint((*CONVERSATION_NAMES, *TRACE_NAMES)):
+                folder, (subfolders, files) = os.path.join(folder, "process"), record
+                names += TRACE_NAMES
+        conversation = next((name for name in names if name in files), None)
+        if conversation is not None:
+            yield os.path.join(folder, conversation)
+        below = (name for name in subfolders if not name.startswith(".") and name not in _SKIPPED)
+        pending += [os.path.join(folder, name) for name in sorted(below, reverse=True)]
+
+
+class Listing(NamedTuple):
     """Names in a folder: subfolders that are no links, and whatever is no folder."""
 
     subfolders: set[str]
     files: set[str]
 
 
-def _listing(folder: str) -> _Listing:
+def _listing(folder: str) -> Listing:
     """What a folder holds, told without asking about each entry; nothing when it cannot be read."""
-    found = _Listing(set(), set())
+    found = Listing(set(), set())
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -218,19 +230,23 @@ def _listed(run: Path | Listed) -> Listed:
     return run if isinstance(run, Listed) else Listed(run)
 
 
-def run_folder(conversation: Path) -> Path:
+def run_folder(conversation: Path, listing: Callable[[str], Listing] | None = None) -> Path:
     """The run's folder: above `process/` when the file lies in one, else the file's own folder.
 
-    Above the agent's own folder, where the harness keeps its files beside that.
+    Above the agent's own folder, where the harness keeps its files beside that. `listing` tells of another tree than
+    this machine's.
     """
     folder = conversation.absolute().parent
     if folder.name != "process":
         return folder
     folder = folder.parent
+    if folder.name not in AGENT_FOLDERS:
+        return folder
     above = folder.parent
-    if folder.name in _AGENT_FOLDERS and (is_file(above / "detail_report.json") or _is_dir(above / "process")):
-        return above
-    return folder
+    if listing is not None:
+        beside = listing(os.fspath(above))
+        return above if "detail_report.json" in beside.files or "process" in beside.subfolders else folder
+    return above if is_file(above / "detail_report.json") or _is_dir(above / "process") else folder
 
 
 def run_id(conversation: Path) -> str:
@@ -343,7 +359,7 @@ def _list_outputs(
             case = whole_text(parts[0]) if parts else None
             yield OutputFile(case=case, name=whole_text("/".join((*parts[1:], name))), path=path, size=status.st_size)
         count += len(entries)
-        if count > _MAX_OUTPUT_FILES:
+        if count > MAX_OUTPUT_FILES:
             return
         if len(parts) < _MAX_OUTPUT_DEPTH:
             wanted = subfolders if cases is None or parts else subfolders.intersection(cases)

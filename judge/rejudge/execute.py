@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...errors import AmbjudgeError
 from ..base import Judge, Reply, Request, Usage
-from ..limits import Budget, GuardedJudge, Pacer
+from ..limits import Allowance, GuardedJudge, Pacer
 from ..runner import BatchSummary, Progress, run_batch
 from ..store import Store
 from ..store.reuse import StoredJudge
@@ -44,7 +44,7 @@ class Spending:
 
 
 async def execute(
-    plan: RejudgePlan, store: Store, judge: Judge, *, concurrency: int = 16, max_cost: float | None = None,
+    plan: RejudgePlan, store: Store, judge: Judge, *, concurrency: int = 16, budget: Allowance | None = None,
     on_progress: Callable[[Spending], None] | None = None, signals: bool = True,
 ) -> Execution:  # fmt: skip
     """Make the plan's calls. What is answered is stored at once, so that an interrupted batch goes on where it stopped
@@ -53,7 +53,7 @@ async def execute(
     JudgeError when the judge cannot be used at all; ConfigError for a cost limit on a judge without a known price.
     """
     pacer = Pacer(concurrency)
-    guarded = StoredJudge(GuardedJudge(judge, pacer, None if max_cost is None else Budget(max_cost)), store)
+    guarded = StoredJudge(GuardedJudge(judge, pacer, budget), store)
     batch = uuid.uuid4().hex
     usage, scored, unscored = Usage(), 0, Counter[str]()
     lost: list[tuple[Path, AmbjudgeError]] = []

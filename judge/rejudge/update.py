@@ -91,7 +91,7 @@ async def update(
     An interrupted plan leaves scorecards as they are; the same command goes on.
     """
     execution = await execute(
-        plan, store, judge, concurrency=options.concurrency, max_cost=options.max_cost, on_progress=on_calls
+        plan, store, judge, concurrency=options.concurrency, budget=options.budget(), on_progress=on_calls
     )
     if execution.summary.interrupted:
         return Update(execution, (), ())

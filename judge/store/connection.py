@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from ...trajectories.remote import RemotePath, is_address
 from . import schema
 from .opening import guard, writing
 
@@ -30,6 +31,8 @@ class StorePart:
     def relative(self, path: Path) -> str:
         """A path as the store keeps it: relative to the root and with forward slashes where it lies below the root."""
         text = str(path)
+        if isinstance(path, RemotePath):
+            return clean_text(text)
         if not os.path.isabs(text):
             text = os.path.join(os.getcwd(), text)
         if self._below is not None and text.startswith(self._below):
@@ -37,7 +40,9 @@ class StorePart:
         return clean_text(text if os.sep == "/" else text.replace(os.sep, "/"))
 
     def absolute(self, name: str) -> Path:
-        """The path that `relative` made this of."""
+        """The path or address that `relative` made this of."""
+        if is_address(name):
+            return RemotePath(name)
         return self.root / name if self.root is not None else Path(name)
 
     def prefix(self, folder: Path) -> str:

@@ -81,7 +81,8 @@ def test_a_file_of_scorecards_is_whole_or_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        ("score", "RUNS", "--out", "s3://b/cards.jsonl"), ("score", "s3://b/runs"), ("export", "s3://b/cards.jsonl"),
+        ("score", "RUNS", "--out", "s4://b/cards.jsonl"), ("score", "https://b/runs"), ("export", "s3://b/cards.jsonl"),
+        ("score", "zip://a::s3://b"), ("score", "file:///b"), ("leaderboard", "x-y://b"), ("codes", "s3://b/runs"),
         ("export", "RUNS", "--out", "gs://b/x.csv"), ("analyze", "RUNS", "--out", "s3://b"),
         ("rubric", "validate", "https://x/y.yaml"), ("verify", "s3://b/cards.jsonl"),
     ],

@@ -14,6 +14,7 @@ from ambjudge.error_codes import taxonomy
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.limits import Budget
 from ambjudge.judge.questions import items
 from ambjudge.judge.questions.items import Wanted, ask_item
 from ambjudge.judge.rejudge.execute import Execution, execute
@@ -225,12 +226,12 @@ async def test_a_cost_limit_holds_with_the_diagnosis(judge_server, store: Store,
     judge = judge_of(judge_server, price=DEAR, max_tokens=2_000)
     every = plan(store, runs, judge).estimate.high.cost_usd
     limit = every / 6  # of eight questions
-    _, done = await bring(store, runs, judge, max_cost=limit, concurrency=4)
+    _, done = await bring(store, runs, judge, budget=Budget(limit), concurrency=4)
     assert 0 < done.usage.cost_usd <= limit
     assert done.unscored["budget"] > 0
     rest = plan(store, runs, judge)
     assert 0 < rest.calls == 2 * len(QUESTIONS) - judge_server.count
-    _, all_of_it = await bring(store, runs, judge, max_cost=every, concurrency=4)
+    _, all_of_it = await bring(store, runs, judge, budget=Budget(every), concurrency=4)
     assert all_of_it.unscored["budget"] == 0
     assert plan(store, runs, judge).calls == 0
     assert store.total_usage().calls == 2 * len(QUESTIONS)

@@ -13,6 +13,7 @@ from ambjudge.judge.ad_hoc import Answered, RunAnswer, ask, ask_scope
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.limits import Budget
 from ambjudge.judge.panel import Panel
 from ambjudge.judge.questions.items import Answer, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
@@ -131,7 +132,7 @@ async def test_a_cost_limit_leaves_the_rest_unscored(store, runs, judge_server) 
     judge_server.script = ["good"]
     judge = judge_of(judge_server, price=Price(1.0, 1.0, source="test", date=""))
     one = judge.estimate(next(requests(plan(store, runs, judge, ask_scope(judge, SEEN)), judge))).high.cost_usd
-    _, answers = await asked(store, runs, judge, max_cost=one * 1.01)
+    _, answers = await asked(store, runs, judge, budget=Budget(one * 1.01))
     assert [a.reason for a in answers].count("budget") >= 1
     assert judge_server.count < 3
     before = judge_server.count
@@ -139,7 +140,7 @@ async def test_a_cost_limit_leaves_the_rest_unscored(store, runs, judge_server) 
     assert (judge_server.count, {a.answer for a in answers}) == (3, {True})
     assert before >= 1
     with pytest.raises(ConfigError, match="price of unpriced"):
-        await asked(store, runs, judge_of(judge_server, "unpriced"), max_cost=1.0)
+        await asked(store, runs, judge_of(judge_server, "unpriced"), budget=Budget(1.0))
 
 
 async def test_a_panel_of_two_keeps_both_votes(store, runs, judge_server) -> None:

@@ -12,6 +12,7 @@ import pytest
 from ambjudge.judge.api.judge import ApiJudge, Breaker
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.limits import Budget
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
@@ -102,7 +103,7 @@ async def test_the_cost_limit_holds(folder, judge_server):
         planned = plan(store, find_conversations(folder / "runs"), judge)
         cap = 0.3
         assert planned.estimate.high.cost_usd > cap
-        done = await execute(planned, store, judge, concurrency=16, max_cost=cap, signals=False)
+        done = await execute(planned, store, judge, concurrency=16, budget=Budget(cap), signals=False)
         assert 0 < done.usage.cost_usd <= cap
         assert done.unscored["budget"] + done.scored == planned.stale
         again = plan(store, find_conversations(folder / "runs"), judge)

@@ -15,7 +15,7 @@ import pytest
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge import limits as pacing
 from ambjudge.judge.base import Estimate, Reply, Request, Usage
-from ambjudge.judge.limits import Budget, GuardedJudge, Pacer
+from ambjudge.judge.limits import Accounts, Budget, Call, GuardedJudge, Minute, Pacer
 from ambjudge.judge.runner import run_batch
 from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.rubrics.load import load_rubric
@@ -344,3 +344,52 @@ async def test_without_a_budget_nothing_is_estimated():
     guarded = GuardedJudge(judge := PricedJudge(), Pacer(2))
     assert (await guarded.judge(request())).results[0].value == 1.0
     assert judge.calls == 1
+
+
+async def test_no_minute_holds_more_than_its_limit():
+    now, began = 0.0, []
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    minute = Minute(10, clock=lambda: now, sleep=sleep)
+    amounts = [3, 3, 3, 1, 5, 12, 1, 4, 6, 2]
+    for amount in amounts:
+        await minute.take(amount)
+        began.append((now, amount))
+        now += 1.0
+    for start, first in began:
+        assert sum(amount for at, amount in began if start <= at < start + 60) <= max(10, first)
+    assert began[3][0] == 3.0, "what fits is not kept waiting"
+    minute.add(7)  # a retry that nobody foresaw counts too
+    await minute.take(10)
+    assert now >= began[-1][0] + 61
+    with pytest.raises(ConfigError):
+        Minute(0)
+
+
+async def test_a_call_beyond_the_minute_waits_and_reserves_nothing_when_it_is_given_up():
+    guarded = GuardedJudge(judge := PricedJudge(), Pacer(3), Budget(calls_per_minute=2, tokens_per_minute=1e6))
+    for number in range(2):
+        await guarded.judge(request(number))
+    third = asyncio.create_task(guarded.judge(request(2)))
+    await asyncio.sleep(0.02)
+    assert (third.done(), judge.calls) == (False, 2)
+    third.cancel()
+    await asyncio.gather(third, return_exceptions=True)
+    assert (guarded.budget.reserved, guarded.budget.spent) == (0.0, judge.spent)
+
+
+async def test_what_a_dead_asker_had_under_way_counts_as_its_worst_case():
+    accounts = Accounts(Budget(1.0))
+    call, dear = Call(0.4), Call(0.7)
+    assert await accounts.reserve("a", call)
+    assert await accounts.reserve("b", call)
+    waiting = asyncio.create_task(accounts.reserve("c", dear))
+    await asyncio.sleep(0)
+    await accounts.settle("b", call, Usage(calls=1, cost_usd=0.1))
+    await accounts.forfeit("a")
+    assert not await waiting, "0.4 and 0.1 are spent"
+    await accounts.settle("a", call, Usage(calls=1, cost_usd=0.0))  # too late to be believed
+    assert (accounts.budget.spent, accounts.budget.reserved) == (0.5, 0.0)

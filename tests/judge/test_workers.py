@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from ambjudge.commands.card_files import Shard
 from ambjudge.judge.rules import RulesJudge
+from ambjudge.judge.select import JudgeOptions
 from ambjudge.judge.session import Outcome, ScoreOptions, score_many, score_with
 from ambjudge.judge.store import open_store
 from ambjudge.judge.workers import Work, Workers
@@ -17,9 +22,8 @@ RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 OPTIONS = ScoreOptions(public=RUNS.parent / "public")
 
 
-def test_the_shares_of_a_budget_are_no_more_than_the_whole():
+def test_the_shares_of_shards_are_no_more_than_the_whole():
     options = ScoreOptions(max_cost=1.0, concurrency=8)
-    assert Workers(3, Work(options, ("openai/x",))).work.options.max_cost == 1.0 / 3
     assert Shard(2, 4).share(options).max_cost == 0.25
     assert Shard(2, 4).share(OPTIONS) == OPTIONS
     assert (Workers(3, Work(options)).room, Workers(3, Work(options, ("openai/x",))).room) == (3, 9)
@@ -49,3 +53,58 @@ async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_
     assert [str(o.error) for o in found] == [str(o.error) for o in alone]
     assert (session.summary.done, kept) == (len(alone), len(alone) - 1)
     assert (before[1], before[0] in after) == (after[1], False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+async def test_workers_share_one_budget(tmp_path, judge_server, engine):
+    """Whoever comes first spends it, and nobody beyond it."""
+    engine_of = None
+    if engine == "ray":
+        pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
+        from ambjudge.judge.ray_workers import RayCluster as engine_of
+    for name in ("crc-lite-01", "crc-lite-02", "kidney-lite-01", "vqa-lite-01"):
+        shutil.copytree(RUNS / name, tmp_path / "runs" / name)
+    judge_server.script = ["good"]
+    options = replace(OPTIONS, max_cost=0.12, concurrency=4)
+    work = Work(options, ("openai/test",), JudgeOptions(api_base=judge_server.url, price="1,5"))
+    found: list[Outcome] = []
+    async with Workers(2, work, engine_of) as pool:
+        session = await score_with(pool, [tmp_path / "runs"], found.append, concurrency=pool.room, signals=False)
+    reasons = {r.reason for o in found for stage in o.card.stages.values() for r in stage.criteria}
+    assert (len(found), "budget" in reasons) == (4, True)
+    assert 0 < session.usage.cost_usd <= 0.12
+
+
+@pytest.mark.slow
+async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
+    from ambjudge.judge.ray_workers import RayCluster
+
+    alone: list[Outcome] = []
+    await score_many([RUNS], RulesJudge(), OPTIONS, alone.append, signals=False)
+    with open_store(tmp_path / "s.db") as store:
+        work, found = Work(OPTIONS, store=(store.address, store.root)), []
+
+        def take(outcome: Outcome) -> None:
+            found.append(outcome)
+            if len(found) == 3:
+                pool._workers[0].end()
+
+        async with Workers(2, work, RayCluster) as pool:
+            await score_with(pool, [RUNS], take, concurrency=pool.room, signals=False)
+        kept = sum(1 for _ in store.iter_cards())
+    assert [o.card and o.card.to_json() for o in found] == [o.card and o.card.to_json() for o in alone]
+    assert kept == len(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["workers", "shards", "ray", "s3"])
+def test_a_group_that_was_killed_midway_goes_on(way):
+    """At small size; `benchmarks/killed.py` alone takes 10,000 runs."""
+    for module in {"ray": ("ray",), "s3": ("s3fs", "moto.server")}.get(way, ()):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    script = Path(__file__).parents[2] / "benchmarks" / "killed.py"
+    command = [sys.executable, str(script), "--runs", "20", "--ways", way]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
