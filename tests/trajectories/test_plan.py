@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.trajectories.messages import make_action
+from ambjudge.trajectories.layout import Listed
 from ambjudge.trajectories.models import Action, Observation, Turn
 from ambjudge.trajectories.planfile import MAX_PLAN_BYTES, read_plan, writes_plan_image
 
@@ -23,7 +24,7 @@ def tool(name: str, seen: Observation | None = UNKNOWN, **arguments) -> Action:
 def plan_of(tmp_path, *actions: Action):
     warnings: list[str] = []
     turns = [Turn(index=i, actions=(a,)) for i, a in enumerate(actions, 1)]
-    return read_plan(tmp_path, turns, warnings), warnings
+    return read_plan(Listed(tmp_path), turns, warnings), warnings
 
 
 PLACES = ["outputs/plan", "plan", "workspace/plan", "outputs", "process/plan", "process", "workspace", "."]
