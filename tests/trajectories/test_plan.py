@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.trajectories.messages import make_action
 from ambjudge.trajectories.layout import Listed
+from ambjudge.trajectories.messages import make_action
 from ambjudge.trajectories.models import Action, Observation, Turn
 from ambjudge.trajectories.planfile import MAX_PLAN_BYTES, read_plan, writes_plan_image
 
