@@ -44,7 +44,7 @@ def guard(path: Path, root: Path) -> int:
         if linked:
             status = path.stat()
     except OSError as error:
-        raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
+        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
     if not inside(root, path if linked else path.parent):
         raise Refused("link", "is a link that leaves the run; not followed")
     if not stat.S_ISREG(status.st_mode):
@@ -60,7 +60,7 @@ def read_data(path: Path, root: Path, limit: int = MAX_TEXT) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
+        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
 
 
 def read_text(path: Path, root: Path) -> str:
@@ -104,7 +104,7 @@ def npy_head(path: Path, root: Path) -> ArrayHead:
             shape, _, dtype = read(file)
             offset = file.tell()
     except Exception as error:  # the header is a literal that the file's author chose: any error means unreadable
-        raise Refused("unreadable", f"is not an .npy file: {_words(error)}") from None
+        raise Refused("unreadable", f"is not an .npy file: {describe(error)}") from None
     if dtype.hasobject:
         raise Refused("unreadable", "holds pickled objects, which are never loaded")
     if dtype.kind not in "biufc":
@@ -127,7 +127,7 @@ def npy_array(path: Path, root: Path) -> npt.NDArray[Any]:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
     except (OSError, ValueError, EOFError) as error:
-        raise Refused("unreadable", f"cannot be read: {_words(error)}") from None
+        raise Refused("unreadable", f"cannot be read: {describe(error)}") from None
 
 
 def image_size(path: Path, root: Path) -> tuple[int, int]:
@@ -141,15 +141,10 @@ def image_size(path: Path, root: Path) -> tuple[int, int]:
             with Image.open(path) as image:
                 return image.size
     except Exception as error:  # PIL raises many kinds on broken files, decompression bombs among them
-        raise Refused("unreadable", f"is no image that can be opened: {_words(error)}") from None
-
-
-def _words(error: BaseException) -> str:
-    """An error's own words on one line, without paths."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())[:160]
+        raise Refused("unreadable", f"is no image that can be opened: {describe(error)}") from None
 
 
 def describe(error: BaseException) -> str:
-    """An error in a few words, safe to show."""
-    return _words(error)
+    """An error's own words on one line, without paths, safe to show."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:160]
