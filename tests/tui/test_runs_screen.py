@@ -127,6 +127,7 @@ async def test_enter_and_a_double_click_open_a_run(opened: Any, until: Any) -> N
         assert app.screen.row.id == "bccd-std-01"
 
 
+@pytest.mark.slow
 async def test_themes(opened: Any, until: Any, text_of: Any) -> None:
     async with opened(theme="textual-light") as (app, pilot):
         await pilot.press("enter")
