@@ -323,8 +323,8 @@ async def test_without_a_list_a_doubtful_batch_waits_for_the_user(server, store:
     ("moment", "event", "uploads", "adopted"),
     [
         pytest.param("POST /files", "", 2, 0, id="uploaded, not noted"),
-        pytest.param("POST /batches", "lose", 2, 0, id="uploaded, not created", marks=pytest.mark.slow),
-        pytest.param("POST /batches", "drop", 1, 1, id="created, not noted", marks=pytest.mark.slow),
+        pytest.param("POST /batches", "lose", 2, 0, id="uploaded, not created"),
+        pytest.param("POST /batches", "drop", 1, 1, id="created, not noted"),
     ],
 )
 def test_kill_9_and_resume_in_a_new_process(
