@@ -20,7 +20,7 @@ from ambjudge.judge.trust.measures import (
 )
 from ambjudge.judge.trust.splits import split_of
 from ambjudge.trajectories.models import Run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 KAPPAS = [
@@ -51,7 +51,6 @@ TABLES = st.integers(1, 4).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(TABLES)
 def test_kappa_of_raters_who_always_agree_is_one_and_never_more(table: list[list[int]]) -> None:
     whole = np.array(table, dtype=float)
@@ -135,7 +134,6 @@ def test_calibration_by_hand() -> None:
     assert (calibration([]).n, calibration([[]]).ece) == (0, None)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=5), max_size=5))
 def test_calibration_always_adds_up(runs: list[list[tuple[float, bool]]]) -> None:
     found = calibration(runs)
@@ -152,7 +150,6 @@ def run_of(content: str) -> Run:
     return careless()[0].model_copy(update={"content_sha256": content})
 
 
-@settings(deadline=None)
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))
 def test_a_larger_test_share_only_moves_runs_from_dev_to_test(content: str, one: float, other: float) -> None:
     run = run_of(content)
