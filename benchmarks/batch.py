@@ -48,6 +48,7 @@ def load(name: str):
 
 
 http = load("http_judge")
+sound = load("stored").sound
 
 
 def say(what: str, seconds: float, ideal: float) -> None:
@@ -164,10 +165,10 @@ def kills(args: argparse.Namespace, folder: Path) -> None:
         child.kill()
         child.wait()
         with open_store(folder / "k.db") as store:
-            store.check()
+            sound(store)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with open_store(folder / "k.db") as store:
-        store.check()
+        sound(store)
         found = Counter((v.run_ref, v.key.criterion_id) for v in store.iter_verdicts())
     minimum = runs * QUESTIONS
     print(

@@ -8,6 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 import loopback_server
 import pytest
+from hypothesis import settings
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -34,10 +34,6 @@ class Pane(RowView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Next item", show=False),
         Binding("k,up", "move(-1)", "Previous item", show=False),
-        Binding("space,pagedown", "page(1)", "Page down", show=False),
-        Binding("b,pageup", "page(-1)", "Page up", show=False),
-        Binding("g,home", "edge(False)", "Top", show=False),
-        Binding("G,end", "edge(True)", "Bottom", show=False),
         Binding("enter", "choose", "Go to what the item rests on", show=False),
     ]
 

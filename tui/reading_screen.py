@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.actions import SkipAction
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static, Tab, Tabs
@@ -20,8 +21,15 @@ from .transcript_view import TranscriptView
 
 
 class ReadingScreen(Screen[None]):
-    """Both screens bind the keys; what moves in the transcript is here."""
+    """What moves in the transcript is here, with the keys that no footer shows."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "turn(1)", "Next turn", show=False),
+        Binding("h", "turn(-1)", "Previous turn", show=False),
+        Binding("left_square_bracket", "criterion(-1)", "Previous criterion", show=False),
+        Binding("n", "hit(1)", "Next hit", show=False),
+        Binding("N", "hit(-1)", "Previous hit", show=False),
+    ]
     TABS: ClassVar[tuple[str, ...]] = ()
     """What the panel shows, where there is a choice."""
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -20,6 +21,12 @@ from .safe_text import Mark, paint
 class RowView(ScrollView, can_focus=True):
     """A scrolling view of rows of raw text; what draws them is sanitised here."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space,pagedown", "page(1)", "Page down", show=False),
+        Binding("b,pageup", "page(-1)", "Page up", show=False),
+        Binding("g,home", "edge(False)", "Top", show=False),
+        Binding("G,end", "edge(True)", "Bottom", show=False),
+    ]
     PREFIX: ClassVar[str]
     """Of the component classes."""
 

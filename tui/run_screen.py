@@ -35,8 +35,6 @@ class RunScreen(ReadingScreen):
 
     TABS = ("Scorecard", "Plan", "Files", "JSON")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "turn(1)", "Next turn", show=False),
-        Binding("h", "turn(-1)", "Previous turn", show=False),
         Binding("L", "run(1)", "Next run", show=False),
         Binding("H", "run(-1)", "Previous run", show=False),
         *(Binding(str(n), f"stage('S{n}')", f"Next part of S{n}", show=False) for n in range(1, 6)),
@@ -45,13 +43,10 @@ class RunScreen(ReadingScreen):
         Binding("d", "code(1)", "Next error code", show=False),
         Binding("D", "code(-1)", "Previous error code", show=False),
         Binding("right_square_bracket", "criterion(1)", "Next criterion", key_display="]"),
-        Binding("left_square_bracket", "criterion(-1)", "Previous criterion", show=False),
         Binding("e", "evidence(1)", "Evidence"),
         Binding("E", "evidence(-1)", "Previous piece of evidence", show=False),
         Binding("backspace", "back", "Back to where the last jump began", show=False),
         Binding("slash", "search", "Search", priority=True),
-        Binding("n", "hit(1)", "Next hit", show=False),
-        Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("v", "tab", "Scorecard, plan, files, JSON", show=False),
         Binding("s", "side", "Show or hide the panel", show=False),
         Binding("a", "label", "Label"),

@@ -102,9 +102,9 @@ def flags(row: RunRow) -> str:
     return "".join(sign for count, sign in signs if count)
 
 
-def fit_columns(width: int, columns: Sequence[Column] = COLUMNS) -> list[tuple[Column, int]]:
+def fit_columns(width: int) -> list[tuple[Column, int]]:
     """The columns that fit, with their widths: those with the highest `gives_way` go first, `grows` takes the rest."""
-    chosen = list(columns)
+    chosen = list(COLUMNS)
     while (need := sum(c.width + 1 for c in chosen) + 1) > width:
         last = max(chosen, key=lambda c: c.gives_way)
         if not last.gives_way:

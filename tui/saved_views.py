@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -46,22 +47,17 @@ class Views:
 
     def own(self) -> list[View]:
         """The user's views; those that cannot be read are left out."""
+        from pydantic import TypeAdapter, ValidationError
+
+        read = TypeAdapter(View).validate_python
         try:
             data = json.loads(self.file.read_text("utf-8"))
         except (OSError, ValueError):
             return []
         found = []
         for item in data if isinstance(data, list) else ():
-            if isinstance(item, dict) and isinstance(item.get("name"), str) and isinstance(item.get("query"), str):
-                column = item.get("column")
-                found.append(
-                    View(
-                        item["name"],
-                        item["query"],
-                        column if isinstance(column, int) else None,
-                        bool(item.get("descending")),
-                    )
-                )
+            with suppress(ValidationError):
+                found.append(read(item))
         return found
 
     def all(self) -> list[View]:

@@ -31,9 +31,9 @@ def sign(result: CriterionResult) -> Part:
     return (f"~{mark}", "unknown") if result.status == "presumed" else (mark, style)
 
 
-def about(score: float | None, presumed: int, digits: int = 2) -> str:
+def about(score: float | None, presumed: int) -> str:
     """A score in figures, ~ before it where it rests on criteria that nobody read."""
-    return ("~" if presumed and score is not None else "") + decimals(score, digits)
+    return ("~" if presumed and score is not None else "") + decimals(score)
 
 
 def stage_head(name: str) -> str:

@@ -23,17 +23,16 @@ class ReadRun(Message):
 
 
 @dataclass
-class CompareRuns(Message):
+class _AboutRuns(Message):
+    rows: Sequence[RunRow]
+
+
+class CompareRuns(_AboutRuns):
     """Show two runs side by side, or two of the scorecards of one."""
 
-    rows: Sequence[RunRow]
 
-
-@dataclass
-class JudgeRuns(Message):
+class JudgeRuns(_AboutRuns):
     """Judge runs, after showing what that would cost."""
-
-    rows: Sequence[RunRow]
 
 
 @dataclass
@@ -58,8 +57,5 @@ class LabelNext(Message):
     here: str | None = None
 
 
-@dataclass
-class SummariseRuns(Message):
+class SummariseRuns(_AboutRuns):
     """Say what these runs have in common."""
-
-    rows: Sequence[RunRow]

@@ -49,10 +49,6 @@ class TranscriptView(RowView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Line down", show=False),
         Binding("k,up", "move(-1)", "Line up", show=False),
-        Binding("space,pagedown", "page(1)", "Page down", show=False),
-        Binding("b,pageup", "page(-1)", "Page up", show=False),
-        Binding("g,home", "edge(False)", "Top", show=False),
-        Binding("G,end", "edge(True)", "Bottom", show=False),
         Binding("l,right", "turn(1)", "Next turn", show=False),
         Binding("h,left", "turn(-1)", "Previous turn", show=False),
         Binding("0", "edge_turn(False)", "First turn", show=False),

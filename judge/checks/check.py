@@ -35,7 +35,7 @@ from .demands import files as demanded_files
 from .demands import other_format
 from .expected import expected_cases
 from .model_calls import model_call_found
-from .outcome import CaseCheck, Fact, FactKind, TrackCheck
+from .outcome import CaseCheck, Fact, TrackCheck
 from .public import PublicInputs, find_public
 from .report_metrics import accuracy, scored_above_zero
 from .reported import Found, against_report, denied, from_report, from_trace
@@ -85,10 +85,6 @@ class OutputCheck:
     def facts(self) -> tuple[Fact, ...]:
         """Facts of the run, then of every case, in order."""
         return (*self.run_facts, *(fact for case in self.cases for fact in case.facts))
-
-    def of_kind(self, *kinds: FactKind) -> tuple[Fact, ...]:
-        """Facts of these kinds, for detectors."""
-        return tuple(fact for fact in self.facts if fact.kind in kinds)
 
 
 def check_outputs(run: Run, *, public: Path | None = None, policy: Policy | None = None) -> OutputCheck:

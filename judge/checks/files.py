@@ -45,7 +45,7 @@ def guard(path: Path, root: Path | Fence) -> int:
         if linked:
             status = path.stat()
     except OSError as error:
-        raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
+        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
     fence = root if isinstance(root, Fence) else Fence(root)
     if not fence.holds(path if linked else path.parent):
         raise Refused("link", "is a link that leaves the run; not followed")
@@ -62,7 +62,7 @@ def read_data(path: Path, root: Path | Fence, limit: int = MAX_TEXT) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Refused("unreadable", f"cannot be opened: {_words(error)}") from None
+        raise Refused("unreadable", f"cannot be opened: {describe(error)}") from None
 
 
 def read_text(path: Path, root: Path | Fence) -> str:
@@ -107,7 +107,7 @@ def npy_head(path: Path, root: Path | Fence) -> ArrayHead:
             shape, fortran, dtype = read(file)
             offset = file.tell()
     except Exception as error:  # the header is a literal that the file's author chose: any error means unreadable
-        raise Refused("unreadable", f"is not an .npy file: {_words(error)}") from None
+        raise Refused("unreadable", f"is not an .npy file: {describe(error)}") from None
     if dtype.hasobject:
         raise Refused("unreadable", "holds pickled objects, which are never loaded")
     if dtype.kind not in "biufc":
@@ -132,7 +132,7 @@ def npy_array(path: Path, root: Path | Fence) -> npt.NDArray[Any]:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # lives as long as the array
         return np.ndarray(head.shape, head.dtype, data, head.offset, order=head.order)
     except (OSError, ValueError, EOFError) as error:
-        raise Refused("unreadable", f"cannot be read: {_words(error)}") from None
+        raise Refused("unreadable", f"cannot be read: {describe(error)}") from None
 
 
 def image_size(path: Path, root: Path | Fence) -> tuple[int, int]:
@@ -146,15 +146,10 @@ def image_size(path: Path, root: Path | Fence) -> tuple[int, int]:
             with Image.open(path) as image:
                 return image.size
     except Exception as error:  # PIL raises many kinds on broken files, decompression bombs among them
-        raise Refused("unreadable", f"is no image that can be opened: {_words(error)}") from None
-
-
-def _words(error: BaseException) -> str:
-    """An error's own words on one line, without paths."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())[:160]
+        raise Refused("unreadable", f"is no image that can be opened: {describe(error)}") from None
 
 
 def describe(error: BaseException) -> str:
-    """An error in a few words, safe to show."""
-    return _words(error)
+    """An error's own words on one line, without paths, safe to show."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:160]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import InputError
 from .files import Refused, image_size, npy_head, read_json
 from .nifti import VolumeHead, volume_head
+
+T = TypeVar("T")
 
 _NO_CASES = {
     "models",
@@ -54,47 +56,30 @@ class PublicInputs:
 
     def volume(self, case: str) -> VolumeHead | None:
         """Header of the case's reference volume; None when there is none."""
-        path = self.volume_path(case)
-        try:
-            return None if path is None else volume_head(path, path.parent)
-        except Refused:
-            return None
+        return _readable(self.volume_path(case), volume_head)
 
     def array_shape(self, case: str) -> tuple[int, ...] | None:
         """Shape of the case's .npy input."""
-        path = self.array_path(case)
-        try:
-            return None if path is None else npy_head(path, path.parent).shape
-        except Refused:
-            return None
+        head = _readable(self.array_path(case), npy_head)
+        return None if head is None else head.shape
 
     def array_path(self, case: str) -> Path | None:
         """The case's .npy input; of several the first with two axes, as clips and masks may lie beside it."""
         first = self._first(case, ("ldct.npy", "input.npy"), (".npy",))
         folder = self.folders.get(case)
         for path in [first, *sorted(folder.glob("*.npy"))] if first is not None and folder is not None else []:
-            try:
-                if path.name not in _OUTPUT_LIKE and len(npy_head(path, path.parent).shape) == 2:
-                    return path.resolve()
-            except Refused:
-                continue
+            head = _readable(path, npy_head) if path.name not in _OUTPUT_LIKE else None
+            if head is not None and len(head.shape) == 2:
+                return path.resolve()
         return first
 
     def image_size(self, case: str) -> tuple[int, int] | None:
         """(width, height) of the case's image."""
-        path = self.image_path(case)
-        try:
-            return None if path is None else image_size(path, path.parent)
-        except Refused:
-            return None
+        return _readable(self.image_path(case), image_size)
 
     def question(self, case: str) -> dict[str, Any] | None:
         """question.json of a case."""
-        path = self._first(case, ("question.json",), ())
-        try:
-            value = None if path is None else read_json(path, path.parent)
-        except Refused:
-            return None
+        value: Any = _readable(self._first(case, ("question.json",), ()), read_json)
         return value if isinstance(value, dict) else None
 
     def _first(self, case: str, names: tuple[str, ...], suffixes: tuple[str, ...]) -> Path | None:
@@ -110,6 +95,14 @@ class PublicInputs:
             (p.resolve() for p in sorted(folder.iterdir()) if p.name.lower().endswith(suffixes) and p.name not in _OUTPUT_LIKE and p.is_file()),
             None,
         )  # fmt: skip
+
+
+def _readable(path: Path | None, read: Callable[[Path, Path], T]) -> T | None:
+    """What a reader makes of a file of the user's own; None without one, and for one that it refuses."""
+    try:
+        return None if path is None else read(path, path.parent)
+    except Refused:
+        return None
 
 
 def find_public(public: Path, task: str | None) -> PublicInputs | None:

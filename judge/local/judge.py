@@ -58,13 +58,13 @@ class LocalJudge:
 
     def __init__(
         self, path: str, *, evidence_budget: int = DEFAULT_BUDGET, min_mass: float = MIN_MASS,
-        device: str | None = None, rationale: bool = False, reason_tokens: int = REASON_TOKENS,
+        rationale: bool = False, reason_tokens: int = REASON_TOKENS,
     ) -> None:  # fmt: skip
         """`rationale`: explain each verdict with a quote and a reason of at most `reason_tokens` tokens."""
         self.path = Path(path).expanduser()
         if not self.path.exists():
             raise JudgeError(f"local:{path}: no such file or folder", "give a model folder or a .gguf file")
-        self.evidence_budget, self.min_mass, self._device = max(MIN_BUDGET, evidence_budget), min_mass, device
+        self.evidence_budget, self.min_mass = max(MIN_BUDGET, evidence_budget), min_mass
         self.rationale, self.reason_tokens = rationale, max(1, reason_tokens)
         self._scorer: Scorer | None = None
         self._writer: RationaleWriter | None = None
@@ -160,7 +160,7 @@ class LocalJudge:
         tokens = cached = 0
         if asked:
             if self._scorer is None:
-                self._scorer = Scorer.load(self.path, self._device)
+                self._scorer = Scorer.load(self.path)
             try:
                 _, tokens, cached = self._scorer.answers(record.text, asked, take)
             except EvidenceTooLong as error:

@@ -23,11 +23,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...errors import ConfigError
-from ..api.transport import Retry
 from ..base import Judge, Request
 from ..store import Store
 from .collecting import BatchState, Collected, Collector
-from .endpoints import BatchEndpoint
+from .endpoints import endpoint
 from .ledger import Ledger, OpenBatch
 from .sending import BatchJudge, BatchOptions, Sender, Submission
 
@@ -55,7 +54,7 @@ async def submit(
     """
     options = options or BatchOptions()
     able = _able(judge)
-    async with _endpoint(able, options.retry) as http:
+    async with endpoint(*able.endpoint(), able.name, options.retry) as http:
         sender = Sender(store, able, http, options)
         await sender.recover()
         with tempfile.TemporaryDirectory(prefix="ambjudge-") as folder:
@@ -80,7 +79,7 @@ async def collect(
     options = options or BatchOptions()
     able = _able(judge)
     deadline = time.monotonic() + wait_s
-    async with _endpoint(able, options.retry) as http:
+    async with endpoint(*able.endpoint(), able.name, options.retry) as http:
         sender = Sender(store, able, http, options)
         await sender.recover()
         collector = Collector(store, able, http)
@@ -103,11 +102,6 @@ def _able(judge: Judge) -> BatchJudge:
     if not isinstance(judge, BatchJudge):
         raise ConfigError(f"{judge.name}: cannot be judged through provider batches", "leave out --batch, or name one API model")  # fmt: skip
     return judge
-
-
-def _endpoint(judge: BatchJudge, retry: Retry) -> BatchEndpoint:
-    base, key = judge.endpoint()
-    return BatchEndpoint(base, key, judge.name, retry)
 
 
 def _find(store: Store, batch_id: str) -> OpenBatch:

@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
@@ -35,6 +35,7 @@ MARK = "ambjudge_batch"
 """Key of our own id in a batch's metadata."""
 FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
 _OTHER_NAMES = {"succeeded": "completed", "canceled": "cancelled"}
+_TIMEOUT_S = 120.0
 _PAGES = 10
 _PAGE = 100
 
@@ -76,26 +77,22 @@ class ProviderBatch:
         return self.status in FINAL
 
 
+@asynccontextmanager
+async def endpoint(base: str, key: str | None, name: str, retry: Retry) -> AsyncIterator[BatchEndpoint]:
+    """A provider's batch endpoints while they are used. `name` is how messages call the judge."""
+    import httpx
+
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes every address
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with httpx.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as client:
+        yield BatchEndpoint(client, base, key, name, retry)
+
+
 class BatchEndpoint:
-    """A provider's batch endpoints; use as an async context manager. `name` is how messages call the judge."""
+    """A provider's batch endpoints (`endpoint`)."""
 
-    def __init__(
-        self, base: str, key: str | None, name: str, retry: Retry | None = None, timeout_s: float = 120.0
-    ) -> None:
-        self._base, self._key, self._name, self._retry, self._timeout_s = base, key, name, retry or Retry(), timeout_s
-
-    async def __aenter__(self) -> BatchEndpoint:
-        import httpx
-
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes every address
-        self._client = httpx.AsyncClient(headers=headers, timeout=self._timeout_s)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.aclose()
+    def __init__(self, client: httpx.AsyncClient, base: str, key: str | None, name: str, retry: Retry) -> None:
+        self._client, self._base, self._key, self._name, self._retry = client, base, key, name, retry
 
     async def upload(self, path: Path) -> str:
         """Upload an input file; returns the provider's id of it. JudgeError when there is no such endpoint."""

@@ -11,9 +11,9 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from ...rubrics.model import Rubric
@@ -60,27 +60,19 @@ class Draft:
         self.worst_usd = None if worst_usd is None or self.worst_usd is None else self.worst_usd + worst_usd
 
 
-class Answers:
+class Answers(ExitStack):
     """The answers of a batch, found by id in downloaded files that need not fit in memory."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._files: list[BinaryIO] = []
         self._places: dict[str, list[tuple[int, int, int, bytes]]] = {}
         self.unreadable = 0
         """Lines that are no JSON object with an id."""
 
-    def __enter__(self) -> Answers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in self._files:
-            file.close()
-
     def new_file(self) -> BinaryIO:
         """A place for one more file of answers; `index` it when it is written."""
-        file = tempfile.TemporaryFile()  # noqa: SIM115 closed with the others
+        file = self.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 closed with the others
         self._files.append(file)
         return file
 

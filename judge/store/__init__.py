@@ -11,10 +11,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from ...errors import StoreError
 from ..base import RETRIABLE
 from . import schema
-from .opening import connect, display, file_of, guard, locate
+from .opening import connect, display, file_of, locate
 from .ownership import is_own
 from .runs import FileStamp, RunIndex, StoredRun
 from .scorecards import Archive
@@ -65,17 +64,3 @@ class Store(RunIndex, VerdictTables, Archive):
         """Whether it was made here: what a store of somebody else says of judges, it cannot prove."""
         rows = self._read(sa.select(schema.meta.c.value).where(schema.meta.c.name == "id"))
         return is_own(rows[0][0] if rows else None, file_of(self._engine.url))
-
-    def check(self) -> None:
-        """The database's own integrity check (SQLite); StoreError with the first thing that it finds."""
-        if self._engine.dialect.name != "sqlite":
-            return
-        with guard(self.where), self._engine.connect() as connection:
-            lines = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
-            lines += [
-                f"dangling reference in {row[0]}" for row in connection.exec_driver_sql("PRAGMA foreign_key_check")
-            ]
-        if lines != ["ok"]:
-            raise StoreError(
-                f"{self.where}: damaged: {lines[-1]}", "restore a copy, or move the file away to start a new one"
-            )

@@ -180,17 +180,6 @@ class VerdictTables(StorePart):
         row: Any = self._read(query)[0]
         return int(row[0] or 0), Estimate(Usage(1, *row[1:4]), Usage(1, *row[4:7]))
 
-    def total_usage(self) -> Usage:
-        """Everything that this store's judging has cost."""
-        c = schema.calls.c
-        names = ("input_tokens", "output_tokens", "cost_usd", "cached_tokens", "cache_write_tokens")
-        total = [sa.func.coalesce(sa.func.sum(c[name]), 0) for name in names]
-        unknown = [sa.func.count().filter(c[name].is_(None), c.calls > 0) for name in names]
-        row: Any = self._read(sa.select(sa.func.coalesce(sa.func.sum(c.calls), 0), *total, *unknown))[0]
-        sums = zip(names, row[1:6], row[6:], strict=True)
-        used: dict[str, Any] = {name: None if lacking else known for name, known, lacking in sums}
-        return Usage(calls=row[0], **used)
-
     def _add_call(
         self, connection: Connection, call_id: str, at: str, run_ref: int, rubric: Rubric, stage: str,
         keys: Sequence[VerdictKey], reply: Reply,

@@ -42,13 +42,12 @@ class Figure:
 # Shares --------------------------------------------------------------------------------------------------------------
 
 
-def wilson(count: float, total: float, level: float = LEVEL) -> tuple[float, float] | None:
+def wilson(count: float, total: float) -> tuple[float, float] | None:
     """Wilson score interval (Wilson 1927) of a proportion of `total` cases; None without any."""
     if total <= 0:
         return None
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    centre = (count + z * z / 2) / (total + z * z)
-    half = z / (total + z * z) * math.sqrt(count * (total - count) / total + z * z / 4)
+    centre = (count + Z * Z / 2) / (total + Z * Z)
+    half = Z / (total + Z * Z) * math.sqrt(count * (total - count) / total + Z * Z / 4)
     # At the ends of the scale the bound is the end itself, which rounding may miss.
     return 0.0 if count <= 0 else centre - half, 1.0 if count >= total else centre + half
 

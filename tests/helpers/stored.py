@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ambjudge.judge.base import Usage
 from ambjudge.judge.questions.keys import VerdictKey
 from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.store import Store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
@@ -27,3 +29,18 @@ def key(number: int, *, criterion: str = "S1a", evidence: str = "e") -> VerdictK
 
 def scored(value: float = 1.0, id: str = "S1a", **more) -> CriterionResult:
     return CriterionResult(id=id, value=value, status="scored", **more)
+
+
+def spent(store: Store) -> Usage:
+    """What all calls of a store have used."""
+    with store._engine.connect() as connection:
+        calls = [row[0] for row in connection.exec_driver_sql("select id from calls")]
+    return sum((call.usage for call in store.calls_of(calls).values()), Usage())
+
+
+def sound(store: Store) -> None:
+    """AssertionError when SQLite finds a fault in its file."""
+    if store._engine.dialect.name == "sqlite":
+        with store._engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall() == []

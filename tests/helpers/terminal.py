@@ -79,11 +79,12 @@ class Terminal:
         self.read(pause)
 
     def leave(self, keys: str, seconds: float = 60) -> int:
-        """Send keys that end the process; its exit code."""
-        self.press(keys)
+        """Send keys that end the process, one by one and again where it took two for one; its exit code."""
         end = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < end:
-            self.read(0.1)
+            for key in keys:
+                if self.process.poll() is None:
+                    self.press(key, 0.5)
         code = self.process.poll()
         assert code is not None, "it does not end"
         return code

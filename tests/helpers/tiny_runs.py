@@ -84,3 +84,8 @@ def facts(*, completion=1.0, format_valid=True, source="files", expected=8, kind
     return OutputFacts(
         source=source, expected_cases=expected, completion=completion, format_valid=format_valid, facts=found, **more
     )
+
+
+def of_kind(check, kind):
+    """Facts of one kind that checking the outputs of a run gave."""
+    return [fact for fact in check.facts if fact.kind == kind]

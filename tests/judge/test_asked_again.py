@@ -25,6 +25,7 @@ from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Rubric
 from ambjudge.trajectories.layout import find_conversations
+from stored import spent
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUNS = ("crc-lite-01", "crc-lite-02")
@@ -234,7 +235,7 @@ async def test_a_cost_limit_holds_with_the_diagnosis(judge_server, store: Store,
     _, all_of_it = await bring(store, runs, judge, budget=Budget(every), concurrency=4)
     assert all_of_it.unscored["budget"] == 0
     assert plan(store, runs, judge).calls == 0
-    assert store.total_usage().calls == 2 * len(QUESTIONS)
+    assert spent(store).calls == 2 * len(QUESTIONS)
 
 
 async def test_a_question_of_ones_own_is_kept_like_a_verdict(judge_server, store: Store, runs: list[Path]) -> None:

@@ -1,10 +1,12 @@
-"""What briefs demand in words, beyond the format of their track, and values held against it."""
+"""What briefs demand in words beyond the format of their track: numbers, wording, files, classes; and values held against it."""
 
 from __future__ import annotations
 
 import pytest
 from ambjudge.judge.checks.demands import (
+    Demand,
     class_names,
+    demanded,
     files,
     foreign_label,
     other_format,
@@ -12,6 +14,7 @@ from ambjudge.judge.checks.demands import (
     wants_pixels,
     wants_score,
     wrong_unit,
+    wrong_wording,
 )
 
 REPORT = "OUTPUT. /workspace/agents_outputs/<id>/report.txt, UTF-8, "
@@ -104,3 +107,56 @@ def test_files_that_the_brief_names(brief, names):
 )  # fmt: skip
 def test_files_of_a_format_that_the_track_does_not_know(brief, names):
     assert other_format(brief, frozenset({"lesion.nii.gz", "organ.nii.gz"})) == names
+
+
+OUT = "OUTPUT. For every scan write /workspace/agents_outputs/<id>/enhanced.npy"
+
+
+@pytest.mark.parametrize(
+    ("brief", "demand"),
+    [
+        pytest.param(
+            f"{OUT}, float32, 80x80, amplitude in [0,1], finite.", Demand("float32", 0.0, 1.0), id="type-and-range"
+        ),
+        pytest.param(f"{OUT}, same 2D shape. Inputs are int16 in [0, 4095].", Demand(), id="another-sentence"),
+        pytest.param(f"{OUT}, int16 or float32.", Demand(), id="a-choice"),
+        pytest.param("Denoise the images.", Demand(), id="no-path"),
+    ],
+)
+def test_demands_of_a_brief(brief, demand):
+    assert demanded(brief, "enhanced.npy") == demand
+
+
+def test_leaving_a_range():
+    demand = Demand("float32", 0.0, 1.0)
+    assert not demand.leaves(-0.0005, 1.0)
+    assert demand.leaves(-0.2, 1.0)
+    assert not Demand().leaves(-1e9, 1e9)
+
+
+BRIEF = "TASK. Write reports.\nOUTPUT. /workspace/agents_outputs/<id>/report.txt: UTF-8, 40 to 8,000 characters, {}. Metric: BLEU.\nRULES. At most 3 sentences of plan."
+LENGTHS = "kidney lengths in cm with one decimal"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "broken"),
+    [
+        pytest.param(LENGTHS, "The right kidney measures 104 mm, the left 98 mm.", True, id="another-unit"),
+        pytest.param(LENGTHS, "The right kidney measures 10 cm, the left 11 cm.", True, id="no-decimals"),
+        pytest.param(LENGTHS, "Right 10.42 centimetres, left 9.81 centimetres.", True, id="two-decimals"),
+        pytest.param(LENGTHS, "Right 10.4 cm, left 9.8 cm, with a cyst of 12 mm.", False, id="as-asked"),
+        pytest.param(LENGTHS, "Both kidneys are of normal size. No stone.", False, id="no-measure"),
+        pytest.param("prostate volume in ml", "The prostate measures 4.1 x 3.2 cm, volume 42 ml.", False, id="volume"),
+        pytest.param("prostate volume in ml", "The volume is 42 cc.", False, id="cc-is-ml"),
+        pytest.param(
+            "at most 12 words",
+            "The heart is normal and the lungs are clear without any focal opacity seen.",
+            True,
+            id="words",
+        ),
+        pytest.param("no more than 2 sentences", "Heart normal. Lungs clear at 1.5 cm.", False, id="sentences"),
+        pytest.param("findings and impression", "Findings: 104 mm. Impression: normal.", False, id="nothing-asked"),
+    ],
+)
+def test_wording(asked, text, broken):
+    assert bool(wrong_wording(BRIEF.format(asked), text)) is broken

@@ -16,6 +16,7 @@ from ambjudge.judge.tagging import output_facts
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
+from tiny_runs import of_kind
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
 BOXES = json.dumps({"boxes": [{"class": "rbc", "x1": 0, "y1": 0, "x2": 5, "y2": 5}]})
@@ -126,7 +127,7 @@ def test_an_extra_folder_is_no_expected_case(tmp_path, submit, extra):
     run = run_of(tmp_path / "run", "detection", files=files, printed="p_01\np_02\np_03\np_04\n", submit=submit)
     found = check_outputs(run)
     assert (found.s4_checks.completion, found.s4_checks.expected_cases) == (0.75, 4)
-    assert {fact.case for fact in found.of_kind("extra")} == {extra}
+    assert {fact.case for fact in of_kind(found, "extra")} == {extra}
 
 
 def test_a_listing_that_was_cut_names_no_extra_folders(tmp_path):

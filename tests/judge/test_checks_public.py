@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from ambjudge.judge.checks.public import find_public
+from ambjudge.judge.checks.public import PublicInputs, find_public
 
 CASES = [
     pytest.param({"film_01": ["film.png"], "film_02": ["film.png"], "zoo": ["net.py", "net.pt", "README.md"]}, ["film_01", "film_02"], id="a zoo"),
@@ -27,3 +28,9 @@ def test_cases(tmp_path: Path, folders: dict[str, list[str]], expected: list[str
     found = find_public(tmp_path, "some-task")
     assert found is not None
     assert list(found.cases) == expected
+
+
+def test_the_input_of_two_axes_is_the_reference(tmp_path: Path) -> None:
+    np.save(tmp_path / "clip.npy", np.zeros((4, 8, 8)))
+    np.save(tmp_path / "scan.npy", np.zeros((8, 8)))
+    assert PublicInputs(root=tmp_path, folders={"c": tmp_path}).array_shape("c") == (8, 8)

@@ -9,6 +9,7 @@ from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.scoring import apply_breach
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Outputs
+from tiny_runs import of_kind
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUNS = sorted(path.name for path in (RECORDED / "runs").iterdir())
@@ -59,21 +60,21 @@ def test_submit_answers_alone_bound_s4():
     assert (whole.s4, whole.s4_bounds, whole.s4_checks.source) == (None, (0.5, 1.0), "trace")
     half = check_outputs(recorded("ldct-lite-03").model_copy(update=blind))
     assert (half.s4, half.s4_checks.completion) == (0.25, 0.5)
-    assert {fact.case for fact in half.of_kind("missing")} == {f"patient_{i:04d}" for i in range(6, 11)}
+    assert {fact.case for fact in of_kind(half, "missing")} == {f"patient_{i:04d}" for i in range(6, 11)}
     nobody = check_outputs(recorded("vqa-std-01").model_copy(update=blind))
     assert (nobody.s4, nobody.s4_bounds, nobody.s4_checks.source) == (None, (0.0, 1.0), None)
 
 
 def test_facts_for_detectors():
     named = check_outputs(recorded("ldct-lite-03"))
-    assert {f.file for f in named.of_kind("misnamed")} == {"denoised.npy"}
-    assert len(named.of_kind("misnamed")) == 5
-    assert check_outputs(recorded("crc-std-01")).of_kind("header")
-    assert check_outputs(recorded("bccd-std-01")).of_kind("box_outside")
+    assert {f.file for f in of_kind(named, "misnamed")} == {"denoised.npy"}
+    assert len(of_kind(named, "misnamed")) == 5
+    assert of_kind(check_outputs(recorded("crc-std-01")), "header")
+    assert of_kind(check_outputs(recorded("bccd-std-01")), "box_outside")
     gated = check_outputs(recorded("kidney-lite-02"))
-    assert (gated.task_from, len({f.case for f in gated.of_kind("missing")})) == ("gate", 5)
+    assert (gated.task_from, len({f.case for f in of_kind(gated, "missing")})) == ("gate", 5)
     filled = check_outputs(recorded("vqa-lite-01"))
-    assert len(filled.of_kind("placeholder")) == 5
+    assert len(of_kind(filled, "placeholder")) == 5
     assert filled.s4_checks.placeholder_rate == pytest.approx(5 / 24)
     assert filled.s4_checks.model_call_found is True
     assert filled.stage_caps["S3"].value == 0.2

@@ -11,6 +11,7 @@ from ambjudge.judge.checks.model_calls import model_call_found
 from ambjudge.trajectories.load import load_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiny_runs import of_kind
 
 
 def write_run(
@@ -75,7 +76,7 @@ def test_expected_cases(tmp_path, calls, extra, source, count, completion):
 def test_a_listing_names_the_missing_cases_without_any_output(tmp_path):
     (tmp_path / "outputs" / "agents_outputs").mkdir(parents=True)
     found = check_outputs(write_run(tmp_path, [LISTING]))
-    assert {fact.case for fact in found.of_kind("missing")} == {f"image_{i:03d}" for i in (1, 2, 3, 4)}
+    assert {fact.case for fact in of_kind(found, "missing")} == {f"image_{i:03d}" for i in (1, 2, 3, 4)}
     assert (found.s4, found.s5, found.task) == (0.0, 0.0, 0.0)
 
 
@@ -83,7 +84,7 @@ def test_scratch_folders_are_no_cases(tmp_path):
     files = {**THREE, "pilot/prediction.json": BOXES}
     found = check_outputs(write_run(tmp_path, [LISTING], files=files, report={"format": {"completion_rate": 0.75}}))
     assert (found.s4_checks.expected_cases, found.s4_checks.completion) == (4, 0.75)
-    assert {fact.case for fact in found.of_kind("extra")} == {"pilot"}
+    assert {fact.case for fact in of_kind(found, "extra")} == {"pilot"}
 
 
 def test_unknown_cases_leave_s4_unscored_but_known_faults_bound_it(tmp_path):

@@ -12,6 +12,7 @@ import http_judge as http
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
+from stored import sound
 
 SCRIPT = http.__file__
 KILLS, RUNS, CONCURRENCY = 2, 40, 8
@@ -38,13 +39,13 @@ def test_kill_9_costs_at_most_the_calls_under_way(tmp_path):
         child.wait()
         child.stdout.close()
         with open_store(tmp_path / "s.db") as store:
-            store.check()
+            sound(store)
             progress.append(sum(1 for _ in store.iter_verdicts()))
     assert progress[-1] > 0
     last = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert last.stdout.endswith("done\n")
     with open_store(tmp_path / "s.db") as store:
-        store.check()
+        sound(store)
         verdicts = Counter((v.run_ref, v.key.criterion_id) for v in store.iter_verdicts())
         kinds = Counter(kind for _, kind, _ in store.events())
     minimum = RUNS * 4

@@ -33,6 +33,7 @@ from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
 from batch_server import BatchServer
+from stored import spent
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUNS = ("crc-lite-01", "crc-lite-02")
@@ -97,7 +98,7 @@ async def test_the_story(server, store: Store, runs: list[Path], judge_server) -
     )
     assert seen == ["in_progress", "finalizing", "completed"]
     assert (done.scored, done.open, done.stale, done.strays) == (before.stale, (), 0, 0)
-    assert done.usage.calls == before.calls == store.total_usage().calls
+    assert done.usage.calls == before.calls == spent(store).calls
     assert status(store) == ()
     assert stale(store, runs, judge).calls == 0
     assert server.count["POST /batches"] == 1
@@ -322,8 +323,8 @@ async def test_without_a_list_a_doubtful_batch_waits_for_the_user(server, store:
     ("moment", "event", "uploads", "adopted"),
     [
         pytest.param("POST /files", "", 2, 0, id="uploaded, not noted"),
-        pytest.param("POST /batches", "lose", 2, 0, id="uploaded, not created", marks=pytest.mark.slow),
-        pytest.param("POST /batches", "drop", 1, 1, id="created, not noted", marks=pytest.mark.slow),
+        pytest.param("POST /batches", "lose", 2, 0, id="uploaded, not created"),
+        pytest.param("POST /batches", "drop", 1, 1, id="created, not noted"),
     ],
 )
 def test_kill_9_and_resume_in_a_new_process(
@@ -370,7 +371,7 @@ async def test_collecting_twice_keeps_each_answer_once(server, store: Store, run
     await send(store, runs, judge)
     batch = status(store)[0]
     await collect(store, judge, options=OPTIONS)
-    before = verdicts(store), store.total_usage(), store.attempts(k for r in all_requests(store) for k in r.keys)
+    before = verdicts(store), spent(store), store.attempts(k for r in all_requests(store) for k in r.keys)
     ledger = Ledger(store)
     ledger.note(batch.id, "planned", judge=batch.judge.model_dump(), base=batch.base, requests=batch.requests, lines=batch.lines, reserved_usd=None, owner=batch.owner)  # fmt: skip
     ledger.note(batch.id, "created", provider_id=batch.provider_id)
@@ -378,7 +379,7 @@ async def test_collecting_twice_keeps_each_answer_once(server, store: Store, run
     assert (again.kept, again.scored, again.usage.calls) == (batch.requests, 0, 0)
     assert before == (
         verdicts(store),
-        store.total_usage(),
+        spent(store),
         store.attempts(k for r in all_requests(store) for k in r.keys),
     )
 

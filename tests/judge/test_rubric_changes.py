@@ -29,6 +29,7 @@ from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric, rubric_for
 from ambjudge.trajectories.layout import find_conversations, run_id
 from ambjudge.trajectories.load import load_conversation, load_run
+from stored import spent
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")
@@ -201,13 +202,9 @@ def test_the_dry_run_bounds_what_is_spent(stored):
     planned = plan(store, paths, judge := LengthJudge(model="length-2"), Scope(RUBRIC))
     assert planned.estimate.low == Usage(3 * RUNS, 300 * RUNS, 30 * RUNS, pytest.approx(0.03 * RUNS))
     assert planned.estimate.high == Usage(6 * RUNS, 600 * RUNS, 120 * RUNS, pytest.approx(0.09 * RUNS))
-    before = store.total_usage()
+    before = spent(store)
     execute(store, planned, judge)
-    assert (
-        planned.estimate.low.cost_usd
-        <= store.total_usage().cost_usd - before.cost_usd
-        <= planned.estimate.high.cost_usd
-    )
+    assert planned.estimate.low.cost_usd <= spent(store).cost_usd - before.cost_usd <= planned.estimate.high.cost_usd
 
 
 def test_old_verdicts_stay_readable(stored):

@@ -17,7 +17,7 @@ from ambjudge.errors import StoreError
 from ambjudge.judge.base import Estimate, Reply, Usage
 from ambjudge.judge.scorecard import CriterionResult, Evidence, Vote
 from ambjudge.judge.store import is_final, open_store
-from stored import RECORDED, RUBRIC, key, scored
+from stored import RECORDED, RUBRIC, key, scored, sound, spent
 
 
 def unscored(reason: str, id: str = "S1a") -> CriterionResult:
@@ -40,7 +40,7 @@ def test_a_verdict_comes_back_as_it_was_given(target, run):
         assert stored.key == key(1)
         assert store.known_keys([key(1).sha256, key(2).sha256]) == {key(1).sha256}
         assert store.raw_replies(stored.call_id) == ("{...}", "second")
-        assert store.total_usage() == Usage(1, 10, 5, 0.25)
+        assert spent(store) == Usage(1, 10, 5, 0.25)
         assert store.history("tester", "S1") == (1, Estimate(Usage(1, 10, 5, 0.25), Usage(1, 10, 5, 0.25)))
         assert store.history("tester", "S2")[0] == 0
 
@@ -85,11 +85,11 @@ def test_cached_tokens_are_kept_by_call_and_added_up(target, run):
         store.add_reply(ref, RUBRIC, "S2", [key(2)], Reply((scored(),), used))
         calls = store.calls_of([v.call_id for v in store.iter_verdicts()])
         assert {call.usage for call in calls.values()} == {used}
-        assert store.total_usage() == used + used
+        assert spent(store) == used + used
         unknown = Usage(1, 1_000, 50, 0.01, cached_tokens=None, cache_write_tokens=None)
         store.add_reply(ref, RUBRIC, "S3", [key(3)], Reply((scored(),), unknown))
-        assert store.total_usage() == used + used + unknown
-        assert store.total_usage().cached_tokens is None
+        assert spent(store) == used + used + unknown
+        assert spent(store).cached_tokens is None
 
 
 def test_the_first_verdict_under_a_key_stands_for_everyone(target, run):
@@ -373,7 +373,7 @@ def test_kill_9_loses_nothing_that_was_stored(tmp_path):
         child.stdout.close()
         promised |= {f"{int(n):064x}" for n in lines}
         with open_store(target) as store:
-            store.check()
+            sound(store)
             assert promised <= store.known_keys(promised)
             total = sum(1 for _ in store.iter_verdicts())
         start += len(lines) + 1
@@ -404,7 +404,7 @@ def test_processes_at_once_on_a_new_store(target):
     workers = [subprocess.Popen([sys.executable, "-c", code, target, str(n)]) for n in range(3)]
     assert [worker.wait(timeout=60) for worker in workers] == [0] * 3
     with open_store(target) as store:
-        store.check()
+        sound(store)
         found = [v.key.sha256 for v in store.iter_verdicts()]
     assert sorted(found) == [f"{n:064x}" for n in range(40)]
 

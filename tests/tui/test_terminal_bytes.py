@@ -29,28 +29,33 @@ def _check(output: bytes) -> None:
     assert found == [], f"{found} reached the terminal"
 
 
+def _play(tty: terminal.Terminal, steps: list[tuple[str, bytes]]) -> None:
+    """Keys, each with words to wait for; dialogs are left by `q`: an escape and a letter at once are Alt and the letter."""
+    for keys, words in steps:
+        before = len(tty.output)
+        tty.press(keys, 0.15)
+        tty.wait_for(words, since=before)
+        if words:
+            tty.read(0.5)  # What is drawn may not listen yet.
+
+
 def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
     runs = payloads.hostile_run(tmp_path)
     environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
-    steps: list[tuple[str, bytes | None]] = [
-        ("A", b"Analysis of the runs"), ("\x1b", None), ("/", None), ("evil\r", None), ("\r", b"Scorecard"),
-        ("]", None), ("e", None), ("d", None), ("Z", None), ("G", None), ("x", b"spelled out"), ("\x1b", None),
-        ("/", None), ("failed\r", b"hit 1"), ("v", b"plan.md from the file"), ("v", b"Delivered"), ("v", b"schema"), ("v", None),
-        ("?", b"Keys"), ("\x1b", None), ("a", b"of 2 turns"), ("1", None), ("r", None), ("r", None), ("]+e", None), ("\x13", b"Saved"), ("q", None),
-        ("q", None), ("c", None), ("R", b"rules"), ("\x1b", None),
+    steps = [
+        ("A", b"Analysis of the runs"), ("q", b""), ("/", b""), ("evil\r", b""), ("\r", b"Scorecard"),
+        ("]", b""), ("e", b""), ("d", b""), ("Z", b""), ("G", b""), ("x", b"spelled out"), ("q", b""),
+        ("/", b""), ("failed\r", b"hit 1"), ("v", b"plan.md from the file"), ("v", b"Delivered"), ("v", b"schema"), ("v", b""),
+        ("?", b"Keys"), ("q", b""), ("a", b"of 2 turns"), ("1", b""), ("r", b""), ("r", b""), ("]+e", b""), ("\x13", b"Saved"), ("q", b""),
+        ("q", b""), ("c", b"Only one"), ("R", b"rules"),
     ]  # fmt: skip
     with terminal.Terminal(
         ["-v", "browse", str(runs), "--annotator", "a\x1b[2J"], env=environment, size=(110, 32)
     ) as tty:
         tty.wait_for(b"1 runs")
         tty.wait_for(b"sub")
-        for keys, words in steps:
-            before = len(tty.output)
-            tty.press(keys, 0.5 if keys == "\x1b" else 0.15)  # An escape and a letter at once are Alt and the letter.
-            if words is not None:
-                tty.wait_for(words, since=before)
-        tty.read(0.3)
-        assert tty.leave("q") == 0
+        _play(tty, steps)
+        assert tty.leave("\x1bq") == 0
         _check(tty.output)
         assert "␛[2J".encode() in tty.output
         assert b"[red]" in tty.output
@@ -68,23 +73,19 @@ def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> 
     shutil.rmtree(second / "outputs")
     hostile = payloads.ALL.replace("\ud800", "")
     export_labels([Labels(run=run.name, annotator="a", notes=hostile) for run in (first, second)], tmp_path / "labels")
-    steps: list[tuple[str, bytes | None]] = [
-        (" ", None), ("j", None), (" ", None), ("c", b"Compare \xc2\xb7"), ("]", None), ("e", None), ("]", None), ("e", None),
-        ("v", None), ("]", None), ("e", None), ("G", None), ("\t", None), ("G", None), ("\t", None), ("G", None), ("1", None),
-        ("?", b"Keys"), ("\x1b", None), ("q", None),
-        ("\r", b"Scorecard"), ("a", b"of 2 turns"), ("m", b"enter: accept"), ("\x1b[H", None), ("\x1b[F", None), ("!\r", None),
-        ("G", None), ("u", None), ("m", b"enter: accept"),
-        ("\x1b[200~pasted\u202e\u200b\x07\x9b31m\x1b[201~", b"pasted"), ("\x1b", None), ("q", None), ("q", None),
+    steps = [
+        (" ", b""), ("j", b""), (" ", b""), ("c", b"Compare \xc2\xb7"), ("]", b""), ("e", b""), ("]", b""), ("e", b""),
+        ("v", b""), ("]", b""), ("e", b""), ("G", b""), ("\t", b""), ("G", b""), ("\t", b""), ("G", b""), ("1", b""),
+        ("?", b"Keys"), ("q", b""), ("q", b""),
+        ("\r", b"Scorecard"), ("a", b"of 2 turns"), ("m", b"enter: accept"), ("\x1b[H", b""), ("\x1b[F", b""), ("!\r", b""),
+        ("G", b""), ("u", b""), ("m", b"enter: accept"),
+        ("\x1b[200~pasted\u202e\u200b\x07\x9b31m\x1b[201~", b"pasted"), ("\r", b""), ("u", b""), ("q", b""), ("q", b""),
     ]  # fmt: skip
     arguments = ["browse", str(runs), "--store", "none", "--annotator", "a", "--labels", str(tmp_path / "labels")]
     with terminal.Terminal(arguments, env={"XDG_CONFIG_HOME": str(tmp_path / "config")}, size=(110, 40)) as tty:
         tty.wait_for(b"2 runs")
         tty.wait_for(b"sub")
-        for keys, words in steps:
-            before = len(tty.output)
-            tty.press(keys, 0.5 if keys == "\x1b" else 0.15)
-            if words is not None:
-                tty.wait_for(words, since=before)
+        _play(tty, steps)
         assert tty.leave("q") == 0
         _check(tty.output)
         assert "␛[2J".encode() in tty.output
@@ -114,9 +115,17 @@ def test_hostile_scorecards_are_drawn_safely(tmp_path: Path) -> None:
     file.write_text(json.dumps(card) + "\n")
     with terminal.Terminal(["browse", str(file), "--store", "none"], env={"XDG_CONFIG_HOME": str(tmp_path)}) as tty:
         tty.wait_for(b"1 runs")
-        for keys in ("\r", "]", "]", "d", "v", "v", "v", "v", "?", "\x1b", "q", "A", "\x1b", "R", "\x1b"):
-            tty.press(keys, 0.5 if keys == "\x1b" else 0.2)
-        assert tty.leave("q") == 0
+        steps = [
+            ("\r", b"Scorecard"),
+            ("]]dvvvv", b""),
+            ("?", b"Keys"),
+            ("q", b""),
+            ("q", b""),
+            ("A", b"Analysis"),
+            ("q", b""),
+        ]
+        _play(tty, [*steps, ("R", b"")])
+        assert tty.leave("\x1bq") == 0
         _check(tty.output)
         assert "␛[2J".encode() in tty.output
 

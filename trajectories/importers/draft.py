@@ -124,17 +124,8 @@ class Draft:
         message: dict[str, Any] = {"role": "assistant", "content": content, **(extra or {})}
         if calls:
             message["tool_calls"] = [_chat_call(call) for call in calls]
-        self.chat_assistant(
-            message, calls, ts=ts, input_tokens=input_tokens, output_tokens=output_tokens, finish=finish
-        )
-
-    def chat_assistant(
-        self, message: dict[str, Any], calls: list[Call], *, ts: float | None = None, input_tokens: Any = None,
-        output_tokens: Any = None, finish: Any = None,
-    ) -> None:  # fmt: skip
-        """An assistant message that already has the chat shape, with its calls once more for the trace."""
-        self.messages.append(message)
-        event: dict[str, Any] = {}
+        self.chat_assistant(message, calls)
+        event = self._turns[-1].event
         if ts is not None and ts >= 0:
             event["ts"] = round(ts, 3)
         for key, value in (("input_tokens", count(input_tokens)), ("output_tokens", count(output_tokens))):
@@ -142,7 +133,11 @@ class Draft:
                 event[key] = value
         if isinstance(finish, str) and finish:
             event["finish_reason"] = _FINISH.get(finish, finish)
-        turn = _Turn(event, calls)
+
+    def chat_assistant(self, message: dict[str, Any], calls: list[Call]) -> None:
+        """An assistant message that already has the chat shape, with its calls once more for the trace."""
+        self.messages.append(message)
+        turn = _Turn({}, calls)
         self._turns.append(turn)
         for slot, call in reversed(list(enumerate(calls))):
             if call.id is not None:
@@ -167,9 +162,9 @@ class Draft:
         """
         turn, slot = self._find(call_id)
         output = self._text(text)
-        body = _json_object(output)
+        body = object_in(output)
         submit = turn is not None and _kind(turn.calls[slot]) == "submit"
-        if body is not None and not stderr and exit_code is None and (submit or RESULT_KEYS & set(body)):
+        if body and not stderr and exit_code is None and (submit or RESULT_KEYS & set(body)):
             content = output
             code = body.get("exit_code")
             exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
@@ -238,16 +233,6 @@ def _kind(call: Call) -> str:
     return make_action(call.name, call.arguments, None).kind
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def text_of(value: Any) -> str | None:
     """A non-empty string, else None."""
     return value if isinstance(value, str) and value.strip() else None
@@ -261,6 +246,16 @@ def id_of(value: Any) -> str | None:
 def object_of(value: Any) -> dict[str, Any]:
     """The object, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
+
+
+def object_in(value: Any) -> dict[str, Any]:
+    """The object, also where it is kept as JSON text; an empty one for anything else."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = loads(value)
+        except ValueError:
+            return {}
+    return object_of(value)
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import loads, number
+from ..json_bytes import number
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .draft import Call, Draft, id_of, object_in, object_of, objects_of, text_of
 from .files import runs_of
 from .recognise import holding
 
@@ -123,7 +123,7 @@ class Items:
         call_id = id_of(item.get("call_id")) or id_of(item.get("id"))
         output = item.get("output")
         code, seconds = self.ran.get(call_id or "", (None, None))
-        body = _object(output)
+        body = object_in(output)
         if isinstance(body.get("output"), str):  # what a shell answered, and beside it how it ended
             output, meta = body["output"], object_of(body.get("metadata"))
             found = number(meta.get("exit_code"))
@@ -143,15 +143,6 @@ def _thoughts(item: dict[str, Any]) -> Iterator[str]:
     for part in (*objects_of(item.get("summary")), *objects_of(item.get("content"))):
         if text := text_of(part.get("text")):
             yield text
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            return object_of(loads(value))
-        except ValueError:
-            return {}
-    return object_of(value)
 
 
 def _text(value: Any) -> Any:

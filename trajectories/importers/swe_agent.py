@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import loads, number, read_json
+from ..json_bytes import number, read_json
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .draft import Call, Draft, id_of, object_in, object_of, objects_of, text_of
 from .files import tried
 from .openai_chat import chat_calls
 from .recognise import holding
@@ -41,7 +41,7 @@ def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
     steps, history = objects_of(data.get("trajectory")), objects_of(data.get("history"))
     if not any("action" in step or "observation" in step for step in steps) and not history:
         raise InputError(f"{where}is no SWE-agent trajectory", _EXPECTED, path)
-    config = _config(data.get("replay_config"))
+    config = object_in(data.get("replay_config"))
     problem, model = object_of(config.get("problem_statement")), object_of(object_of(config.get("agent")).get("model"))
     draft = Draft(path.stem + suffix, "swe-agent", agent="swe-agent", model=text_of(model.get("name")))
     draft.task = text_of(problem.get("id")) or path.stem
@@ -56,16 +56,6 @@ def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
         if lost := sum(bool(step.get(key)) for step in steps):
             draft.lost[what] += lost
     return draft
-
-
-def _config(value: Any) -> dict[str, Any]:
-    """replay_config: a JSON text in the files that SWE-agent writes."""
-    if isinstance(value, str):
-        try:
-            value = loads(value)
-        except ValueError:
-            return {}
-    return object_of(value)
 
 
 def _info(draft: Draft, info: dict[str, Any]) -> None:
