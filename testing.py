@@ -34,6 +34,7 @@ from .trajectories.importers import Importer
 from .trajectories.importers.draft import Draft
 from .trajectories.importers.own import read as read_own
 from .trajectories.importers.saving import save_run
+from .trajectories.layout import Fence
 from .trajectories.load import load_run
 from .trajectories.models import Run
 from .trajectories.segment import segment
@@ -154,7 +155,7 @@ def check_track(track: Track) -> None:
             outputs |= {file: content for file in track.files if content is not None}
             run = tiny_run(here, cases=("a", "b"), outputs={"notes.txt": "", **outputs})
             run = run.model_copy(update={"track": track.name})
-            checked = track.check(Submission(run, here, ("a", "b")))
+            checked = track.check(Submission(run, Fence(here), ("a", "b")))
             _ask(isinstance(checked, TrackCheck), "`check` gives a TrackCheck")
             _ask(
                 [case.case for case in checked.cases] == ["a", "b"],
