@@ -1,14 +1,17 @@
-"""CPU time of loading and scoring a run without a model, beside the same of another commit, alternating in one run.
+"""CPU time of loading and scoring a run without a model, against its targets; with another commit, alternating with that.
 
     python benchmarks/throughput.py [--against COMMIT] [--runs DIR] [--inflated DIR] [--rounds 5]
 
-Each side runs in a process of its own, reads every run once to warm up, then loads and scores all of them again; the figure
-is its CPU time (`process_time`) a run, the median of the rounds. Without `--against` only the working tree is measured.
+Each side runs in a process of its own, reads every run once to warm up, then loads and scores each of them several times; a
+run's figure is its least CPU time (`process_time`), as whatever else the machine does only adds to it, and a side's the mean
+over the runs, the least of the rounds. Then one run grown to about 1, 10 and 50 MB by turns: the slope of its time over its
+size, in logarithms (target: at most 1.1).
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import subprocess
@@ -18,21 +21,31 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from inflated import inflate
+
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "tests" / "data" / "recorded" / "runs"
+TARGETS = {"as recorded": 15.0, "inflated": 25.0}
+"""Milliseconds of CPU a run."""
+GROWN = (11, 118, 590)
+"""Idle turns after each turn of one run."""
+SLOPE = 1.1
 WORK = """
 import sys, time
 from pathlib import Path
 from ambjudge import load_run, score
 runs = sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir())
-for path in runs:
-    score(load_run(path))
-started = time.process_time()
-loaded = [load_run(path) for path in runs]
-between = time.process_time()
-for run in loaded:
-    score(run)
-print(len(runs), between - started, time.process_time() - between)
+best = {path: (9e9, 9e9) for path in runs}
+score(load_run(sys.argv[2]))
+for _ in range(int(sys.argv[3])):
+    for path in runs:
+        started = time.process_time()
+        run = load_run(path)
+        between = time.process_time()
+        score(run)
+        now = between - started, time.process_time() - between
+        best[path] = tuple(map(min, now, best[path]))
+print(*(1000 * sum(column) / len(runs) for column in zip(*best.values())))
 """
 
 
@@ -55,12 +68,12 @@ def sides(against: str | None) -> Iterator[dict[str, Path]]:
                 subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", there / "ambjudge"], check=True)
 
 
-def measure(folder: Path, runs: Path) -> tuple[float, float]:
+def measure(folder: Path, runs: Path, times: int = 5) -> tuple[float, float]:
     """Milliseconds of CPU a run: loading, scoring."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", WORK, runs], env=environment, capture_output=True, text=True, check=True)  # fmt: skip
-    count, loading, scoring = (float(word) for word in done.stdout.split())
-    return 1000 * loading / count, 1000 * scoring / count
+    command = [sys.executable, "-c", WORK, runs, RUNS / "kidney-lite-01", str(times)]
+    loading, scoring = map(float, subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split())  # fmt: skip
+    return loading, scoring
 
 
 def table(title: str, runs: Path, found: dict[str, Path], rounds: int) -> None:
@@ -70,12 +83,26 @@ def table(title: str, runs: Path, found: dict[str, Path], rounds: int) -> None:
             times[name].append(measure(folder, runs))
     size = statistics.mean(f.stat().st_size for f in runs.rglob("conversation.json")) / 1000
     print(f"\n{title}: {len(list(runs.iterdir()))} runs, conversations of {size:.0f} kB on average, {rounds} rounds")
-    middles = {name: [statistics.median(column) for column in zip(*seen, strict=True)] for name, seen in times.items()}
-    base = middles["this tree"]
-    for name, (loading, scoring) in middles.items():
+    least = {name: min(seen, key=sum) for name, seen in times.items()}
+    base, target = least["this tree"], TARGETS[title]
+    for name, (loading, scoring) in least.items():
+        whole = f"{loading + scoring:5.1f} ms a run = {(loading + scoring) / target:.2f} x target {target:g}"
         print(
-            f"{name[:12]:12} load {loading:6.1f} ms, score {scoring:6.1f} ms a run ({_ratios(base, (loading, scoring))})"
+            f"{name[:12]:12} load {loading:5.1f}, score {scoring:5.1f}, {whole} ({_ratios(base, (loading, scoring))})"
         )
+
+
+def turns(folder: Path, here: Path) -> None:
+    """The slope of CPU time over size, from the smallest to the largest."""
+    points: list[tuple[float, float]] = []
+    for extra in GROWN:
+        place = inflate(RUNS / "kidney-lite-01", folder / f"{extra}" / "run", extra=extra)
+        size = (place / "process" / "conversation.json").stat().st_size / 1e6
+        seconds = sum(measure(here, place.parent, 1)) / 1000
+        points.append((math.log(size), math.log(seconds)))
+        print(f"{size:6.1f} MB {seconds:7.2f} s of CPU")
+    (x1, y1), (x2, y2) = points[0], points[-1]
+    print(f"slope {(y2 - y1) / (x2 - x1):.2f}, target at most {SLOPE}")
 
 
 def _ratios(base: Iterable[float], seen: Iterable[float]) -> str:
@@ -89,10 +116,13 @@ def main() -> None:
     parser.add_argument("--inflated", type=Path, help="the same runs at the size of real ones")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    with sides(args.against) as found:
+    with sides(args.against) as found, tempfile.TemporaryDirectory() as name:
         table("as recorded", args.runs, found, args.rounds)
-        if args.inflated:
-            table("inflated", args.inflated, found, args.rounds)
+        large = args.inflated or Path(name) / "inflated"
+        for run in sorted(args.runs.iterdir()) if args.inflated is None else ():
+            inflate(run, large / run.name)
+        table("inflated", large, found, args.rounds)
+        turns(Path(name), found["this tree"])
 
 
 if __name__ == "__main__":

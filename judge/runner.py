@@ -253,14 +253,22 @@ def _next(rest: Iterator[T]) -> tuple[T] | None:
 
 def finished(work: Coroutine[Any, Any, R]) -> R:
     """What `work` comes to, waited for here; inside a running event loop (notebooks) too."""
+    found: list[R] = []
+
+    async def keep() -> None:
+        found.append(await work)
+
+    # Not as the task's result: when `asyncio.run` gives the interrupt signal back, `signal` writes out the whole task.
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        asyncio.run(keep())
+        return found[0]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
+        pool.submit(asyncio.run, keep()).result()
+    return found[0]
 
 
 @contextlib.contextmanager

@@ -100,6 +100,8 @@ class Patterns(NamedTuple):
 
     causes: tuple[tuple[Family, AnyCase], ...]
     lines: tuple[Line, ...]
+    any_line: re.Pattern[str]
+    """Matches where one of the lines does: most lines are none of them."""
     trigger: AnyCase
     signs: dict[str, re.Pattern[str]]
 
@@ -115,6 +117,7 @@ def patterns() -> Patterns:
     by_family = groupby(data["causes"], key=lambda entry: entry["family"])
     return Patterns(
         causes=tuple((family, AnyCase("|".join(one["pattern"] for one in group))) for family, group in by_family),
+        any_line=re.compile("|".join(f"(?:{entry['pattern']})" for entry in data["lines"])),
         lines=tuple(Line(re.compile(e["pattern"]), e["kind"], e.get("family"), e["confidence"]) for e in data["lines"]),
         trigger=AnyCase("|".join(data["triggers"])),
         signs={name: re.compile(e["pattern"], re.I if e.get("any_case") else 0) for name, e in data["signs"].items()},
@@ -327,7 +330,7 @@ def _indent(line: str) -> int:
 
 def _plain(number: int, line: str) -> Finding | None:
     message = line.strip()
-    for entry in patterns().lines:
+    for entry in patterns().lines if patterns().any_line.match(line) else ():
         if entry.pattern.match(line):
             family = entry.family or _cause(line, "shell" if entry.kind in ("shell tool", "look-up") else "code")
             return Finding(number, entry.kind, family, message, entry.confidence)

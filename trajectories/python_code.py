@@ -8,6 +8,7 @@ import threading
 import warnings
 from bisect import bisect_left
 from functools import lru_cache
+from typing import NamedTuple
 
 _ONE_AT_A_TIME = threading.Lock()
 """Filters of warnings are the whole process's."""
@@ -107,6 +108,19 @@ class Flat:
         """Whether one of these nodes, given in order, is among those from `start` to before `end`."""
         place = bisect_left(marked, start)
         return place < len(marked) and marked[place] < end
+
+
+class Called(NamedTuple):
+    """A call, with what is often asked of it. What it is given are the nodes from `start` to `end`."""
+
+    number: int
+    node: ast.Call
+    name: str
+    """The last of what is called, `c` of `a.b.c()`."""
+    base: str
+    """The first, `a`."""
+    start: int
+    end: int
 
 
 @lru_cache(maxsize=2)

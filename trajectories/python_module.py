@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 ALL = 1_000_000
@@ -51,3 +51,17 @@ class Module:
     sizes: Mapping[str, Size]
     padded: bool
     """Whether numbers become names of cases."""
+
+
+def largest(sizes: Iterable[Size]) -> Size:
+    """The largest size, one that an option says before a number."""
+    found = set(sizes)
+    options = [size for size in found if isinstance(size, str)]
+    return min(options) if options else max((size for size in found if isinstance(size, int)), default=1)
+
+
+def smaller(whole: Size, limit: Size | None) -> Size:
+    """What a limit leaves of a whole; of a single thing, or without a limit, all."""
+    if whole == 1 or limit is None:
+        return whole
+    return min(whole, limit) if isinstance(whole, int) and isinstance(limit, int) else limit

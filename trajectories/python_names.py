@@ -9,12 +9,11 @@ import ast
 import builtins
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
 
-from .python_code import Flat, first_name, last_name
-from .python_module import ALL, Module, Size
+from .python_code import Called, Flat, first_name, last_name
+from .python_module import ALL, Module, Size, largest, smaller
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TOLD = frozenset([
@@ -76,19 +75,6 @@ MAX_LOOPS = 12
 _CASE = re.compile(r"[A-Za-z]{0,20}(?:[_-][A-Za-z]{0,2})?\d{1,10}")
 _PADDED = re.compile(r"0\d{1,2}d?|[^%]*%0\d")
 """A number written with leading zeros, as in the names of cases."""
-
-
-class Called(NamedTuple):
-    """A call, with what is often asked of it. What it is given are the nodes from `start` to `end`."""
-
-    number: int
-    node: ast.Call
-    name: str
-    """The last of what is called, `c` of `a.b.c()`."""
-    base: str
-    """The first, `a`."""
-    start: int
-    end: int
 
 
 class Names:
@@ -342,10 +328,10 @@ class Names:
         if name in _KEEPS or (name[:1].isupper() and isinstance(node.func, ast.Name)):
             return largest(self.size(argument, depth + 1) for argument in arguments)
         if name == "islice" and len(arguments) > 1:
-            return _cut(self.size(arguments[0], depth + 1), self._limit(arguments[-1]))
+            return smaller(self.size(arguments[0], depth + 1), self._limit(arguments[-1]))
         if name in ("head", "sample") and isinstance(node.func, ast.Attribute):
             owner = self.size(arguments[0] if name == "sample" and len(arguments) > 1 else function + 1, depth + 1)
-            return _cut(owner, self._limit(arguments[-1]) if arguments else 5)
+            return smaller(owner, self._limit(arguments[-1]) if arguments else 5)
         if name == "range":
             if len(arguments) == 1 and last_name(node.args[0]) == "len":
                 return self.size(self.flat.children(arguments[0])[-1], depth + 1)
@@ -374,12 +360,12 @@ class Names:
                 and type(node.slice.step.value) is int
                 and node.slice.step.value > 1
             ):
-                return _cut(whole, 3)
+                return smaller(whole, 3)
             if node.slice.upper is None:
                 return whole
             lower = node.slice.lower.value if isinstance(node.slice.lower, ast.Constant) else 0
             upper = self._limit(bounds[0 if node.slice.lower is None else 1])
-            return _cut(whole, max(1, upper - lower) if isinstance(upper, int) and type(lower) is int else upper)
+            return smaller(whole, max(1, upper - lower) if isinstance(upper, int) and type(lower) is int else upper)
         column = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
         return whole if column and not self._is_case(node.slice.value) else 1  # type: ignore[attr-defined]
 
@@ -453,16 +439,3 @@ def _stored(target: ast.AST) -> Iterator[str]:
         yield from (name for part in target.elts for name in _stored(part))
     elif isinstance(target, ast.Starred):
         yield from _stored(target.value)
-
-
-def largest(sizes: Iterable[Size]) -> Size:
-    """The largest size, one that an option says before a number."""
-    found = set(sizes)
-    options = [size for size in found if isinstance(size, str)]
-    return min(options) if options else max((size for size in found if isinstance(size, int)), default=1)
-
-
-def _cut(whole: Size, limit: Size | None) -> Size:
-    if whole == 1 or limit is None:
-        return whole
-    return min(whole, limit) if isinstance(whole, int) and isinstance(limit, int) else limit

@@ -14,8 +14,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from .python_code import dotted_name, flat, last_name
-from .python_module import Loop, Module, Piece
+from .python_code import Called, dotted_name, flat, last_name
+from .python_module import Loop, Module, Piece, largest
 from .python_names import (
     COMPREHENSIONS,
     FUNCTIONS,
@@ -26,9 +26,7 @@ from .python_names import (
     SHAPES,
     STATISTICS,
     WEIGHTS,
-    Called,
     Names,
-    largest,
 )
 
 _LOOKS = frozenset(["exists", "isfile", "isdir", "is_file", "is_dir", "stat", "getsize", *LISTING])
