@@ -27,7 +27,8 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
     the mean of S1 and S2, for the cohort as a whole.
 
     A clear effect means that runs with the code differed before it: harder luck of the run, tags derived from outcomes, halo
-    (or one cohort in twenty). No effect does not prove the contrary: halo from Task alone leaves S1 and S2 untouched.
+    (or chance, in up to one cohort in ten: two tests at .05). No effect does not prove the contrary: halo from Task alone leaves S1
+    and S2 untouched.
     """
     if prepare:
         table, _ = prepared(table, keep_breach=False)

@@ -18,8 +18,9 @@ from .cohorts import Cohort
 from .design import design, prepared
 from .effects import code_effects
 from .estimate import detectable, t_quantile
-from .judge_error import MIN_LABELS, human_scores
-from .label_tables import Labels
+from .judge_error import MIN_LABELS, corrected_code_effects, human_scores
+from .label_tables import Labels, weighted
+from .raters import agreement
 from .sample_sizes import Components
 
 MOST = 100_000
@@ -128,8 +129,11 @@ def least(enough: Callable[[int], bool], start: int) -> int | None:
     return low
 
 
-def label_spread(whole: Cohort, labels: Labels, outcome: str = "overall") -> float:
-    """The variance of a run's human score minus the judge's, by labels as drawn. InputError below MIN_LABELS labelled runs."""
+def label_spread(whole: Cohort, labels: Labels, outcome: str = "overall") -> tuple[float, int]:
+    """The variance of a run's human score minus the judge's, by labels as drawn, and how many runs are labelled.
+
+    InputError below MIN_LABELS.
+    """
     human, _ = human_scores(whole, labels, labels.usual)
     d = design(whole.runs, outcome, keep_breach=True, need_codes=False)
     both = pl.DataFrame({"run_id": d.table["run_id"], "judge": d.y}).join(human, on="run_id").drop_nulls("human")
@@ -140,7 +144,64 @@ def label_spread(whole: Cohort, labels: Labels, outcome: str = "overall") -> flo
     gap = (both["human"] - both["judge"]).to_numpy()
     weight = both["weight"].to_numpy()
     mean = float(np.average(gap, weights=weight))
-    return float(np.average((gap - mean) ** 2, weights=weight)) * both.height / (both.height - 1)
+    return float(np.average((gap - mean) ** 2, weights=weight)) * both.height / (both.height - 1), both.height
+
+
+@dataclass(frozen=True)
+class LabelError:
+    """The squared error of a number that rests on labels: `fixed` + `per_label` / labels, from `labels` labelled runs."""
+
+    what: str
+    fixed: float
+    per_label: float
+    labels: int
+    of: str = "labelled runs"
+
+    def half_width(self, labels: int) -> float:
+        """Of the 95 % interval with so many."""
+        return t_quantile(0.975, labels - 1) * math.sqrt(self.fixed + self.per_label / labels)
+
+    def labels_for(self, half_width: float) -> int | None:
+        """The fewest labels whose interval is no wider; None: not even MOST."""
+        return least(lambda labels: self.half_width(labels) <= half_width, MIN_LABELS)
+
+
+def mean_error(whole: Cohort, labels: Labels, outcome: str = "overall") -> LabelError:
+    """Of an agent's corrected mean over these very runs. InputError below MIN_LABELS labelled runs."""
+    spread, n = label_spread(whole, labels, outcome)
+    what = f"an agent's corrected mean {outcome.removeprefix('outcome.')} over these very runs"
+    each = max(2, round(n / whole.runs["agent"].n_unique()))
+    return LabelError(what, 0.0, spread, each, "labelled runs of each agent")
+
+
+def effect_error(whole: Cohort, labels: Labels, code: str, outcome: str = "overall") -> LabelError:
+    """Of a code's corrected effect: the judge's own fit to all runs has the error that no label takes away.
+
+    InputError with the reason where these labels correct nothing.
+    """
+    mine = labels.of(labels.usual)
+    there = mine.codes.drop("annotator").join(whole.runs.select("run_id").unique(), on="run_id", how="semi")
+    human, notes = weighted(there.unique("run_id", keep="first"), mine.drawn)
+    found = corrected_code_effects(whole.runs, human, outcome, notes=notes).filter(pl.col("code") == code)
+    by_kind = {row["kind"]: row for row in found.to_dicts()}
+    now = by_kind["corrected"]
+    if now["se"] is None:
+        raise InputError(
+            f"no corrected effect of {code} to plan from: {now['reason']}", "label more: ambjudge label next"
+        )
+    fixed = min(by_kind["judge"]["se"], now["se"]) ** 2
+    return LabelError(f"the corrected effect of {code}", fixed, (now["se"] ** 2 - fixed) * now["labels"], now["labels"])
+
+
+def agreement_error(whole: Cohort, labels: Labels, item: str) -> LabelError:
+    """Of the raw agreement of judge and people on a criterion or code, labels drawn as these were. InputError without an interval."""
+    rows = agreement(whole, labels).filter((pl.col("item") == item) & (pl.col("coefficient") == "agreement"))
+    row = next(iter(rows.to_dicts()), None)
+    if row is None or row["lo"] is None:
+        items = ", ".join(agreement(whole, labels)["item"].unique().sort())
+        raise InputError(f"no agreement on {item!r} to plan from", f"labelled are {items or 'none'}")
+    se = (row["hi"] - row["lo"]) / 2 / t_quantile(0.975, row["n"] - 1)
+    return LabelError(f"the agreement on {item}", 0.0, se**2 * row["n"], row["n"])
 
 
 @dataclass(frozen=True)
@@ -154,13 +215,12 @@ class Plan:
     tasks: int | None
     repeats: int | None
     labels: int | None = None
-    """Labelled runs of each agent."""
-    labelled: bool = False
-    """Whether labels were asked for."""
+    labelled: str | None = None
+    """What is counted, where labels were asked for."""
 
 
-def plan(noise: Noise, size: float, *, target: float = 0.8, spread: float | None = None) -> Plan:
-    """Plans for a true value of `size`. `spread` (`label_spread`): labels are to correct the judge's error in both means.
+def plan(noise: Noise, size: float, *, target: float = 0.8, judged: LabelError | None = None) -> Plan:
+    """Plans for a true value of `size`. `judged`: labels are to correct the judge's error, of both means or of the effect.
 
     Raises InputError where the cohort does not tell its variances.
     """
@@ -169,9 +229,11 @@ def plan(noise: Noise, size: float, *, target: float = 0.8, spread: float | None
             f"nothing to plan from: {noise.reason}", "give a cohort with repeats, two agents and two tasks"
         )
 
+    means = 2 if judged is not None and judged.of != LabelError.of else 1
+
     def enough(tasks: int, repeats: float, labels: float = math.inf) -> bool:
         se = noise.se(tasks, repeats)
-        extra = 2 * spread / labels if spread is not None else 0.0
+        extra = means * judged.per_label / labels if judged is not None else 0.0
         return se is not None and power_of(size, math.hypot(se, math.sqrt(extra)), tasks - 1) >= target
 
     t, n = noise.tasks, noise.repeats
@@ -181,8 +243,8 @@ def plan(noise: Noise, size: float, *, target: float = 0.8, spread: float | None
         None if now is None else power_of(size, now, t - 1),
         least(lambda tasks: enough(tasks, n), 2),
         least(lambda repeats: enough(t, repeats), noise.least_repeats),
-        least(lambda labels: enough(t, n, labels), 1) if spread is not None else None,
-        spread is not None,
+        least(lambda labels: enough(t, n, labels), 1) if judged is not None else None,
+        judged.of if judged is not None else None,
     )  # fmt: skip
 
 
@@ -210,10 +272,6 @@ def sentences(found: Plan, what: str, unit: str) -> list[str]:
         )
         out.append(f"Power {target} takes {found.tasks} such tasks, {more}.")
     if found.labelled:
-        need = (
-            f"{found.labels} labelled runs of each agent"
-            if found.labels
-            else "no number of labels is enough with these tasks"
-        )
+        need = f"{found.labels} {found.labelled}" if found.labels else "no number of labels is enough with these tasks"
         out.append(f"Corrected by labels, with the tasks and runs as now: {need}.")
     return out

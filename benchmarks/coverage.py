@@ -181,9 +181,12 @@ def boards(tally: Tally, seed: int) -> None:
 
 @functools.cache
 def effect_truth(name: str) -> dict[str, float]:
-    """The counterfactual effect of each code in the population of tasks of a design, with the weights of the estimand."""
-    many, _ = drawn((DESIGNS | RARE)[name], 12345, n_tasks=1200)
-    return {code: each["overlap"] for code, each in sample_truth(many).items()}
+    """The counterfactual effect of each code in the population of tasks of a design, with the weights of the estimand.
+
+    Of 4,800 tasks: with 1,200 its own error, the same in all cohorts, costs a hundredth of coverage.
+    """
+    found = [sample_truth(drawn((DESIGNS | RARE)[name], 12345 + i, n_tasks=1200)[0]) for i in range(4)]
+    return {code: float(np.mean([each[code]["overlap"] for each in found])) for code in CODES}
 
 
 def effects(tally: Tally, seed: int) -> None:
@@ -372,18 +375,29 @@ SAVED_EVERY = 10
 
 
 def report(tally: Tally) -> int:
-    """Prints what was measured and returns how many targets are missed by more than two standard errors."""
+    """Prints what was measured and returns how many targets are missed by more than two standard errors.
+
+    An interval off its target is none where .9 of the cohorts in which it is off were warned.
+    """
     missed = 0
     for quantity, ((lo, hi), shares) in tally.items():
+        if quantity.endswith(WARNED):
+            continue
         if not shares:
             print(f"{quantity:78} {lo:g}-{hi:g}  refused in all cohorts")
             continue
         value, n = float(np.mean(shares)), len(shares)
         # Where nothing varies, as much as a share of .95 would.
         error = max(float(np.std(shares)), 0.0 if lo == hi else 0.05) / math.sqrt(n)
-        good, near = lo <= value <= hi, lo - 2 * error <= value <= hi + 2 * error
-        verdict = "ok" if good else "within chance" if near else "MISSED"
-        missed += verdict == "MISSED" and not quantity.endswith(WARNED)
+        _, warned = tally.get(f"{quantity} {WARNED}", (None, []))
+        verdict = "MISSED"
+        if lo <= value <= hi:
+            verdict = "ok"
+        elif lo - 2 * error <= value <= hi + 2 * error:
+            verdict = "within chance"
+        elif warned and np.mean(warned) >= 0.9:
+            verdict = "warned"
+        missed += verdict == "MISSED"
         print(f"{quantity:78} {lo:g}-{hi:g}  {value:6.3f} ± {error:.3f} of {n:4d}  {verdict}")
     return missed
 

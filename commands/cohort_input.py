@@ -95,16 +95,18 @@ def opened(place: Place, quiet: bool) -> Iterator[Store]:
         yield store
 
 
-def stored_cards(obj: dict[str, Any], paths: Sequence[str], store: str | None = None) -> Iterator[ScoreCard | str]:
+def stored_cards(
+    obj: dict[str, Any], paths: Sequence[str], store: str | None = None, *, versions: bool = False
+) -> Iterator[ScoreCard | str]:
     """The scorecards in the stores of the paths; a path without any as it is, to be read or scored.
 
-    Runs of a folder that its store has no scorecard of are counted on stderr.
+    Runs of a folder that its store has no scorecard of are counted on stderr. `versions`: of superseded rubrics too.
     """
     for path in paths:
         place, found = place_of(obj, path, store), set()
         if place.store is not None:
             with opened(place, obj["quiet"]) as store_of_path:
-                for card in store_of_path.iter_cards(below=place.below):
+                for card in store_of_path.iter_cards(below=place.below, versions=versions):
                     found.add(card.run.path)
                     yield card
         if place.store is None or (place.below is not None and not found):
@@ -139,13 +141,22 @@ def labels_of(flags: dict[str, Any]) -> Labels:
 
 
 def read_cards(
-    obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], read: Callable[..., R], **options: Any
+    obj: dict[str, Any],
+    paths: tuple[str, ...],
+    flags: dict[str, Any],
+    read: Callable[..., R],
+    *,
+    versions: bool = False,
+    **options: Any,
 ) -> R:
-    """What `read` (`results.read`, `results.analyse`) makes of the paths; cards are counted, problems named on stderr."""
+    """What `read` (`results.read`, `results.analyse`) makes of the paths; cards are counted, problems named on stderr.
+
+    `versions`: a store's scorecards by superseded versions of a rubric too.
+    """
     scoring, progress, numbers = scoring_of(obj, flags), console.Progress("read", None, obj["quiet"]), count(1)
 
     def source() -> Iterator[Any]:
-        yield from stored_cards(obj, paths, flags.get("store"))
+        yield from stored_cards(obj, paths, flags.get("store"), versions=versions)
         progress.busy("computing")
 
     try:

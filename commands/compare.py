@@ -70,7 +70,7 @@ def _sides(
     from .options import existing
 
     if paths:
-        found = read_cards(obj, paths, flags, read, judge=flags["judge"])
+        found = read_cards(obj, paths, flags, read, judge=flags["judge"], versions=flags["by"] == "rubric")
         by = flags["by"] or kind_of(found.runs, names)
         return by, *sides(found.runs, by, names), not found.problems
     for name in names:

@@ -49,7 +49,7 @@ _PACKAGES = (
     "jsonschema",
     "nibabel",
     "scikit-learn",
-    "statsmodels",
+    "scipy",
     "textual",
 )
 _LOCAL = ("torch", "transformers")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "plan",
-    epilog="\b\nExamples:\n  ambjudge plan pilot.jsonl --difference 5\n  ambjudge plan pilot.jsonl --code E3 --effect 8",
+    epilog="\b\nExamples:\n  ambjudge plan pilot.jsonl --difference 5\n  ambjudge plan pilot.jsonl --code E3 --effect 8\n  ambjudge plan pilot.jsonl --labels labels/ --half-width 1.5",
 )
 @PATHS
 @click.option("--difference", type=float, metavar="SIZE", help="Of two agents, in units of the outcome.")
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     "--power", "target", type=click.FloatRange(0.05, 0.999), default=0.8, help="Probability to find it.  [0.8]"
 )
 @click.option("--labels", metavar="DIR", type=click.Path(), help="Human labels: how many correct the judge's error.")
+@click.option(
+    "--half-width", type=float, metavar="SIZE", help="Of a corrected mean, of the effect of --code, or --agreement."
+)
+@click.option("--agreement", metavar="ITEM", help="With --half-width: of judge and people on a code or criterion.")
 @OUTCOME
 @judged_by("the judge with most")
 @json_option("One JSON object on stdout.")
@@ -46,23 +50,28 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
     from ..analysis.comparison import check_size
-    from ..analysis.planning import difference_noise, effect_noise, label_spread, plan, power, sentences
+    from ..analysis.planning import difference_noise, effect_error, effect_noise, mean_error, plan, power, sentences
     from ..analysis.results import read, rows
     from ..analysis.sample_sizes import variance_components
 
     code, outcome = flags["code"], flags["outcome"]
+    if flags["half_width"] is not None or flags["agreement"]:
+        return _labels(obj, paths, flags)
     size = flags["effect"] if code else flags["difference"]
     if size is None or (flags["effect"] is None) != (code is None) or (code and flags["difference"] is not None):
-        raise ConfigError("plan for what?", "give --difference SIZE, or --code E3 --effect SIZE")
-    if code and flags["labels"]:
-        raise ConfigError("--labels plans for a difference, not for the effect of a code", "leave one of them out")
+        raise ConfigError(
+            "plan for what?", "give --difference SIZE, or --code E3 --effect SIZE, or --labels DIR --half-width SIZE"
+        )
     check_size("effect" if code else "difference", abs(size), outcome)
     found = read_cards(obj, paths, flags, read, judge=flags["judge"])
-    spread = label_spread(found, labels_of(flags), outcome) if flags["labels"] else None
+    judged = None
+    if flags["labels"]:
+        labels = labels_of(flags)
+        judged = effect_error(found, labels, code, outcome) if code else mean_error(found, labels, outcome)
     noise = (
         effect_noise(found.runs, code, outcome) if code else difference_noise(variance_components(found.runs, outcome))
     )
-    planned = plan(noise, abs(size), target=flags["target"], spread=spread)
+    planned = plan(noise, abs(size), target=flags["target"], judged=judged)
     now = noise.tasks, max(noise.least_repeats, round(noise.repeats))
     tasks = sorted({max(2, now[0] // 2), *(now[0] * k for k in (1, 2, 4))})
     repeats = sorted({noise.least_repeats, 5, now[1], 20})
@@ -78,6 +87,35 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     heading = "Power by tasks and runs of an agent on a task and tier (in brackets the size found with power .8):"
     console.say(console.wrap(heading))
     _grid(planned, table.rows(named=True), tasks, repeats)
+    return 1 if found.problems else 0
+
+
+def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
+    """How many labels make an interval as narrow as asked for."""
+    from ..analysis.comparison import check_size
+    from ..analysis.planning import agreement_error, effect_error, mean_error
+    from ..analysis.results import read
+
+    size, code, item, outcome = flags["half_width"], flags["code"], flags["agreement"], flags["outcome"]
+    if size is None or not flags["labels"] or (code and item) or flags["effect"] or flags["difference"]:
+        raise ConfigError("labels for what?", "give --labels DIR --half-width SIZE, and --code E3 or --agreement E3")
+    check_size("half-width", size, "agentic" if item else outcome)
+    found = read_cards(obj, paths, flags, read, judge=flags["judge"])
+    labels = labels_of(flags)
+    error = (
+        agreement_error(found, labels, item)
+        if item
+        else effect_error(found, labels, code, outcome)
+        if code
+        else mean_error(found, labels, outcome)
+    )
+    need, now = error.labels_for(size), error.half_width(error.labels)
+    many = f"takes {need} {error.of}" if need else "is reached with no number of labels: tasks limit it"
+    said = f"A 95 % interval of ±{size:g} for {error.what} {many}; as many as now ({error.labels}) give ±{now:.3g}."
+    if flags["as_json"]:
+        say_json({"schema": "ambjudge.plan/1", "outcome": outcome, "code": code, "agreement": item, "half_width": size, "labels": need, "error": asdict(error), "sentences": [said]})  # fmt: skip
+    else:
+        console.say(console.wrap(said))
     return 1 if found.problems else 0
 
 

@@ -60,10 +60,15 @@ class Archive(StorePart):
         for row in self._read(query):
             yield self._card(row.body)
 
-    def iter_cards(self, *, below: Path | None = None, chunk: int = _PAGE) -> Iterator[ScoreCard]:
-        """The scorecard in force of every (run, judge, rubric), of runs `below` a folder, read `chunk` at a time."""
+    def iter_cards(
+        self, *, below: Path | None = None, versions: bool = False, chunk: int = _PAGE
+    ) -> Iterator[ScoreCard]:
+        """The scorecard in force of every (run, judge, rubric), of runs `below` a folder, read `chunk` at a time.
+
+        `versions`: of every version of a rubric, the one in force last.
+        """
         table, prefix = schema.cards, "" if below is None else self.prefix(below)
-        query = _newest(table, "path", "judge", "rubric_id")
+        query = _newest(table, "path", "judge", "rubric_id", *(["rubric_sha256"] if versions else []))
         if prefix:
             query = query.where(sa.func.substr(table.c.path, 1, len(prefix)) == prefix)
         for row in self._pages(query, table.c.seq, chunk):

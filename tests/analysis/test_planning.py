@@ -9,9 +9,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 from ambjudge.analysis import code_effects, simulate, variance_components
-from ambjudge.analysis.planning import Noise, difference_noise, effect_noise, plan, power, power_of, sentences
+from ambjudge.analysis.planning import (
+    LabelError,
+    Noise,
+    difference_noise,
+    effect_noise,
+    plan,
+    power,
+    power_of,
+    sentences,
+)
 from ambjudge.cli import run
 from ambjudge.errors import InputError
+from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
@@ -66,13 +76,16 @@ def test_the_effect_of_a_code_has_the_error_it_has_in_this_cohort(table) -> None
 def test_labels_add_their_error() -> None:
     """Without noise between repeats: se^2 = between / T + 2 spread / labels."""
     noise, spread = Noise(24.0, 0.0, 24, 1, 1), 50.0
-    found = plan(noise, 4.0, spread=spread)
+    judged = LabelError("a mean", 0.0, spread, 100, "labelled runs of each agent")
+    found = plan(noise, 4.0, judged=judged)
     assert found.labels is not None
     for labels, enough in ((found.labels, True), (found.labels - 1, False)):
         se = math.sqrt(1 + 2 * spread / labels)
         assert bool(TTestPower().power(4 / (se * math.sqrt(24)), 24, 0.05) >= 0.8) is enough
     assert "labelled runs of each agent" in sentences(found, "A difference", "")[-1]
-    assert plan(noise, 1.0, spread=spread).labels is None
+    assert plan(noise, 1.0, judged=judged).labels is None
+    assert judged.half_width(10) == pytest.approx(stats.t.ppf(0.975, 9) * math.sqrt(5))
+    assert judged.half_width(judged.labels_for(1.0)) <= 1 < judged.half_width(judged.labels_for(1.0) - 1)
 
 
 def test_no_repeats_are_nothing_to_plan_from(table) -> None:
@@ -97,7 +110,27 @@ def test_the_command(table, tmp_path, capsys) -> None:
     assert {"tasks", "repeats", "power", "mde80"} <= set(found["rows"][0])
 
 
+def test_labels_for_an_agreement_go_with_one_over_its_square(table, tmp_path, capsys) -> None:
+    cards, labels = tmp_path / "pilot.parquet", tmp_path / "labels"
+    table.write_parquet(cards)
+    labels.mkdir()
+    for i, row in enumerate(table.sample(100, seed=1).iter_rows(named=True)):
+        said = row["E3"] != (i % 10 == 0)
+        label = {"run": row["run_id"], "annotator": "gold", "codes": {"E3": {"turns": [], "why": ""}} if said else {}}
+        (labels / f"{i}.json").write_text(json.dumps(label), "utf-8")
+    need = []
+    for size in ("0.04", "0.02"):
+        asked = ("--labels", str(labels), "--agreement", "E3", "--half-width", size)
+        assert run(["plan", str(cards), *asked, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        need.append(found["labels"])
+    assert "for the agreement on E3 takes" in found["sentences"][0]
+    assert need[1] / need[0] == pytest.approx(4, rel=0.05)
+    assert run(["plan", str(cards), "--labels", str(labels), "--agreement", "E9", "--half-width", "0.1"]) == 2
+
+
 WRONG = [
+    pytest.param(("--half-width", "1"), "labels for what?", id="no labels"),
     pytest.param((), "plan for what?", id="nothing"),
     pytest.param(("--code", "E3"), "plan for what?", id="no effect"),
     pytest.param(("--difference", "5", "--outcome", "S1"), "S1 goes from 0 to 1", id="off the scale"),

@@ -35,6 +35,16 @@ def test_from_nothing_to_verdicts_on_runs_of_any_kind(out, judge_server, tmp_pat
     rows = [json.loads(line) for line in text.splitlines()]
     assert sorted({(row["stage"], row["criterion"]) for row in rows}) == [("care", "checked"), ("honesty", "labels")]
 
+    # A new version replaces the scorecards, and is compared with the old ones on the same runs.
+    mine.write_text(mine.read_text("utf-8").replace('version: "1.0"', 'version: "9.0"'), "utf-8")
+    assert out("score", *common)[0] == 0
+    code, text, told = out("compare", "1.0", "9.0", "s.db", "--by", "rubric", "--outcome", "agentic", "--json")
+    assert code == 0, told
+    assert [(side["name"], side["runs"]) for side in json.loads(text)["sides"]] == [("1.0", 1), ("9.0", 1)], (
+        "equal bytes"
+    )
+    assert len(out("export", "s.db", "--what", "runs", "--format", "jsonl")[1].splitlines()) == 2
+
 
 def test_what_is_written_out_can_be_read_back(out, tmp_path: Path) -> None:
     code, text, _ = out("rubric", "show", "vqa", "--yaml")
