@@ -25,7 +25,7 @@ from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
-from .run_page import LIMITS, Contents, facts_of, globals_of, heading
+from .run_page import LIMITS, Contents, globals_of, heading
 
 if TYPE_CHECKING:
     from ..analysis.card_sources import Scoring
@@ -54,12 +54,11 @@ class Site:
     """Writes into a folder: `add` for every scorecard, then `finish`. Memory grows by a name a run."""
 
     def __init__(
-        self, out: Path, *, near: Sequence[Path] = (), public: Path | None = None, title: str = "Runs",
-        rubric: Rubric | None = None,
+        self, out: Path, *, near: Sequence[Path] = (), title: str = "Runs", rubric: Rubric | None = None,
     ) -> None:  # fmt: skip
         """`near` are folders from which scorecards may name their runs; `rubric` has the words of criteria where it is no
         built-in one. InputError when `out` holds something else."""
-        self.out, self.near, self.public, self.title, self.rubric = out, near, public, title, rubric
+        self.out, self.near, self.title, self.rubric = out, near, title, rubric
         self.pages: dict[str, list[str]] = {}
         """Run id -> names of its pages."""
         self.without_transcript = 0
@@ -141,13 +140,12 @@ class Site:
         rubric = self._words(card)
         run, note = self._run(card)
         self.without_transcript += run is None
-        facts = facts_of(card, run, rubric, self.public) if run is not None else ()
         template = _templates().get_template("run.html")
         page = ""
         for limits in LIMITS:
             contents = Contents(card, rubric, limits)
             if run is not None:
-                contents.read(run, facts)
+                contents.read(run)
             elif note:
                 contents.note = note
             page = template.render(
@@ -208,7 +206,6 @@ def build(
     seen: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
     judge: str | None = None,
-    public: Path | None = None,
     runs: str | None = None,
     title: str = "Runs",
     report: bool = True,
@@ -226,7 +223,7 @@ def build(
     near = [base for path in [*paths, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
     named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
     rubric = load_rubric(named) if named else None
-    site = Site(out, near=near, public=public, title=title, rubric=rubric)
+    site = Site(out, near=near, title=title, rubric=rubric)
 
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:
         for item in each_card(source, problems, scoring):

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from ambjudge import library
 from ambjudge.analysis.html_report import render
 from ambjudge.analysis.results import analyse
 from ambjudge.cli import run
@@ -151,6 +152,28 @@ def test_a_page_shows_the_run_its_verdicts_and_the_quotes_at_their_place(site: P
     kidney = Page(site / "pages" / f"{data_of(site)['kidney-lite-02'][0]}.html").text
     assert "kits_organ_lesion.pt" in kidney
     assert "Delivered files" in kidney
+
+
+def test_facts_that_a_code_rests_on_stand_in_the_scorecard_and_on_its_page(tmp_path: Path) -> None:
+    folder = TESTS / "data" / "recorded" / "runs" / "kidney-lite-02"
+    code = {
+        "turns": [5],
+        "quote": {"turn": 5, "quote": "Traceback"},
+        "facts": ["F1", "F999"],
+        "why": "It crashed.",
+        "verdict": "present",
+        "confidence": 0.9,
+    }
+    (tmp_path / "kidney-lite-02.json").write_text(json.dumps({"diagnosis": {"E4": code}}), "utf-8")
+    card = library.score(folder, f"replay:{tmp_path}")
+    (fact,) = card.facts
+    assert (fact.id, ScoreCard.model_validate_json(card.to_json()).facts) == ("F1", (fact,))
+    site = Site(tmp_path / "site")  # without its transcript too
+    site.add(card)
+    page = Page(next((tmp_path / "site" / "pages").iterdir()))
+    assert "F1" in page.ids
+    assert "#F1" in page.links
+    assert " ".join(fact.text.split()) in page.text
 
 
 def test_the_report_leads_to_the_runs(tmp_path: Path) -> None:
