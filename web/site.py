@@ -25,6 +25,7 @@ from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
+from .pages import DATA, PAGES, Pages
 from .run_page import LIMITS, Contents, globals_of, heading
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from ..trajectories.models import Run
 
 HERE = Path(__file__).parent
-PAGES = "pages"
-"""Folder of the runs' pages."""
-DATA = "runs.js"
 ASSETS = ("site.css", "run_filter.js", "site.js")
 MOST_IN_CELL = 300
 """Characters of a text, items of a list in the table."""
@@ -59,8 +57,7 @@ class Site:
         """`near` are folders from which scorecards may name their runs; `rubric` has the words of criteria where it is no
         built-in one. InputError when `out` holds something else."""
         self.out, self.near, self.title, self.rubric = out, near, title, rubric
-        self.pages: dict[str, list[str]] = {}
-        """Run id -> names of its pages."""
+        self.pages = Pages()
         self.without_transcript = 0
         """Pages that hold the scorecard alone."""
         self._names: set[str] = set()
@@ -79,7 +76,7 @@ class Site:
     def add(self, card: ScoreCard) -> None:
         """Writes the page of a scorecard and its row."""
         name = self._name(card)
-        self.pages.setdefault(card.run.id, []).append(name)
+        self.pages.add(card.run.id, name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
         values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
         results = [result for stage in sorted(card.stages) for result in card.stages[stage].criteria]
@@ -105,24 +102,6 @@ class Site:
         for old in (self.out / PAGES).iterdir():
             if old.suffix == ".new" or (old.suffix == ".html" and old.stem not in self._names):
                 old.unlink()
-
-    def link(self, run_id: str, turn: int | None = None) -> str:
-        """Where a run, or a turn of it, is shown: its page, or the table where several scorecards or runs bear its name; "" for none."""
-        from ..analysis.findings import named
-
-        # Runs of one name bear their folders' names in front in an analysis.
-        id = run_id if run_id in self.pages else run_id.rpartition("/")[2]
-        names = self.pages.get(id, [])
-        if len(names) == 1:
-            return f"{PAGES}/{names[0]}.html" + (f"#t{turn}" if turn is not None else "")
-        return self.search(named("id", id)) if names else ""
-
-    @staticmethod
-    def search(query: str) -> str:
-        """The table with a filter."""
-        from urllib.parse import quote
-
-        return f"index.html#{quote(sanitize(query), safe='')}" if query else "index.html"
 
     def _name(self, card: ScoreCard) -> str:
         """A file name for the page of a card, the same each time: harmless on every system, and no two alike."""
@@ -240,7 +219,7 @@ def build(
         from ..analysis.figures import draw_all
         from ..analysis.html_report import render
 
-        text = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site)
+        text = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site.pages)
     site.finish(text, len(found.problems))
     if site.without_transcript:
         tell(f"{site.without_transcript:,} pages without a transcript; --runs says where the runs are")

@@ -14,11 +14,13 @@ from ambjudge import library
 from ambjudge.analysis.html_report import render
 from ambjudge.analysis.results import analyse
 from ambjudge.cli import run
+from ambjudge.errors import InputError
 from ambjudge.judge.engine import score
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
+from ambjudge.web.pages import pages_of
 from ambjudge.web.site import DATA, FIELDS, MOST_BYTES, Site, row_values
 from chromium import browse
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
@@ -181,7 +183,7 @@ def test_the_report_leads_to_the_runs(tmp_path: Path) -> None:
     for card in cards().values():
         site.add(card)
     found = analyse(str(CARDS), only=["clusters", "checks", "codes", "codes_read", "stages"])
-    site.finish(render(found, [], links=site))
+    site.finish(render(found, [], links=site.pages))
     links = Page(tmp_path / "site" / "report.html").links
     assert "index.html" in links
     runs = [link for link in links if link.startswith("pages/")]
@@ -355,3 +357,14 @@ def test_hostile_pages_run_nothing(hostile: Path, tmp_path: Path) -> None:
     page = next((hostile / "pages").iterdir())
     dom = browse(page, tmp_path, "--virtual-time-budget=3000", "--dump-dom")
     assert "alert(1)&lt;/script&gt;" in dom
+
+
+def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: Path) -> None:
+    found = analyse(str(CARDS), only=["clusters"])
+    pages = pages_of(site, tmp_path)
+    (tmp_path / "report.html").write_text(render(found, [], links=pages), "utf-8")
+    links = [link.partition("#")[0] for link in Page(tmp_path / "report.html").links if "pages/" in link]
+    assert links
+    assert all((tmp_path / unquote(link)).resolve().is_file() for link in links)
+    with pytest.raises(InputError, match="is no site"):
+        pages_of(tmp_path, tmp_path)
