@@ -61,7 +61,8 @@ def pages_of(site: Path, report: Path) -> Pages:
                 if line.startswith("]"):
                     return out
                 row = json.loads(line.rstrip(",\n"))
-                out.add(row[run], row[page])
+                if row[page]:
+                    out.add(row[run], row[page])
     except (OSError, ValueError, AttributeError, IndexError, TypeError):
         pass
     raise InputError("is no site", "make one: ambjudge site RUNS --out DIR", site)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
@@ -25,6 +26,7 @@ from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
+from .frame_rows import rows_of_frame
 from .pages import DATA, PAGES, Pages
 from .run_page import LIMITS, Contents, globals_of, heading
 
@@ -60,6 +62,9 @@ class Site:
         self.pages = Pages()
         self.without_transcript = 0
         """Pages that hold the scorecard alone."""
+        self.without_page = 0
+        """Runs that came as numbers of a frame."""
+        self._rows = 0
         self._names: set[str] = set()
         self._rubrics: dict[tuple[str, ...], int] = {}
         self._titles: list[list[tuple[str, str]]] = []
@@ -78,12 +83,22 @@ class Site:
         name = self._name(card)
         self.pages.add(card.run.id, name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
-        values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
+        values = row_values(row_of(self._rows, card.to_dict()), name)
         results = [result for stage in sorted(card.stages) for result in card.stages[stage].criteria]
         results = results[:MOST_IN_CELL]
         values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
-        line = json.dumps(values, separators=(",", ":"))
-        self._data.write(("" if len(self._names) == 1 else ",\n") + line)
+        self._row(values)
+
+    def add_frame(self, table: pl.DataFrame) -> None:
+        """Writes the rows of runs of which a frame has the numbers alone."""
+        none = self._number(())
+        for row in rows_of_frame(table, self._rows):
+            self._row([*row_values(row, ""), none, []])
+            self.without_page += 1
+
+    def _row(self, values: list[Any]) -> None:
+        self._data.write((",\n" if self._rows else "") + json.dumps(values, separators=(",", ":")))
+        self._rows += 1
 
     def finish(self, report: str | None = None, unread: int = 0) -> None:
         """Writes the rest, and removes pages of an earlier site that are no longer part of it."""
@@ -92,7 +107,13 @@ class Site:
         _new(self.out / DATA).replace(self.out / DATA)
         for asset in ASSETS:
             self._write(asset, (HERE / asset).read_text("utf-8"))
-        common = {"title": self.title, "runs": len(self._names), "unread": unread, "report": report is not None}
+        common = {
+            "title": self.title,
+            "runs": self._rows,
+            "bare": self.without_page,
+            "unread": unread,
+            "report": report is not None,
+        }
         for page in ("index", "compare"):
             self._write(f"{page}.html", _templates().get_template(f"{page}.html").render(common))
         if report is not None:
@@ -159,13 +180,14 @@ class Site:
 
     def _rubric(self, card: ScoreCard, ids: Sequence[str]) -> int:
         """The number of the list of criteria that a card has."""
-        key = tuple(ids)
-        if key not in self._rubrics:
-            self._rubrics[key] = len(self._titles)
-            rubric = self._words(card)
-            titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
+        rubric = self._words(card)
+        return self._number(tuple(ids), {c.id: c.title for c in rubric.criteria()} if rubric else {})
+
+    def _number(self, ids: tuple[str, ...], titles: Mapping[str, str] = MappingProxyType({})) -> int:
+        if ids not in self._rubrics:
+            self._rubrics[ids] = len(self._titles)
             self._titles.append([(sanitize(id), sanitize(titles.get(id, ""))) for id in ids])
-        return self._rubrics[key]
+        return self._rubrics[ids]
 
     def _write(self, name: str, text: str) -> None:
         path = self.out / name
@@ -207,7 +229,7 @@ def build(
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:
         for item in each_card(source, problems, scoring):
             if isinstance(item, pl.DataFrame):
-                problems.append("a frame has numbers and no words: its runs are in the report alone")
+                site.add_frame(item if judge is None else item.filter(pl.col("judge") == judge))
             elif judge is None or item.judge.name == judge:
                 site.add(item)
             yield item

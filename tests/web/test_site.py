@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 from ambjudge import library
+from ambjudge.analysis import frame, write_frame
 from ambjudge.analysis.html_report import render
 from ambjudge.analysis.results import analyse
 from ambjudge.cli import run
@@ -368,3 +369,17 @@ def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: P
     assert all((tmp_path / unquote(link)).resolve().is_file() for link in links)
     with pytest.raises(InputError, match="is no site"):
         pages_of(tmp_path, tmp_path)
+
+
+def test_runs_of_a_frame_have_rows_and_no_pages(tmp_path: Path) -> None:
+    table = frame(str(CARDS))
+    write_frame(table, tmp_path / "runs.parquet")
+    assert run(["-q", "site", str(tmp_path / "runs.parquet"), "--out", str(tmp_path / "site"), "--no-report"]) == 0
+    rows = data_of(tmp_path / "site")
+    assert len(rows) == table.height
+    first = cards()[next(id for id in rows if id in cards())]
+    row = dict(zip(FIELDS, rows[first.run.id], strict=False))
+    assert (row["page"], row["agent"], row["stages"][3]) == ("", first.run.agent, first.stages["S4"].score)
+    assert set(row["codes"]) == {code.code for code in first.codes if code.taxonomy == "paper"}
+    assert list((tmp_path / "site" / "pages").iterdir()) == []
+    assert "came as numbers in a table" in Page(tmp_path / "site" / "index.html").text
