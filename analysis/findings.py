@@ -33,7 +33,7 @@ def findings(tables: Mapping[str, pl.DataFrame], score: Score = OVERALL) -> list
     """Sentences from the tables that exist, which are about a score; a table without numbers says nothing here."""
     return [
         *_basis(tables), *_lead(tables, score), *_stages(tables), *_codes(tables), *_cliff(tables, score),
-        *_effects(tables, score), *_tiers(tables), *_cost(tables, score), *_trouble(tables), *_alarms(tables),
+        *_effects(tables, score), *_tiers(tables, score), *_cost(tables, score), *_trouble(tables), *_alarms(tables),
         *_checks(tables),
     ]  # fmt: skip
 
@@ -306,11 +306,11 @@ def _effects(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
     return [Finding(text, " ".join(f"code:{row['code']}" for row in claimed))]
 
 
-def _tiers(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
-    rows = [row for row in _rows(tables, "tiers", agent="(all)", outcome="overall") if _apart(row)]
+def _tiers(tables: Mapping[str, pl.DataFrame], score: Score) -> list[Finding]:
+    rows = [row for row in _rows(tables, "tiers", agent="(all)", outcome=score.column) if _apart(row)]
     return [
         Finding(
-            f"Overall in {row['tier']} is {_moved(row)} than in {row['baseline']}, on tasks that have both{_as_judged(tables)}.",
+            f"{score.name} in {row['tier']} is {_moved(row)} than in {row['baseline']}, on tasks that have both{_as_judged(tables)}.",
             f"tier:{row['tier']}",
         )
         for row in _holm(rows)

@@ -177,7 +177,7 @@ def write_report(
 ) -> list[Path]:
     """Writes tables/, tables.json, figures/ and report.html into `folder` (made if absent) and returns the paths.
 
-    `links`: a site that has pages of the runs (`web.site.Pages`). Raises InputError when the folder cannot be written.
+    `links`: a site that has pages of the runs (`web.pages.pages_of`). Raises InputError when the folder cannot be written.
     """
     from ..errors import InputError
     from .figures import draw_all, write

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import console
-from ..errors import InputError
+from ..errors import ConfigError, InputError
 from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
 from .options import OUTCOME, PATHS_OR_ADDRESSES, STORE, json_option, judged_by, policy_options, run_options
 
@@ -44,6 +44,7 @@ SUMMARY = ("leaderboard", "code_effects")
     "--ask", "asked", multiple=True, metavar="NAME=FILE", help="Answers of `ambjudge ask` as a column of the runs."
 )
 @click.option("--title", default="Analysis of runs", help="Title of the report.")
+@click.option("--site", metavar="DIR", type=click.Path(), help="A site of these runs: the report leads to its pages.")
 @STORE
 @run_options
 @policy_options
@@ -60,6 +61,8 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
+    if flags["site"] and not flags["out"]:
+        raise ConfigError("--site is for the report", "say where with --out DIR")
     if flags["out"] and Path(flags["out"]).exists() and not Path(flags["out"]).is_dir():
         raise InputError("cannot be written: not a folder", "choose another --out", flags["out"])
     from ..analysis.results import analyse
@@ -71,11 +74,14 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     found = _with_answers(found, flags["asked"])
     if flags["out"]:
         from ..analysis.html_report import write_report
+        from ..web.pages import pages_of
+
+        links = pages_of(Path(flags["site"]), Path(flags["out"])) if flags["site"] else None
 
         progress = console.Progress("report", None, obj["quiet"])
         progress.busy("drawing figures, writing tables")
         try:
-            written = write_report(found, Path(flags["out"]), title=flags["title"])
+            written = write_report(found, Path(flags["out"]), title=flags["title"], links=links)
         finally:
             progress.clear()
         console.note(f"wrote {len(written)} files; open {written[-1]}", obj["quiet"])

@@ -42,7 +42,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
     make = partial(
         build, out=out, paths=paths, judge=flags["judge"], title=flags["title"], report=flags["report"], runs=flags["runs"],
-        public=Path(flags["public"]) if flags["public"] else None, tell=partial(console.note, quiet=obj["quiet"]),
+        tell=partial(console.note, quiet=obj["quiet"]),
     )  # fmt: skip
     found = read_cards(obj, paths, flags, make)
     console.note(f"wrote the site; open {out / 'index.html'}", obj["quiet"])

@@ -49,6 +49,8 @@ from .scorecard import (
     CardResources,
     CardStatus,
     CriterionResult,
+    FactInfo,
+    FiredCode,
     JudgeInfo,
     Policy,
     RubricInfo,
@@ -307,6 +309,7 @@ def assemble(
         codes=diagnosis.codes,
         codes_read=dict(diagnosis.codes_read),
         unproven=diagnosis.unproven,
+        facts=_named(ready.facts, (*diagnosis.codes, *diagnosis.unproven)),
         plan=diagnosis.plan,
         primary_failure=diagnosis.primary_failure,
         episodes=diagnosis.episodes,
@@ -321,6 +324,12 @@ def assemble(
         contradictions=(*contradictions, *diagnosis.conflicts),
         warnings=_warnings(ready, replies),
     )  # fmt: skip
+
+
+def _named(facts: Sequence[Fact], codes: Sequence[FiredCode]) -> tuple[FactInfo, ...]:
+    """The facts that codes rest on."""
+    ids = {id for code in codes for id in code.facts}
+    return tuple(FactInfo(id=f.id, source=f.source, text=f.text, turns=f.turns) for f in facts if f.id in ids)
 
 
 def _stage_results(ready: Prepared, stage: str, reply: Reply | None) -> tuple[CriterionResult, ...]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
 from ..trajectories.json_bytes import MAX_COUNT
 from ..trajectories.models import Outcome, Segment, Stage, Tier, TrackName
+from ..trajectories.record.facts import FactSource
 from ..trajectories.record.quotes import Evidence as Evidence
 from .like import Like
 from .read_share import READ_STAGES, Standing, standing
@@ -283,6 +284,15 @@ class Contradiction(Part):
     turns: tuple[Whole, ...] = ()
 
 
+class FactInfo(Part):
+    """A fact that a code names: what files, exit codes, the harness or the trace showed when the run was judged."""
+
+    id: str
+    source: FactSource
+    text: str
+    turns: tuple[Whole, ...] = ()
+
+
 class EpisodeInfo(Part):
     """A step that failed: what went wrong, its attempts, and the turn at which it worked (None: it never did)."""
 
@@ -342,6 +352,8 @@ class ScoreCard(Part):
     """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read. Empty on cards of older versions."""
     unproven: tuple[FiredCode, ...] = ()
     """Readings whose quote stands nowhere in the run: listed, not fired."""
+    facts: tuple[FactInfo, ...] = ()
+    """Those that `codes` and `unproven` name. Empty on cards of versions that kept their numbers alone."""
     plan: tuple[PlanItem, ...] = ()
     """What the plan promised and what became of it, as read; empty where nobody read the run or there is no plan."""
     stages_from: Literal["rules", "judge", "mixed"] = "rules"

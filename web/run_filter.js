@@ -101,7 +101,7 @@ const runFilter = (function () {
       if (!value) { wrong(name + ": needs a value"); }
       if (name === "code") { return [name, code(value)]; }
       if (name === "unread") { return [name, unread(value)]; }
-      if (name === "text") { wrong("text: is not here, a site has no index of what runs say; a run's page finds words with /"); }
+      if (name === "text") { wrong("text: is not here: a site has no index of what runs say. ambjudge browse has it; a page finds words of its run with /"); }
       if (name.startsWith(OUTCOME)) { return [name, holds(outcomeText(name), value)]; }
       if (!TEXTS[name]) { wrong("no facet " + name + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
       return [name, holds(function (row) { return row[TEXTS[name]]; }, value)];

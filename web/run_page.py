@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AmbjudgeError
 from ..trajectories.models import Segmentation
 from ..trajectories.stages import STAGE_NAMES, Stage
 from ..tui.lines import numbers
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from ..judge.scorecard import CriterionResult, Evidence, FiredCode, ScoreCard
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
-    from ..trajectories.record.facts import Fact
 
 LIMITS = (Limits(400, 1600, 190_000, 1200), Limits(250, 900, 90_000, 400), Limits(60, 200, 30_000, 120))
 """Tried in order until a page is small enough."""
@@ -86,15 +83,15 @@ class Contents:
         self.turns: list[TurnView] = []
         self.shown: frozenset[int] = frozenset()
         """Numbers of the turns on the page."""
-        self.facts: Sequence[Fact] = ()
+        self.facts = card.facts[:MOST_ITEMS]
         self.files: list[tuple[str, str]] = []
         self.more_files = 0
         self.note = "The transcript did not come with this scorecard: its turns cannot be shown."
         self.run: Run | None = None
 
-    def read(self, run: Run, facts: Sequence[Fact]) -> None:
+    def read(self, run: Run) -> None:
         """Adds what the run's own files hold."""
-        card, self.run, self.facts, self.note = self.card, run, facts, ""
+        card, self.run, self.note = self.card, run, ""
         if len(card.turn_stages) == len(run.turns):
             stages = Segmentation(turn_stages=card.turn_stages, segments=card.segments)
         else:
@@ -188,21 +185,6 @@ def heading(card: ScoreCard) -> list[str]:
     parts = [run.agent, run.model if run.model != run.agent else None, run.task, run.track, run.tier]
     parts.append(f"repeat {run.repeat}" if run.repeat is not None else None)
     return [part for part in parts if part]
-
-
-def facts_of(card: ScoreCard, run: Run, rubric: Rubric | None, public: Path | None) -> Sequence[Fact]:
-    """What checks and detectors know of a run today, numbered as a reader sees it; () where no code rests on a number.
-
-    Finding them takes several times as long as the page; what the files showed stands in the scorecard's checks.
-    """
-    from ..judge.engine import prepare
-
-    if not any(code.facts for code in (*card.codes, *card.unproven)):
-        return ()
-    try:
-        return prepare(run, rubric=rubric, public=public).facts
-    except AmbjudgeError:
-        return ()
 
 
 def globals_of() -> dict[str, Any]:

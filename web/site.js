@@ -78,8 +78,8 @@
     const flags = function (r) { return (r.contradictions ? "!" : "") + (r.unscored ? "?" : "") + (r.unverified ? "≠" : "") + (r.presumed ? "~" : ""); };
     const columns = [
       { name: "Run", kind: "name", key: function (r) { return r.id; }, cell: function (r, td) {
-        const link = make("a", "", r.id);
-        link.href = "pages/" + r.page + ".html";
+        const link = make(r.page ? "a" : "span", "", r.id);
+        if (r.page) { link.href = "pages/" + r.page + ".html"; }
         td.append(link, make("span", "sub", [r.agent, r.task, r.tier].filter(Boolean).join(" · ")));
       } },
       plain("Agent", "agent", "wide1"), plain("Task", "task", "wide1"), plain("Tier", "tier", "wide2"),
@@ -140,7 +140,7 @@
     };
     const mark = function (place) {
       const row = shown[place];
-      if (!row) { return; }
+      if (!row || !row.page) { return; }
       if (!marked.delete(row.number)) { marked.add(row.number); }
       body.rows[place].classList.toggle("marked", marked.has(row.number));
       const pair = Array.from(marked).map(function (number) { return encodeURIComponent(rows[number].page); });
@@ -191,7 +191,7 @@
       j: function () { move(at + 1); }, k: function () { move(at - 1); }, ArrowDown: function () { move(at + 1); }, ArrowUp: function () { move(at - 1); },
       g: function () { move(0); }, G: function () { move(shown.length - 1); },
       " ": function () { if (at < 0) { return false; } mark(at); move(at + 1); return true; },
-      Enter: function () { if (at < 0) { return false; } location.href = "pages/" + shown[at].page + ".html"; return true; },
+      Enter: function () { if (at < 0 || !shown[at].page) { return false; } location.href = "pages/" + shown[at].page + ".html"; return true; },
       c: function () { if (marked.size !== 2) { return false; } location.href = by("compare").href; return true; },
     });
   };
@@ -282,7 +282,7 @@
     target();
     listen({
       j: function () { turnTo(at + 1); }, k: function () { turnTo(at - 1); },
-      Enter: function () { if (at < 0) { return false; } turns[at].open = !turns[at].open; return true; },
+      Enter: function () { if (at < 0 || !shown[at].page) { return false; } turns[at].open = !turns[at].open; return true; },
       o: unfold, e: function () { quoteTo(1); }, E: function () { quoteTo(-1); },
       f: function () { among(failures, 1); }, F: function () { among(failures, -1); },
       1: stage, 2: stage, 3: stage, 4: stage, 5: stage,
@@ -365,7 +365,7 @@
     open(null);
     listen({
       j: function () { move(at + 1); }, k: function () { move(at - 1); },
-      Enter: function () { if (at < 0) { return false; } open(shown[at]); return true; },
+      Enter: function () { if (at < 0 || !shown[at].page) { return false; } open(shown[at]); return true; },
       u: function () { location.href = "index.html"; },
     });
   };

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
@@ -25,7 +26,9 @@ from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
-from .run_page import LIMITS, Contents, facts_of, globals_of, heading
+from .frame_rows import rows_of_frame
+from .pages import DATA, PAGES, Pages
+from .run_page import LIMITS, Contents, globals_of, heading
 
 if TYPE_CHECKING:
     from ..analysis.card_sources import Scoring
@@ -34,9 +37,6 @@ if TYPE_CHECKING:
     from ..trajectories.models import Run
 
 HERE = Path(__file__).parent
-PAGES = "pages"
-"""Folder of the runs' pages."""
-DATA = "runs.js"
 ASSETS = ("site.css", "run_filter.js", "site.js")
 MOST_IN_CELL = 300
 """Characters of a text, items of a list in the table."""
@@ -54,16 +54,17 @@ class Site:
     """Writes into a folder: `add` for every scorecard, then `finish`. Memory grows by a name a run."""
 
     def __init__(
-        self, out: Path, *, near: Sequence[Path] = (), public: Path | None = None, title: str = "Runs",
-        rubric: Rubric | None = None,
+        self, out: Path, *, near: Sequence[Path] = (), title: str = "Runs", rubric: Rubric | None = None,
     ) -> None:  # fmt: skip
         """`near` are folders from which scorecards may name their runs; `rubric` has the words of criteria where it is no
         built-in one. InputError when `out` holds something else."""
-        self.out, self.near, self.public, self.title, self.rubric = out, near, public, title, rubric
-        self.pages: dict[str, list[str]] = {}
-        """Run id -> names of its pages."""
+        self.out, self.near, self.title, self.rubric = out, near, title, rubric
+        self.pages = Pages()
         self.without_transcript = 0
         """Pages that hold the scorecard alone."""
+        self.without_page = 0
+        """Runs that came as numbers of a frame."""
+        self._rows = 0
         self._names: set[str] = set()
         self._rubrics: dict[tuple[str, ...], int] = {}
         self._titles: list[list[tuple[str, str]]] = []
@@ -80,14 +81,24 @@ class Site:
     def add(self, card: ScoreCard) -> None:
         """Writes the page of a scorecard and its row."""
         name = self._name(card)
-        self.pages.setdefault(card.run.id, []).append(name)
+        self.pages.add(card.run.id, name)
         self._write(f"{PAGES}/{name}.html", self._page(card))
-        values = row_values(row_of(len(self._names) - 1, card.to_dict()), name)
+        values = row_values(row_of(self._rows, card.to_dict()), name)
         results = [result for stage in sorted(card.stages) for result in card.stages[stage].criteria]
         results = results[:MOST_IN_CELL]
         values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
-        line = json.dumps(values, separators=(",", ":"))
-        self._data.write(("" if len(self._names) == 1 else ",\n") + line)
+        self._row(values)
+
+    def add_frame(self, table: pl.DataFrame) -> None:
+        """Writes the rows of runs of which a frame has the numbers alone."""
+        none = self._number(())
+        for row in rows_of_frame(table, self._rows):
+            self._row([*row_values(row, ""), none, []])
+            self.without_page += 1
+
+    def _row(self, values: list[Any]) -> None:
+        self._data.write((",\n" if self._rows else "") + json.dumps(values, separators=(",", ":")))
+        self._rows += 1
 
     def finish(self, report: str | None = None, unread: int = 0) -> None:
         """Writes the rest, and removes pages of an earlier site that are no longer part of it."""
@@ -96,7 +107,13 @@ class Site:
         _new(self.out / DATA).replace(self.out / DATA)
         for asset in ASSETS:
             self._write(asset, (HERE / asset).read_text("utf-8"))
-        common = {"title": self.title, "runs": len(self._names), "unread": unread, "report": report is not None}
+        common = {
+            "title": self.title,
+            "runs": self._rows,
+            "bare": self.without_page,
+            "unread": unread,
+            "report": report is not None,
+        }
         for page in ("index", "compare"):
             self._write(f"{page}.html", _templates().get_template(f"{page}.html").render(common))
         if report is not None:
@@ -106,24 +123,6 @@ class Site:
         for old in (self.out / PAGES).iterdir():
             if old.suffix == ".new" or (old.suffix == ".html" and old.stem not in self._names):
                 old.unlink()
-
-    def link(self, run_id: str, turn: int | None = None) -> str:
-        """Where a run, or a turn of it, is shown: its page, or the table where several scorecards or runs bear its name; "" for none."""
-        from ..analysis.findings import named
-
-        # Runs of one name bear their folders' names in front in an analysis.
-        id = run_id if run_id in self.pages else run_id.rpartition("/")[2]
-        names = self.pages.get(id, [])
-        if len(names) == 1:
-            return f"{PAGES}/{names[0]}.html" + (f"#t{turn}" if turn is not None else "")
-        return self.search(named("id", id)) if names else ""
-
-    @staticmethod
-    def search(query: str) -> str:
-        """The table with a filter."""
-        from urllib.parse import quote
-
-        return f"index.html#{quote(sanitize(query), safe='')}" if query else "index.html"
 
     def _name(self, card: ScoreCard) -> str:
         """A file name for the page of a card, the same each time: harmless on every system, and no two alike."""
@@ -141,13 +140,12 @@ class Site:
         rubric = self._words(card)
         run, note = self._run(card)
         self.without_transcript += run is None
-        facts = facts_of(card, run, rubric, self.public) if run is not None else ()
         template = _templates().get_template("run.html")
         page = ""
         for limits in LIMITS:
             contents = Contents(card, rubric, limits)
             if run is not None:
-                contents.read(run, facts)
+                contents.read(run)
             elif note:
                 contents.note = note
             page = template.render(
@@ -182,13 +180,14 @@ class Site:
 
     def _rubric(self, card: ScoreCard, ids: Sequence[str]) -> int:
         """The number of the list of criteria that a card has."""
-        key = tuple(ids)
-        if key not in self._rubrics:
-            self._rubrics[key] = len(self._titles)
-            rubric = self._words(card)
-            titles = {c.id: c.title for c in rubric.criteria()} if rubric else {}
+        rubric = self._words(card)
+        return self._number(tuple(ids), {c.id: c.title for c in rubric.criteria()} if rubric else {})
+
+    def _number(self, ids: tuple[str, ...], titles: Mapping[str, str] = MappingProxyType({})) -> int:
+        if ids not in self._rubrics:
+            self._rubrics[ids] = len(self._titles)
             self._titles.append([(sanitize(id), sanitize(titles.get(id, ""))) for id in ids])
-        return self._rubrics[key]
+        return self._rubrics[ids]
 
     def _write(self, name: str, text: str) -> None:
         path = self.out / name
@@ -208,7 +207,6 @@ def build(
     seen: Callable[[], None] | None = None,
     scoring: Scoring | None = None,
     judge: str | None = None,
-    public: Path | None = None,
     runs: str | None = None,
     title: str = "Runs",
     report: bool = True,
@@ -226,12 +224,12 @@ def build(
     near = [base for path in [*paths, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
     named = scoring.options.rubric if scoring is not None and scoring.options is not None else None
     rubric = load_rubric(named) if named else None
-    site = Site(out, near=near, public=public, title=title, rubric=rubric)
+    site = Site(out, near=near, title=title, rubric=rubric)
 
     def cards() -> Iterator[ScoreCard | pl.DataFrame]:
         for item in each_card(source, problems, scoring):
             if isinstance(item, pl.DataFrame):
-                problems.append("a frame has numbers and no words: its runs are in the report alone")
+                site.add_frame(item if judge is None else item.filter(pl.col("judge") == judge))
             elif judge is None or item.judge.name == judge:
                 site.add(item)
             yield item
@@ -243,7 +241,7 @@ def build(
         from ..analysis.figures import draw_all
         from ..analysis.html_report import render
 
-        text = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site)
+        text = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site.pages)
     site.finish(text, len(found.problems))
     if site.without_transcript:
         tell(f"{site.without_transcript:,} pages without a transcript; --runs says where the runs are")

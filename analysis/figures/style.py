@@ -292,15 +292,20 @@ def settle(figure: Figure) -> None:
 
 def to_svg(figure: Figure) -> str:
     """The figure as SVG with text as text; the same figure gives the same bytes."""
-    out = io.StringIO()
-    figure.savefig(out, format="svg", dpi=180, metadata={"Date": None, "Creator": None})
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    # Not by savefig, which draws once more to find a layout that is settled already.
+    out, figure.dpi = io.StringIO(), 180
+    FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
     return out.getvalue()
 
 
 def to_png(figure: Figure, dpi: int = 144) -> bytes:
     """The figure as PNG on a transparent ground."""
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None}, pil_kwargs={"compress_level": 4})
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    out, figure.dpi = io.BytesIO(), dpi
+    FigureCanvasAgg(figure).print_png(out, metadata={"Software": None}, pil_kwargs={"compress_level": 4})
     return out.getvalue()
 
 

@@ -103,7 +103,7 @@ def test_analyze_json_is_one_object_with_all_tables(out, cards) -> None:
 def test_analyze_one_table(out, cards) -> None:
     code, text, _ = out("analyze", cards, "--table", "cliff", "--table", "cohort")
     assert code == 0
-    assert "Scores by number of fired codes" in text
+    assert "Overall (0–100) by number of fired codes" in text
     assert "leads with" not in text
 
 
@@ -219,7 +219,7 @@ def test_wrong_options_for_scoring_are_one_line(out, runs: Path, options: list[s
 def test_leaderboard_has_intervals_and_ranks(out, cards) -> None:
     code, text, err = out("leaderboard", cards)
     assert (code, err) == (0, "")
-    assert "All tracks, overall" in text
+    assert "All tracks, by Overall (0–100)" in text
     assert "Track vqa" in text
     assert "95 %, new tasks" in text
     assert "ranks" in text

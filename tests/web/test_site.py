@@ -10,14 +10,18 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from ambjudge import library
+from ambjudge.analysis import frame, write_frame
 from ambjudge.analysis.html_report import render
 from ambjudge.analysis.results import analyse
 from ambjudge.cli import run
+from ambjudge.errors import InputError
 from ambjudge.judge.engine import score
 from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
+from ambjudge.web.pages import pages_of
 from ambjudge.web.site import DATA, FIELDS, MOST_BYTES, Site, row_values
 from chromium import browse
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
@@ -153,12 +157,34 @@ def test_a_page_shows_the_run_its_verdicts_and_the_quotes_at_their_place(site: P
     assert "Delivered files" in kidney
 
 
+def test_facts_that_a_code_rests_on_stand_in_the_scorecard_and_on_its_page(tmp_path: Path) -> None:
+    folder = TESTS / "data" / "recorded" / "runs" / "kidney-lite-02"
+    code = {
+        "turns": [5],
+        "quote": {"turn": 5, "quote": "Traceback"},
+        "facts": ["F1", "F999"],
+        "why": "It crashed.",
+        "verdict": "present",
+        "confidence": 0.9,
+    }
+    (tmp_path / "kidney-lite-02.json").write_text(json.dumps({"diagnosis": {"E4": code}}), "utf-8")
+    card = library.score(folder, f"replay:{tmp_path}")
+    (fact,) = card.facts
+    assert (fact.id, ScoreCard.model_validate_json(card.to_json()).facts) == ("F1", (fact,))
+    site = Site(tmp_path / "site")  # without its transcript too
+    site.add(card)
+    page = Page(next((tmp_path / "site" / "pages").iterdir()))
+    assert "F1" in page.ids
+    assert "#F1" in page.links
+    assert " ".join(fact.text.split()) in page.text
+
+
 def test_the_report_leads_to_the_runs(tmp_path: Path) -> None:
     site = Site(tmp_path / "site")
     for card in cards().values():
         site.add(card)
     found = analyse(str(CARDS), only=["clusters", "checks", "codes", "codes_read", "stages"])
-    site.finish(render(found, [], links=site))
+    site.finish(render(found, [], links=site.pages))
     links = Page(tmp_path / "site" / "report.html").links
     assert "index.html" in links
     runs = [link for link in links if link.startswith("pages/")]
@@ -332,3 +358,28 @@ def test_hostile_pages_run_nothing(hostile: Path, tmp_path: Path) -> None:
     page = next((hostile / "pages").iterdir())
     dom = browse(page, tmp_path, "--virtual-time-budget=3000", "--dump-dom")
     assert "alert(1)&lt;/script&gt;" in dom
+
+
+def test_a_report_elsewhere_leads_to_the_pages_of_a_site(site: Path, tmp_path: Path) -> None:
+    found = analyse(str(CARDS), only=["clusters"])
+    pages = pages_of(site, tmp_path)
+    (tmp_path / "report.html").write_text(render(found, [], links=pages), "utf-8")
+    links = [link.partition("#")[0] for link in Page(tmp_path / "report.html").links if "pages/" in link]
+    assert links
+    assert all((tmp_path / unquote(link)).resolve().is_file() for link in links)
+    with pytest.raises(InputError, match="is no site"):
+        pages_of(tmp_path, tmp_path)
+
+
+def test_runs_of_a_frame_have_rows_and_no_pages(tmp_path: Path) -> None:
+    table = frame(str(CARDS))
+    write_frame(table, tmp_path / "runs.parquet")
+    assert run(["-q", "site", str(tmp_path / "runs.parquet"), "--out", str(tmp_path / "site"), "--no-report"]) == 0
+    rows = data_of(tmp_path / "site")
+    assert len(rows) == table.height
+    first = cards()[next(id for id in rows if id in cards())]
+    row = dict(zip(FIELDS, rows[first.run.id], strict=False))
+    assert (row["page"], row["agent"], row["stages"][3]) == ("", first.run.agent, first.stages["S4"].score)
+    assert set(row["codes"]) == {code.code for code in first.codes if code.taxonomy == "paper"}
+    assert list((tmp_path / "site" / "pages").iterdir()) == []
+    assert "came as numbers in a table" in Page(tmp_path / "site" / "index.html").text
