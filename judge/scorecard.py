@@ -308,7 +308,7 @@ class PlanItem(Part):
 class ScoreCard(Part):
     """Everything that judging one run yields: scores with bounds, verdicts with evidence, codes, what was checked.
 
-    card = ambjudge.score("examples/codes")
+    card = ambjudge.score("runs/elm-chest-1")
     print(card.overall, card.overall_bounds, card.stages["S1"].criteria[0].rationale)
     """
 
