@@ -146,7 +146,10 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 )
 @click.pass_context
 def app(ctx: click.Context, /, **_options: Any) -> None:
-    """Read what a research agent did, judge each stage, tag what went wrong."""
+    """Read what a research agent did, judge each stage, tag what went wrong.
+
+    -v, -q, --log-json and --config stand before the command or after it.
+    """
     import logging
 
     handler = logging.StreamHandler(sys.stderr)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "codes",
-    epilog="\b\nExamples:\n  ambjudge codes examples/codes --taxonomy harness\n  ambjudge codes runs/ --judge openai/gpt-5.4-mini --plan",
+    epilog="\b\nExamples:\n  ambjudge codes runs/elm-chest-1 --taxonomy harness\n  ambjudge codes runs/ --judge openai/gpt-5.4-mini --plan",
 )
 @PATHS
 @click.option(

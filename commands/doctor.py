@@ -96,6 +96,8 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
         shown = ", ".join(value) if isinstance(value, tuple) else mask(str(value))
         found.append(Finding(f"  {name}", True, f"{shown} ({settings.origins[name]})"))
     found.append(_store(settings))
+    documents = Path(__file__).parents[1] / "docs"
+    found.append(Finding("documents", documents.is_dir() or None, str(documents / "README.md")))
     return found + _plugins()
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "score",
-    epilog="\b\nExamples:\n  ambjudge score examples/codes\n  ambjudge score runs/ --judge anthropic/claude-sonnet-4-5 --json --out cards.jsonl",
+    epilog="\b\nExamples:\n  ambjudge score runs/elm-chest-1\n  ambjudge score runs/ --judge anthropic/claude-sonnet-4-5 --json --out cards.jsonl",
 )
 @PATHS_OR_ADDRESSES
 @judge_options

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "segment",
-    epilog="\b\nExamples:\n  ambjudge segment examples/codes --why\n  ambjudge segment runs/ --stages mixed --judge openai/gpt-5.4-mini",
+    epilog="\b\nExamples:\n  ambjudge segment runs/elm-chest-1 --why\n  ambjudge segment runs/ --stages mixed --judge openai/gpt-5.4-mini",
 )
 @PATHS
 @JSON

@@ -67,7 +67,7 @@ def options(command: click.Command, name: str, context: click.Context) -> Iterat
 def commands() -> list[str]:
     """Every command with its help, options and examples."""
     context = cli.app.make_context("ambjudge", [], resilient_parsing=True)
-    lines = ["# Commands", "", plain(cli.app.help or ""), "", "Before or after the command's name:", ""]
+    lines = ["# Commands", "", plain(inspect.cleandoc(cli.app.help or "")), ""]
     heads = ["Option", "Does"]
     lines += [*table(heads, options(cli.app, "", context)), "", "## Exit codes", ""]
     lines += [plain(" ".join(cli._EPILOG.partition("\b\nExample")[0].replace("\b", "").split()))]

@@ -318,7 +318,7 @@ class PlanItem(Part):
 class ScoreCard(Part):
     """Everything that judging one run yields: scores with bounds, verdicts with evidence, codes, what was checked.
 
-    card = ambjudge.score("examples/codes")
+    card = ambjudge.score("runs/elm-chest-1")
     print(card.overall, card.overall_bounds, card.stages["S1"].criteria[0].rationale)
     """
 
@@ -335,19 +335,24 @@ class ScoreCard(Part):
     presumed_share: Unit | None = None
     """Of that weight, what is presumed; the rest has no value."""
     agentic: Unit | None
+    """Weighted mean of the stages: how the work was done."""
     agentic_bounds: tuple[Unit, Unit]
+    """Least and most, whatever a judge would say of what is presumed or unscored; no interval of chance."""
     task: Unit | None
+    """The benchmark's score of the result."""
     task_from: TaskFrom | None = None
     """report: the harness's number; outcome: one of `outcomes`, which the user named; gate: 0 by the completeness gate; policy: 0 by disqualification; outputs: 0 as no output
     counts and no report says otherwise."""
     grades: Grades = Grades()
     overall: Percent | None
+    """50 Agentic + 50 Task; null where Task is unknown."""
     overall_bounds: tuple[Percent, Percent]
     outcomes: dict[str, Outcome] = Field(default_factory=dict)
     """By name, what another harness found out about the run."""
     imported: str | None = None
     """The format that the run was imported from."""
     codes: tuple[FiredCode, ...] = ()
+    """Error codes that fired, of both taxonomies."""
     codes_read: dict[str, CodeReading] = Field(default_factory=dict)
     """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read. Empty on cards of older versions."""
     unproven: tuple[FiredCode, ...] = ()
@@ -359,12 +364,14 @@ class ScoreCard(Part):
     stages_from: Literal["rules", "judge", "mixed"] = "rules"
     """Who labelled the turns."""
     primary_failure: str | None = None
+    """Stage and code of the primary failure, by the harness's taxonomy."""
     episodes: tuple[EpisodeInfo, ...] = ()
     """Failed steps of the run, in order of their first turn."""
     answer_codes: dict[str, Whole] = Field(default_factory=dict)
     """Answer-level code -> answers that earn it, when answer files are there."""
     segments: tuple[Segment, ...] = ()
     turn_stages: tuple[Stage, ...] = ()
+    """The stage of every turn."""
     stage_use: dict[Stage, StageUse] = Field(default_factory=dict)
     """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty when nobody counted."""
     resources: CardResources

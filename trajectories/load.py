@@ -27,7 +27,7 @@ _BRIEF_TIER = re.compile(r"\btier\s*[:=]\s*\**\s*(lite|standard|pro)\b", re.IGNO
 def load_run(path: str | Path) -> Run:
     """The run of a conversation file or of a run folder.
 
-        run = ambjudge.load_run("examples/codes")
+        run = ambjudge.load_run("runs/elm-chest-1")
 
     Raises InputError when the path is missing, holds more than one run, or is no conversation; side files that are
     missing or broken only leave warnings on the run.

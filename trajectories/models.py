@@ -242,7 +242,7 @@ class Status(Frozen):
 class Run(Frozen):
     """One agent on one (task, tier), from the brief to submission or death.
 
-    for turn in ambjudge.load_run("examples/codes").turns: print(turn.index, turn.text)
+    for turn in ambjudge.load_run("runs/elm-chest-1").turns: print(turn.index, turn.text)
     """
 
     id: str

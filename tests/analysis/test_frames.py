@@ -180,6 +180,7 @@ TAMPERED = {
     "copies": (pl.lit("same"), "sha256", "same content twice"),
     "ids": (pl.lit("run"), "run_id", "same run twice"),
     "policies": (pl.when(pl.col("repeat") == 1).then(pl.lit("zero")).otherwise(pl.lit("renormalize")), "missing_policy", "one missing_policy"),
+    "evidence": (pl.col("repeat") == 1, "strict_evidence", "one strict_evidence"),
 }  # fmt: skip
 
 

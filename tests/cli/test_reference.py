@@ -50,6 +50,10 @@ def test_links_lead_somewhere(site: Path, where: str) -> None:
                 assert anchor in named, f"{page.name}: {target}#{anchor}"
 
 
+def test_readme_has_no_link_that_a_package_page_lacks() -> None:
+    assert _LINK.findall((ROOT / "README.md").read_text("utf-8")) == []
+
+
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     shown = (ROOT / "docs" / "mkdocs.yml").read_text("utf-8")
     missing = [str(page.relative_to(site)) for page in site.rglob("*.md") if str(page.relative_to(site)) not in shown]
