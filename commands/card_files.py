@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import console
 from ..errors import InputError
 from ..trajectories.remote import RemotePath, check_writable_place, is_address, read_small, size_of, upload
 
@@ -34,7 +35,7 @@ class CardFile:
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
         """InputError where nothing can be written."""
-        self.path, self._left = path, False
+        self.path, self._sent, self._told = path, False, False
         try:
             if isinstance(path, RemotePath):
                 check_writable_place(str(path))
@@ -55,6 +56,7 @@ class CardFile:
         if isinstance(self.path, RemotePath):
             try:
                 upload(self.part, str(self.path))
+                self._sent = True
             except InputError as error:
                 error.hint = f"{error.hint}; {self.leave()}"
                 raise
@@ -65,13 +67,15 @@ class CardFile:
     def leave(self) -> str:
         """After an interruption: where the lines so far are."""
         self._file.flush()
-        self._left = True
+        self._told = True
         return f"scorecards so far are in {self.part}"
 
     def _forget(self) -> None:
-        """The part of what went to an address, unless somebody was told of it."""
-        if not self._left:
+        """The part of what went to an address; one that did not get there stays, and is named."""
+        if self._sent or not (self.part.exists() and self.part.stat().st_size):
             shutil.rmtree(self.part.parent, ignore_errors=True)
+        elif not self._told:
+            console.note(f"scorecards so far are in {self.part}", False)
 
 
 def shard_of(ctx: click.Context, param: click.Parameter, value: str | None) -> Shard | None:

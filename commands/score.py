@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     "--engine",
     type=click.Choice(["processes", "ray"]),
     default="processes",
-    help="Where workers run: here, or on Ray.",
+    help="Where the workers are.",
 )
-@click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [default: one started here]")
+@click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [a new one here]")
 @click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out.")
 @run_options
 @policy_options

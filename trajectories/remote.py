@@ -155,11 +155,11 @@ def _top(root: str) -> str:
 def _of_run(folder: str, listing: Callable[[str], Listing]) -> list[str]:
     """The keys of all that is read of a run in this folder, sorted."""
     found = {
-        f"{place}/{name}"
-        for place in (f"{folder}/{below}".rstrip("/") for below in FOLDERS_READ)
+        f"{place}/{name}".lstrip("/")
+        for place in (f"{folder}/{below}".strip("/") for below in FOLDERS_READ)
         for name in listing(place).files
     }
-    pending = [f"{folder}/{below}" for below in TREES_READ]
+    pending = [f"{folder}/{below}".strip("/") for below in TREES_READ]
     while pending:
         subfolders, files = listing(place := pending.pop())
         found.update(f"{place}/{name}" for name in files)
@@ -181,7 +181,7 @@ def staged(run: RemotePath) -> Iterator[Path]:
         try:
             yield here
         except AmbjudgeError as error:
-            error.message = error.message.replace(str(here), str(run))
+            error.message, error.hint = (text.replace(str(here), str(run)) for text in (error.message, error.hint))
             raise
 
 
@@ -221,9 +221,11 @@ def size_of(address: str) -> int | None:
 def check_writable_place(address: str) -> None:
     """InputError at once where nothing can be written later: an unknown scheme, a missing package, no such bucket."""
     fs, root = _file_system(address)
-    bucket = root.strip("/").partition("/")[0]
-    if scheme_of(address) != "memory" and not _tried(lambda: fs.exists(bucket), address):
-        raise InputError("no such bucket, or it cannot be seen", "check the name and the credentials", address)
+    try:
+        _tried(lambda: fs.find(root), address)
+    except InputError as error:
+        if not isinstance(error.__cause__, PermissionError):  # who may write need not be allowed to list
+            raise
 
 
 def upload(file: Path, address: str) -> None:
@@ -290,6 +292,8 @@ def _file_system(address: str) -> tuple[Any, str]:
         raise InputError("needs packages that are not installed", 'pip install "ambjudge[cloud]"', address) from None
     except Exception as error:
         raise _sorted_out(error, address) from error
+    if scheme != "memory" and not root.strip("/"):
+        raise InputError("names no bucket", f"give {scheme}://bucket/place", address)
     return fs, str(root)
 
 

@@ -137,6 +137,20 @@ def test_parts_at_an_address_are_made_once(out, memory, expected):
     assert "there already" not in out(*command, "1/2")[2]
 
 
+def test_scorecards_that_cannot_be_sent_stay_here(out, memory, expected, monkeypatch):
+    put(memory, RUNS / NAMES[0], f"/runs/{NAMES[0]}")
+
+    def refuse(*_args, **_options):
+        raise PermissionError("read only")
+
+    monkeypatch.setattr(type(memory), "put_file", refuse)
+    code, _, said = out("score", "memory://runs", "--out", "memory://out/cards.jsonl", *PUBLIC)
+    assert (code, "memory://out/cards.jsonl" in said) == (2, True)
+    part = Path(said.rpartition("scorecards so far are in ")[2].rstrip(")\n"))
+    assert part.read_text("utf-8") == expected.replace("RUNS", "memory://runs").splitlines(keepends=True)[0]
+    shutil.rmtree(part.parent)
+
+
 CONVERSATION = b'[{"role": "user", "content": "Task."}, {"role": "assistant", "content": "Done."}]'
 
 
