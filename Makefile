@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests start the command many times; without byte code each start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help score test lint types unit data bench bench-statistics fuzz golden clean
+.PHONY: help score test test-slow lint types unit data bench bench-statistics fuzz golden clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
@@ -41,12 +41,15 @@ types: $(VENV)/.test
 	$(BIN)/mypy -p ambjudge
 
 unit: $(VENV)/.test
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
+	$(BIN)/pytest --numprocesses 2 --dist loadfile -m "not slow"
+
+test-slow: $(VENV)/.test  ## the tests that `make test` leaves out: more of the same, and whole weights
+	$(BIN)/pytest -m slow
 
 data: $(VENV)/.test  ## check and unpack the constructed runs, which benchmarks read
 	$(BIN)/python benchmarks/constructed_archive.py
 
-bench: $(VENV)/.test data bench-statistics  ## benchmarks; figures go to docs/measurements.md
+bench: $(VENV)/.test data test-slow bench-statistics  ## benchmarks; figures go to docs/measurements.md
 	for name in startup throughput segmentation rules codes contribution unquestioned constructed evidence local_judge batch store workers report pages tui patterns faults; do \
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 

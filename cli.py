@@ -128,9 +128,11 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(
-    cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""For every command: click keeps the names of --help that a command meets first."""
+
+
+@click.group(cls=LazyGroup, epilog=_EPILOG, context_settings=CONTEXT)
 @click.version_option(__version__, "--version", prog_name="ambjudge")
 @click.option("-v", "--verbose", count=True, help="More on stderr; twice: tracebacks of errors.")
 @click.option("-q", "--quiet", is_flag=True, help="Only errors on stderr.")

@@ -247,8 +247,10 @@ def check_command(command: click.Command) -> None:
     """It has a help text, and prints it."""
     from click.testing import CliRunner
 
+    from .cli import CONTEXT
+
     _ask(bool(command.help), f"{command.name} has no help text")
-    shown = CliRunner().invoke(command, ["--help"], obj={"verbose": 0, "quiet": False, "config": None})
+    shown = CliRunner().invoke(command, ["--help"], obj={"verbose": 0, "quiet": False, "config": None}, **CONTEXT)
     _ask(shown.exit_code == 0, f"{command.name} --help ends with {shown.exit_code}")
 
 

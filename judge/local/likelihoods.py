@@ -8,10 +8,12 @@ orders. Needs the extra `local` (torch, transformers).
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
 import io
 import os
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,19 @@ def weight_files(path: Path) -> list[Path]:
     return found
 
 
+@contextlib.contextmanager
+def header_read_once() -> Iterator[None]:
+    """transformers parses a GGUF file's header anew for the tokenizer, the configuration and the weights: seven seconds
+    each for a vocabulary of 50,000."""
+    gguf: Any = importlib.import_module("gguf")
+    reader = gguf.GGUFReader
+    gguf.GGUFReader = functools.cache(reader)
+    try:
+        yield
+    finally:
+        gguf.GGUFReader = reader
+
+
 class Scorer:
     """A loaded model that gives the probabilities of labelled answers after a shared text."""
 
@@ -84,7 +99,7 @@ class Scorer:
         folder = str(gguf.parent if gguf else path)
         try:
             # Loaders draw bars whatever they are told; what matters comes as an exception.
-            with contextlib.redirect_stderr(io.StringIO()):
+            with contextlib.redirect_stderr(io.StringIO()), header_read_once() if gguf else contextlib.nullcontext():
                 tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **extra)
                 model = AutoModelForCausalLM.from_pretrained(
                     folder, local_files_only=True, dtype=kind, attn_implementation="sdpa", **extra

@@ -108,6 +108,7 @@ def _names() -> list[str]:
     return list(TABLES)
 
 
+@pytest.mark.slow
 def test_names_from_data_are_harmless(runs) -> None:
     hostile = runs.with_columns(
         agent=pl.when(pl.col("agent") == "agent-1").then(pl.lit(HOSTILE)).otherwise("agent"),

@@ -163,6 +163,7 @@ def test_a_faultless_judge_is_not_moved():
     assert found.value == pytest.approx(judge.mean())
 
 
+@pytest.mark.slow
 def test_selfcheck_meets_its_targets_within_monte_carlo_error():
     found = selfcheck(40)
     assert found["within_error"].all(), found.filter(~pl.col("within_error"))

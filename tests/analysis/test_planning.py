@@ -54,6 +54,7 @@ def test_more_repeats_do_what_more_tasks_cannot_be_had_for(table) -> None:
     assert at["power"] == pytest.approx(found.power_now)
 
 
+@pytest.mark.slow
 def test_the_effect_of_a_code_has_the_error_it_has_in_this_cohort(table) -> None:
     noise = effect_noise(table, "E3")
     row = code_effects(table).row(by_predicate=(pl.col("code") == "E3") & (pl.col("population") == "new"), named=True)

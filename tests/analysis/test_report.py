@@ -157,6 +157,7 @@ def test_findings_without_support_are_not_written() -> None:
     assert "[50.0, 50.0]" not in whole
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_page(runs, html: str) -> None:
     found = analyse(runs)
     again = render(found, draw_all(found.tables, found.runs, png=False), "Cohort <1> & friends")
@@ -186,7 +187,10 @@ DEGENERATE = {
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize(
+    "case",
+    [c if c in ("no codes", "infinite cost") else pytest.param(c, marks=pytest.mark.slow) for c in DEGENERATE],
+)
 def test_odd_cohorts_give_a_page_with_reasons(case: str) -> None:
     small = simulate("paper", seed=2, n_rep=2, n_tasks=4, n_agents=2, n_tracks=2).frame()
     html, found = page_of(DEGENERATE[case](small))

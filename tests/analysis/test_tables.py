@@ -57,6 +57,7 @@ def test_degenerate_cohorts_give_tables_with_reasons(runs):
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.floats(0, 1))
+@pytest.mark.slow
 def test_small_random_cohorts(seed, agents, tasks, repeats, kept):
     runs = simulate(seed=seed, n_agents=agents, n_tasks=tasks, n_rep=repeats).frame()
     runs = runs.sample(fraction=kept, seed=seed)

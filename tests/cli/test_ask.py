@@ -184,6 +184,7 @@ def test_unreadable_runs_are_named_and_the_others_answered(asking, tmp_path: Pat
     assert (code, len(lines(text)), "conversation.json: is not JSON" in told) == (1, 2, True)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_answered(asking, judge_server, tmp_path: Path) -> None:
     judge_server.script = ["good", "slow:2", "good"]
     command = [

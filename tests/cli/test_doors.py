@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge import score
-from ambjudge.cli import COMMANDS, commands
+from ambjudge.cli import COMMANDS, commands, run
 from ambjudge.judge.panel import Panel
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.select import JUDGES, make_judge
@@ -79,3 +79,4 @@ def test_a_conversation_is_a_format_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands(name: str) -> None:
     check_command(commands().get(name))
+    assert run([name, "-h"]) == 0, "the check leaves the command as the command line has it"

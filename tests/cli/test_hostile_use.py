@@ -298,7 +298,7 @@ def test_the_answer_of_a_dry_run_is_data(out) -> None:
 
 
 INTERRUPTED = [
-    pytest.param(["selftest"], 2, id="selftest, twice"),
+    pytest.param(["selftest"], 2, id="selftest, twice", marks=pytest.mark.slow),
     pytest.param(["score", "RUNS", "--json", "--store", "kept.db"], 1, id="score"),
 ]
 

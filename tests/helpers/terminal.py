@@ -78,7 +78,7 @@ class Terminal:
         os.write(self.master, keys.encode())
         self.read(pause)
 
-    def leave(self, keys: str, seconds: float = 10) -> int:
+    def leave(self, keys: str, seconds: float = 60) -> int:
         """Send keys that end the process; its exit code."""
         self.press(keys)
         end = time.monotonic() + seconds

@@ -14,7 +14,7 @@ import pytest
 from ambjudge.errors import JudgeError
 from ambjudge.judge.base import QuestionName, Reply, Request
 from ambjudge.judge.local.judge import LocalJudge
-from ambjudge.judge.local.likelihoods import NOT_APPLICABLE, Scorer, questions
+from ambjudge.judge.local.likelihoods import NOT_APPLICABLE, Scorer, header_read_once, questions
 from ambjudge.judge.local.rationale import QUOTE_TOKENS, Rationale, RationaleWriter, grammar, parse, quotable
 from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
@@ -41,16 +41,36 @@ def weights() -> Path:
 
 
 @pytest.fixture(scope="module")
-def judge() -> LocalJudge:
+def judge(tmp_path_factory: pytest.TempPathFactory) -> LocalJudge:
+    """On a model folder with the first layers: to read all of a GGUF file takes 40 s of CPU."""
     path = weights()
     import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     torch.set_num_threads(1)  # the other workers of a test run have the other processors
-    found = LocalJudge(str(path), evidence_budget=2_000, min_mass=0.0)
+    folder, file = path.parent, {"gguf_file": path.name}
+    with header_read_once():
+        config = AutoConfig.from_pretrained(folder, **file)
+        config.num_hidden_layers = LAYERS
+        model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32, **file)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **file)
+    model.hf_quantizer = None  # the weights are plain numbers now, and may be saved as such
+    first = tmp_path_factory.mktemp("model") / "first-layers"
+    model.save_pretrained(first)
+    tokenizer.save_pretrained(first)
+    found = LocalJudge(str(first), evidence_budget=2_000, min_mass=0.0)
     found._scorer = Scorer.load(found.path)
-    model = found._scorer.model
-    model.model.layers, model.config.num_hidden_layers = model.model.layers[:LAYERS], LAYERS
     return found
+
+
+@pytest.mark.slow
+def test_a_gguf_file_gives_the_model_that_a_folder_gives(judge: LocalJudge) -> None:
+    assert judge._scorer is not None
+    whole, part = Scorer.load(weights()), judge._scorer
+    assert whole.tokenizer.get_vocab() == part.tokenizer.get_vocab()
+    theirs = part.model.state_dict()
+    assert theirs
+    assert all(whole.model.state_dict()[name].equal(tensor) for name, tensor in theirs.items())
 
 
 def make_short(folder: Path, closing: str) -> Run:

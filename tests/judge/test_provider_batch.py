@@ -334,8 +334,8 @@ with open_store(database) as store:
     ("moment", "event", "uploads", "adopted"),
     [
         pytest.param("POST /files", "", 2, 0, id="uploaded, not noted"),
-        pytest.param("POST /batches", "lose", 2, 0, id="uploaded, not created"),
-        pytest.param("POST /batches", "drop", 1, 1, id="created, not noted"),
+        pytest.param("POST /batches", "lose", 2, 0, id="uploaded, not created", marks=pytest.mark.slow),
+        pytest.param("POST /batches", "drop", 1, 1, id="created, not noted", marks=pytest.mark.slow),
     ],
 )
 async def test_kill_9_and_resume_in_a_new_process(

@@ -35,7 +35,7 @@ def _item(data, name):
 weights = st.floats(0.001, 1000, allow_nan=False)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(builtin_ids()), st.data())
 def test_edits_of_weights_never_make_a_verdict_stale(rubric_id, data):
     plain = _plain(rubric_id)
@@ -57,7 +57,7 @@ def test_edits_of_weights_never_make_a_verdict_stale(rubric_id, data):
     assert ("verdicts go stale" in render_diff(diff)) is False
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(builtin_ids()), st.integers(0, 2**32), st.booleans(), st.integers(30, 200))
 def test_order_and_layout_never_change_the_hash(rubric_id, seed, flow, width):
     rng = random.Random(seed)

@@ -124,6 +124,7 @@ async def test_values_levels_and_what_does_not_apply(labelling: Any, text_of: An
         assert "★2" in text_of(app)
 
 
+@pytest.mark.slow
 async def test_same_stage_notes_search_and_help(labelling: Any, until: Any, text_of: Any) -> None:
     async with labelling(size=(120, 60)) as (app, pilot, screen):
         await pilot.press("2", "i", "i")

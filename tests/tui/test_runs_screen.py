@@ -140,6 +140,7 @@ async def test_analysis_counts_the_runs_shown(opened: Any, until: Any, text_of: 
         assert "not read, fired in 8" in text_of(app), "nobody read these runs, so that no share can be told"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["textual-light", "nord", "ansi-dark"])
 async def test_themes(opened: Any, theme: str, until: Any, text_of: Any) -> None:
     async with opened(theme=theme) as (app, pilot):

@@ -57,6 +57,7 @@ def test_no_screen_lets_a_payload_through(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.svg"))
 
 
+@pytest.mark.slow
 def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> None:
     """Two hostile runs that differ, side by side; then notes that another program left in the label file."""
     from ambjudge.judge.trust.human_labels import Labels, export_labels
@@ -89,6 +90,7 @@ def test_compare_and_the_notes_prompt_let_no_payload_through(tmp_path: Path) -> 
         assert "␛[2J".encode() in tty.output
 
 
+@pytest.mark.slow
 def test_hostile_scorecards_are_drawn_safely(tmp_path: Path) -> None:
     """A scorecard is a file like any other: rationales, quotes, names and problems may hold anything."""
     import json
