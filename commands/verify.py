@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,19 @@ class Unreadable(AmbjudgeError):
 def _cards(files: tuple[str, ...]) -> Any:
     """(where, value or error) for every scorecard of every file, one at a time."""
     from ..errors import InputError
-    from ..trajectories.json_bytes import decode, parse_json, read_bytes, read_jsonl
+    from ..trajectories.json_bytes import bounded_lines, decode, parse_json, read_bytes, read_jsonl
 
     for name in files:
         path = Path(name)
+        if path.suffix == ".jsonl" and path.is_file() and os.access(path, os.R_OK):  # as many as there may be
+            with path.open("rb") as stream:
+                for number, (_, data) in enumerate(bounded_lines(stream), 1):
+                    if data.strip():
+                        try:
+                            yield f"{name}:{number}", parse_json(decode(data, path), path, number)
+                        except InputError as error:
+                            yield f"{name}:{number}", error
+            continue
         try:
             text = decode(read_bytes(path), path)
         except InputError as error:

@@ -17,6 +17,7 @@ from ambjudge.judge.select import JudgeOptions
 from ambjudge.judge.session import Outcome, ScoreOptions, score_many, score_with
 from ambjudge.judge.store import open_store
 from ambjudge.judge.workers import Work, Workers
+from loopback_server import completion_of
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 OPTIONS = ScoreOptions(public=RUNS.parent / "public")
@@ -108,3 +109,34 @@ def test_a_group_that_was_killed_midway_goes_on(way):
     command = [sys.executable, str(script), "--runs", "20", "--ways", way]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [False, True], ids=["all live", "one is killed"])
+async def test_workers_together_never_spend_more_than_the_limit(tmp_path, judge_server, kill):
+    """As the provider counts it: every request that it answered, those of a killed worker too."""
+    shutil.copytree(RUNS, tmp_path / "runs")
+    how = JudgeOptions(api_base=judge_server.url, price="100,400")
+
+    async def scored(limit: float | None) -> tuple[float, list[Outcome]]:
+        judge_server.requests.clear()
+        found: list[Outcome] = []
+
+        def take(outcome: Outcome) -> None:
+            found.append(outcome)
+            if kill and len(found) == 3:
+                os.kill(pool.pids[0], signal.SIGKILL)
+
+        options = ScoreOptions(max_cost=limit, concurrency=6)
+        async with Workers(2, Work(options, ("openai/good",), how)) as pool:
+            await score_with(pool, [tmp_path / "runs"], take, concurrency=pool.room, signals=False)
+        usages = [completion_of("good", body)["usage"] for body in judge_server.requests]
+        return sum(100 * u["prompt_tokens"] + 400 * u["completion_tokens"] for u in usages) / 1e6, found
+
+    whole, _ = await scored(None)
+    spent, found = await scored(whole / 2)
+    criteria = [r for o in found if o.card for stage in o.card.stages.values() for r in stage.criteria]
+    assert whole / 8 < spent <= whole / 2
+    assert len(found) == 15
+    assert any(result.reason == "budget" for result in criteria)
+    assert any(result.status == "scored" for result in criteria)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ambjudge.tui.dialogs import Choice, Reader
 from ambjudge.tui.run_screen import RunScreen
 from ambjudge.tui.runs_table import COLUMNS
