@@ -125,6 +125,9 @@ def _additive(d: Design, seed: int) -> Rows:
 
 def _logit(d: Design, seed: int) -> Rows:
     """Fractional logit of y/scale with cell means of codes; AME by prediction, task-clustered delta method."""
+    from statsmodels.genmod.families import Binomial
+    from statsmodels.genmod.generalized_linear_model import GLM
+
     scale = 100.0 if d.outcome == "overall" else 1.0
     y = d.y / scale
     if y.min() < 0 or y.max() > 1:
@@ -132,13 +135,8 @@ def _logit(d: Design, seed: int) -> Rows:
     codes = d.codes.astype(float)
     means = codes - demean(codes, d.cell, d.n_cells)
     x = np.hstack([codes, means, additive_design(d)])
-    beta, p = np.zeros(x.shape[1]), np.full(d.n, y.mean())
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-np.clip(x @ beta, -30, 30)))
-        step = np.linalg.pinv(x.T @ (x * (p * (1 - p))[:, None]), hermitian=True) @ (x.T @ (y - p))
-        beta += step
-        if np.abs(step).max() < 1e-9:
-            break
+    fit = GLM(y, x, family=Binomial()).fit(tol=1e-10)
+    beta, p = fit.params, fit.fittedvalues
     bread = np.linalg.pinv(x.T @ (x * (p * (1 - p))[:, None]), hermitian=True)
     score = x * (y - p)[:, None]
     influence = score @ bread

@@ -50,6 +50,7 @@ _PACKAGES = (
     "nibabel",
     "scikit-learn",
     "scipy",
+    "statsmodels",
     "textual",
 )
 _LOCAL = ("torch", "transformers")
