@@ -50,16 +50,31 @@ if TYPE_CHECKING:
 @run_options
 @policy_options
 @click.option("--verify-files", is_flag=True, help="Read every run, trust no file times.")
+@click.option("--abandon", metavar="BATCH", help="Close a provider's batch without its answers.")
 @work_options
 @json_option()
 @click.pass_obj
-def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
+def command(obj: dict[str, Any], /, paths: tuple[str, ...], abandon: str | None, **flags: Any) -> int:
     """Judge again only what the rubric, prompt, judge or evidence now in force has made stale; then renew scorecards.
 
     A criterion is stale when its text, scale or evidence differ from what its verdict answered. Weights, credits and
     policies need no call. Without --judge it is the one of the stored verdicts.
     """
+    if abandon is not None:
+        return _abandon(obj, paths, abandon, flags)
     return run(obj, paths, flags, stored=True)
+
+
+def _abandon(obj: dict[str, Any], paths: tuple[str, ...], batch: str, flags: dict[str, Any]) -> int:
+    from ..judge import provider_batch
+
+    with ExitStack() as stack:
+        settings = load(obj["config"])
+        store = open_session_store(existing(paths), settings, flags, None, stack, obj["quiet"], required=True)
+        assert store is not None
+        provider_batch.abandon(store, batch)
+    console.note(f"batch {batch} is closed; its verdicts are asked anew by the next rejudge --batch", obj["quiet"])
+    return 0
 
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], *, stored: bool = False) -> int:

@@ -10,7 +10,7 @@ unscored attempt: the next plan asks again.
 A crash while a batch is being created leaves it in doubt. The next `submit` or `collect` looks for it in the provider's
 list, by our mark in its metadata or by its input file, and adopts it; if it is not there `settle_s` seconds after the
 attempt, it was not created. Two limits: a provider whose list lags further behind can be paid twice, and one that keeps
-no list leaves the batch in doubt until `abandon` is called. The search is made with the key now in force: one of
+no list leaves the batch in doubt until `abandon` (`rejudge --abandon`) is called. The search is made with the key now in force: one of
 another account would not find the batch.
 """
 
@@ -105,7 +105,9 @@ def _able(judge: Judge) -> BatchJudge:
 
 
 def _find(store: Store, batch_id: str) -> OpenBatch:
-    for batch in status(store):
+    still = status(store)
+    for batch in still:
         if batch_id in (batch.id, batch.provider_id):
             return batch
-    raise ConfigError(f"no open batch {batch_id}", "list the open ones")
+    known = ", ".join(batch.provider_id or batch.id for batch in still) or "none"
+    raise ConfigError(f"no open batch {batch_id}", f"open: {known}")

@@ -26,7 +26,7 @@ from .ledger import BatchRequest, Ledger, OpenBatch
 from .lines import MOST_ANSWER, Answers
 from .sending import BatchJudge, address
 
-UNKNOWN_HINT = "use the account that created it, or abandon it"
+UNKNOWN_HINT = "use the account that created it, or give it up: ambjudge rejudge PATHS --abandon BATCH"
 
 
 @dataclass(frozen=True)

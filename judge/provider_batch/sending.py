@@ -116,7 +116,7 @@ class Sender:
                 await asyncio.sleep(wait)
                 found = await self._http.find(batch.id, batch.file_id)
         except NotThere:
-            self._warn(batch, "may or may not have been created, and the provider keeps no list: abandon it to ask again")  # fmt: skip
+            self._warn(batch, "may or may not have been created, and the provider keeps no list: ambjudge rejudge --abandon asks again")  # fmt: skip
             return
         if found is None:
             await self._never_created(batch)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ambjudge.cli import run
 from ambjudge.error_codes import taxonomy
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.api.judge import ApiJudge
@@ -313,8 +314,10 @@ async def test_without_a_list_a_doubtful_batch_waits_for_the_user(server, store:
         await send(store, runs, judge)
     again = await send(store, runs, judge)
     assert again.sent == 0
-    assert "abandon" in again.warnings[0]
-    abandon(store, status(store)[0].id)
+    assert "ambjudge rejudge --abandon" in again.warnings[0]
+    given_up = ("rejudge", str(runs[0]), "--store", store.address, "--abandon")
+    assert run([*given_up, "nonsense"]) == 2
+    assert run([*given_up, status(store)[0].id]) == 0
     assert (await send(store, runs, judge)).sent > 0
     assert len(server.batches) == 1
 
