@@ -127,6 +127,7 @@ def _logit(d: Design, seed: int) -> Rows:
     """Fractional logit of y/scale with cell means of codes; AME by prediction, task-clustered delta method."""
     from statsmodels.genmod.families import Binomial
     from statsmodels.genmod.generalized_linear_model import GLM
+    from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
     scale = 100.0 if d.outcome == "overall" else 1.0
     y = d.y / scale
@@ -135,7 +136,11 @@ def _logit(d: Design, seed: int) -> Rows:
     codes = d.codes.astype(float)
     means = codes - demean(codes, d.cell, d.n_cells)
     x = np.hstack([codes, means, additive_design(d)])
-    fit = GLM(y, x, family=Binomial()).fit(tol=1e-10)
+    with python_warnings.catch_warnings(record=True) as told:
+        python_warnings.simplefilter("always")
+        fit = GLM(y, x, family=Binomial()).fit(tol=1e-10)
+    if any(issubclass(w.category, PerfectSeparationWarning) for w in told):
+        return _without(d, "logit", "AME", "the model predicts every score: no effect can be told")
     beta, p = fit.params, fit.fittedvalues
     bread = np.linalg.pinv(x.T @ (x * (p * (1 - p))[:, None]), hermitian=True)
     score = x * (y - p)[:, None]

@@ -48,7 +48,14 @@ def explained(table: pl.DataFrame) -> bool:
     return True
 
 
-@pytest.mark.parametrize("runs", DEGENERATE.values(), ids=DEGENERATE)
+QUICK = {"no runs", "one run", "one task", "free runs", "duplicates", "zero scores"}
+"""What differs most; `make test-slow` has them all."""
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [pytest.param(r, id=name, marks=() if name in QUICK else pytest.mark.slow) for name, r in DEGENERATE.items()],
+)
 def test_degenerate_cohorts_give_tables_with_reasons(runs):
     tables = all_tables(runs, labels=read_labels([]))
     assert list(tables) == [name for name in TABLES if TABLES[name].needs != "texts"]
