@@ -136,9 +136,7 @@ def _presumed(card: ScoreCard) -> list[float | None]:
     """PRESUMED of a scorecard."""
     judged = [card.stages.get(stage) for stage in JUDGED]
     counts = [(0, 0) if s is None else (s.presumed, sum(r.value is not None for r in s.criteria)) for s in judged]
-    every = sum(part for part, _ in counts), sum(whole for _, whole in counts)
-    shares = [part / whole if whole else None for part, whole in (every, *counts)]
-    return shares if card.presumed_share is None else [card.presumed_share, *shares[1:]]
+    return [card.presumed_share, *(part / whole if whole else None for part, whole in counts)]
 
 
 def _free_means(runs: pl.DataFrame, criteria: pl.DataFrame) -> pl.DataFrame:

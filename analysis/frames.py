@@ -18,8 +18,7 @@ WEIGHTS = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
 """Of the stages in the Agentic score (paper, stage weights)."""
 
 PRESUMED = ("presumed", "S1_presumed", "S2_presumed", "S3_presumed")
-"""What is presumed, as nobody read it: of the weight of S1-S3 (on cards of older versions: of the criteria with a value),
-and by stage of its criteria with a value. Null without any."""
+"""What is presumed, as nobody read it: of the weight of S1-S3, and by stage of its criteria with a value. Null without any."""
 
 _TEXT, _REAL, _WHOLE, _FLAG = pl.String, pl.Float64, pl.Int64, pl.Boolean
 RUN_SCHEMA: dict[str, Any] = {

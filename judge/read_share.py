@@ -48,13 +48,11 @@ def shares(stages: Mapping[str, StageResult], rubric: Rubric) -> Shares:
     return Shares(min(1.0, weight["read"] / total), min(1.0, weight["presumed"] / total)) if total else Shares(1.0, 0.0)
 
 
-def standing(methods: Iterable[str], read: float | None, presumed: float | None) -> Standing:
-    """From the methods of S1-S3 and the shares, which scorecards of older versions lack (None)."""
-    if "unscored" in methods or (read is not None and read + (presumed or 0.0) < ENOUGH - 1e-9):
+def standing(methods: Iterable[str], read: float, presumed: float) -> Standing:
+    """From the methods of S1-S3 and the shares."""
+    if "unscored" in methods or read + presumed < ENOUGH - 1e-9:
         return "open"
-    if presumed and (read is None or read < ENOUGH):
-        return "presumed"
-    return "read"
+    return "presumed" if presumed and read < ENOUGH else "read"
 
 
 def total_words(

@@ -330,9 +330,9 @@ class ScoreCard(Part):
     policy: Policy
     stages: dict[str, StageResult]
     """S1-S5 by the benchmark's rubrics; by one of the user's own the stages, or groups of criteria, that it declares."""
-    read_share: Unit | None = None
-    """Of the weight of what is judged (S1-S3), what was read (scored, credited, or zeroed by a breach); None on older cards."""
-    presumed_share: Unit | None = None
+    read_share: Unit
+    """Of the weight of what is judged (S1-S3), what was read (scored, credited, or zeroed by a breach)."""
+    presumed_share: Unit
     """Of that weight, what is presumed; the rest has no value."""
     agentic: Unit | None
     """Weighted mean of the stages: how the work was done."""
@@ -353,12 +353,12 @@ class ScoreCard(Part):
     """The format that the run was imported from."""
     codes: tuple[FiredCode, ...] = ()
     """Error codes that fired, of both taxonomies."""
-    codes_read: dict[str, CodeReading] = Field(default_factory=dict)
-    """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read. Empty on cards of older versions."""
+    codes_read: dict[str, CodeReading]
+    """Every code of the paper's taxonomy: present, absent, cannot_tell or not_read."""
     unproven: tuple[FiredCode, ...] = ()
     """Readings whose quote stands nowhere in the run: listed, not fired."""
     facts: tuple[FactInfo, ...] = ()
-    """Those that `codes` and `unproven` name. Empty on cards of versions that kept their numbers alone."""
+    """Those that `codes` and `unproven` name."""
     plan: tuple[PlanItem, ...] = ()
     """What the plan promised and what became of it, as read; empty where nobody read the run or there is no plan."""
     stages_from: Literal["rules", "judge", "mixed"] = "rules"
@@ -392,8 +392,7 @@ class ScoreCard(Part):
     def standing(self) -> Standing:
         """Whether Agentic and Overall are points, points on presumed criteria, or only ranges."""
         methods = [stage.method for name, stage in self.stages.items() if stage.criteria or name in READ_STAGES]
-        presumed = self.presumed_share if self.read_share is not None else float(self.presumed)
-        return standing(methods, self.read_share, presumed)
+        return standing(methods, self.read_share, self.presumed_share)
 
     @property
     def quotes(self) -> tuple[int, int]:

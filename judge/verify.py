@@ -104,10 +104,9 @@ def verify(card: ScoreCard, rubric: Rubric) -> list[Difference]:
     _compare(found, "agentic_bounds", card.agentic_bounds, total.agentic_bounds, STAGE_TOLERANCE)
     _compare(found, "overall", card.overall, total.overall, OVERALL_TOLERANCE)
     _compare(found, "overall_bounds", card.overall_bounds, total.overall_bounds, OVERALL_TOLERANCE)
-    if card.read_share is not None:
-        share = shares(card.stages, rubric)
-        _compare(found, "read_share", card.read_share, share.read, STAGE_TOLERANCE)
-        _compare(found, "presumed_share", card.presumed_share, share.presumed, STAGE_TOLERANCE)
+    share = shares(card.stages, rubric)
+    _compare(found, "read_share", card.read_share, share.read, STAGE_TOLERANCE)
+    _compare(found, "presumed_share", card.presumed_share, share.presumed, STAGE_TOLERANCE)
     _structure(card, rubric, found)
     return found
 
@@ -172,9 +171,7 @@ def _structure(card: ScoreCard, rubric: Rubric, found: list[Difference]) -> None
 
 
 def _readings(card: ScoreCard, found: list[Difference]) -> None:
-    """Codes that are present are those that fired; readings without proof did not. Older cards do not say what was read."""
-    if not card.codes_read:
-        return
+    """Codes that are present are those that fired; readings without proof did not."""
     tagged = [code for code in card.codes if code.taxonomy == "paper"]
     listed, known = {c.code for c in tagged}, {c.code for c in tagged if c.independence != "from_score"}
     for name in sorted(listed | card.codes_read.keys()):

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..judge.read_share import READ_STAGES, Standing, standing
+from ..judge.read_share import READ_STAGES, standing
 from ..trajectories.stages import STAGES
 
 if TYPE_CHECKING:
@@ -84,8 +84,11 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     stages = card["stages"]
     criteria = [c for stage in stages.values() for c in stage["criteria"]]
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
-    unknown, read = _readings(card, codes)
-    kind = _standing(card)
+    states = card["codes_read"]
+    tagged = any(str(code["by"]).startswith("judge:") for code in card["codes"])
+    read = tagged or any(states.get(code) in ("absent", "cannot_tell") for code in TAKES_READING)
+    methods = [stage["method"] for name, stage in stages.items() if stage["criteria"] or name in READ_STAGES]
+    kind = standing(methods, float(card["read_share"]), float(card["presumed_share"]))
     bounds = card["overall_bounds"]
     span = (float(bounds[0]), float(bounds[1])) if kind != "read" and card["overall"] is not None else None
     point = kind != "open"
@@ -101,20 +104,10 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
         sum(c["status"] == "unscored" for c in criteria) + sum(stage["score"] is None for stage in stages.values()),
         sum(e["check"] != "verified" for c in criteria for e in c["evidence"]),
         _text(card["judge"]["name"]), f"{card['rubric']['id']} {card['rubric']['version']}",
-        _number(card["resources"]["cost_usd"]), unknown=unknown, read=read,
+        _number(card["resources"]["cost_usd"]), unknown=_unknown(states, codes), read=read,
         presumed=sum(c["status"] == "presumed" for c in criteria), span=span,
         outcomes={str(name).lower(): told["value"] for name, told in (card.get("outcomes") or {}).items()},
     )  # fmt: skip
-
-
-def _standing(card: Mapping[str, Any]) -> Standing:
-    """As `ScoreCard.standing`."""
-    stages = [stage for name, stage in card["stages"].items() if stage["criteria"] or name in READ_STAGES]
-    guessed = any(
-        c["status"] == "presumed" for stage in stages for c in stage["criteria"] if stage["method"] != "policy"
-    )
-    read, presumed = _number(card.get("read_share")), _number(card.get("presumed_share"))
-    return standing([stage["method"] for stage in stages], read, float(guessed) if read is None else presumed)
 
 
 def unknown_codes(card: ScoreCard) -> tuple[str, ...]:
@@ -122,22 +115,8 @@ def unknown_codes(card: ScoreCard) -> tuple[str, ...]:
     return _unknown(card.codes_read, {code.code for code in card.codes})
 
 
-def _readings(card: Mapping[str, Any], fired: Container[str]) -> tuple[tuple[str, ...], bool]:
-    """Codes that are unknown, and whether a judge read the run for codes.
-
-    Without a reader facts can show E1 and E3 and never exclude them; a scorecard of an older version does not say more.
-    """
-    states = dict(card.get("codes_read") or {})
-    tagged = any(str(code["by"]).startswith("judge:") for code in card["codes"])
-    told = any(states.get(code) in ("absent", "cannot_tell") for code in TAKES_READING)
-    return _unknown(states, fired), bool(states) and (tagged or told)
-
-
-def _unknown(states: Mapping[str, Any], fired: Container[str]) -> tuple[str, ...]:
-    known = {code for code in CODES if states.get(code) in ("present", "absent")}
-    if not states:
-        known = set(CODES) - set(TAKES_READING)
-    return tuple(code for code in CODES if code not in known and code not in fired)
+def _unknown(states: Mapping[str, str], fired: Container[str]) -> tuple[str, ...]:
+    return tuple(c for c in CODES if states.get(c) not in ("present", "absent") and c not in fired)
 
 
 def _text(value: Any) -> str | None:
