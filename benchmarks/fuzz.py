@@ -16,7 +16,6 @@ import multiprocessing
 import os
 import random
 import resource
-import runpy
 import shutil
 import signal
 import sys
@@ -277,10 +276,11 @@ def seeds(target: str) -> list[bytes]:
         found = [path for name in names for folder in (*runs, DATA / "layouts") for path in sorted(folder.rglob(name))]
         return [path.read_bytes()[:MOST] for path in found]
     if target == "importer":
-        made = runpy.run_path(str(ROOT / "tests" / "trajectories" / "test_importers.py"))
-        formats = [made[name]() for name in ("openai", "anthropic", "inspect", "swe_agent", "openhands", "claude_code")]
-        texts = [made["lines_of"](value) if isinstance(value, list) else json.dumps(value) for value in formats]
-        return [text.encode() for text in (*texts, *map(json.dumps, formats))]
+        return [
+            path.read_bytes()
+            for path in sorted((DATA / "imports").rglob("*"))
+            if path.suffix in (".json", ".jsonl", ".traj")
+        ]
     if target == "reply":
         entry = {c.id: {"turn": 1, "quote": "x", "reason": "y", "value": c.values[0]} for c in _criteria()}
         kept = sorted((DATA / "readings").rglob("S1.json"))[:10]

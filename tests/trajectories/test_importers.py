@@ -1,4 +1,4 @@
-"""Every format read into a run that says what its source said: turns, code, outputs, times, tokens, and nothing more."""
+"""The shapes of each format, results and where they stand, hostile files, and the way back; `test_importers_files` has whole runs."""
 
 from __future__ import annotations
 
@@ -23,195 +23,36 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 CODE, OUT, SAID, BRIEF = "python run.py --all\n", "dice 0.81\n12 cases\n", "Now all cases.", "Segment the kidneys."
-
-# One run a format: a system prompt where the format has one, a brief, a turn that executes CODE, a closing turn.
-
-
-def openai(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
-    call = {
-        "id": "call_1",
-        "type": "function",
-        "function": {"name": "bash", "arguments": json.dumps({"command": code})},
-    }
-    return {
-        "model": "gpt-x",
-        "messages": [
-            {"role": "system", "content": "Be careful."},
-            {"role": "user", "content": BRIEF},
-            {"role": "assistant", "content": said, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "call_1", "content": out},
-            {"role": "assistant", "content": "Done."},
-        ],
-    }
-
-
-def anthropic(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
-    return {
-        "model": "claude-x",
-        "system": "Be careful.",
-        "messages": [
-            {"role": "user", "content": BRIEF},
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "thinking", "thinking": "All at once?", "signature": "c2ln"},
-                    {"type": "text", "text": said},
-                    {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": code}},
-                ],
-            },
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": out}]},
-            {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
-        ],
-    }
-
-
-def inspect(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
-    usage = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 150, "input_tokens_cache_read": 30}
-    at = "2025-05-12T20:00:{}.000000+00:00".format
-
-    def model(key: str, began: int, reason: str) -> dict[str, Any]:
-        choice = {"message": {"id": key, "role": "assistant", "content": ""}, "stop_reason": reason}
-        return {
-            "event": "model", "timestamp": at(began), "completed": at(began + 5), "model": "openai/gpt-x", "input": [],
-            "output": {"model": "gpt-x", "choices": [choice], "usage": usage},
-        }  # fmt: skip
-
-    sample = {
-        "id": 1, "epoch": 2, "input": BRIEF, "target": "",
-        "messages": [
-            {"id": "m0", "role": "system", "content": "Be careful."},
-            {"id": "m1", "role": "user", "content": "attachment://abc", "source": "input"},
-            {"id": "m2", "role": "assistant", "content": [{"type": "reasoning", "reasoning": "All at once?"}, {"type": "text", "text": said}],
-             "tool_calls": [{"id": "call_1", "function": "bash", "arguments": {"cmd": code}, "type": "function"}]},
-            {"id": "m3", "role": "tool", "tool_call_id": "call_1", "function": "bash", "content": out},
-            {"id": "m4", "role": "assistant", "content": "Done.", "source": "generate"},
-        ],
-        "events": [
-            {"event": "sample_init", "timestamp": at("00")}, model("m2", 10, "tool_calls"),
-            {"event": "tool", "id": "call_1", "function": "bash", "arguments": {"cmd": code}, "result": out,
-             "timestamp": at(16), "completed": at(20), "working_time": 3.5},
-            model("m4", 21, "max_tokens"),
-        ],
-        "attachments": {"abc": BRIEF}, "metadata": {"tier": "lite"}, "total_time": 27.5, "scores": {"match": {"value": "C"}},
-    }  # fmt: skip
-    return {
-        "version": 2, "status": "success", "plan": {"steps": [{"solver": "react", "params": {}}]},
-        "eval": {"task": "kidney-seg-task", "model": "openai/gpt-x", "created": at("00")}, "samples": [sample],
-    }  # fmt: skip
-
-
-def swe_agent(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
-    def step(response: str, action: str, observation: str, seconds: float) -> dict[str, Any]:
-        return {"response": response, "thought": response, "action": action, "observation": observation,
-                "execution_time": seconds, "state": {"working_dir": "/"}, "query": [{"role": "user"}]}  # fmt: skip
-
-    call = {
-        "id": "call_1",
-        "type": "function",
-        "function": {"name": "bash", "arguments": json.dumps({"command": code})},
-    }
-    config = {"agent": {"model": {"name": "gpt-x"}}, "problem_statement": {"id": "kidney-seg-task"}}
-    return {
-        "environment": "main",
-        "trajectory": [step(said, code, out, 1.25), step("Done.", "submit", "diff", 0.0)],
-        "history": [
-            {"role": "system", "content": "Be careful.", "message_type": "system_prompt"},
-            {"role": "user", "content": BRIEF, "message_type": "observation"},
-            {"role": "assistant", "content": said, "action": code, "tool_calls": [call], "message_type": "action"},
-            {"role": "tool", "content": out[:5], "tool_call_ids": ["call_1"], "message_type": "observation"},
-            {"role": "assistant", "content": "Done.", "action": "submit", "tool_calls": None, "message_type": "action"},
-        ],
-        "info": {"exit_status": "submitted", "submission": "diff",
-                 "model_stats": {"instance_cost": 0.5, "tokens_sent": 900, "tokens_received": 80, "api_calls": 2}},
-        "replay_config": json.dumps(config),
-    }  # fmt: skip
-
-
-def openhands(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
-    def meta(name: str, call_id: str, arguments: dict[str, Any], text: str) -> dict[str, Any]:
-        call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        message = {"role": "assistant", "content": text, "tool_calls": [call]}
-        return {
-            "function_name": name, "tool_call_id": call_id, "total_calls_in_response": 1,
-            "model_response": {"id": f"r-{call_id}", "model": "gpt-x", "choices": [{"finish_reason": "tool_calls", "message": message}],
-                               "usage": {"prompt_tokens": 130, "completion_tokens": 20}},
-        }  # fmt: skip
-
-    at = "2025-01-27T22:44:{}.5".format
-    run, finish = (
-        meta("execute_bash", "call_1", {"command": code}, said),
-        meta("finish", "call_2", {"message": "Done."}, "Done."),
-    )
-    return [
-        {"id": 0, "timestamp": at("00"), "source": "agent", "action": "system", "args": {"content": "Be careful.", "agent_class": "CodeActAgent"}},
-        {"id": 1, "timestamp": at("01"), "source": "user", "action": "message", "args": {"content": BRIEF, "image_urls": None}},
-        {"id": 2, "timestamp": at("01"), "source": "environment", "observation": "agent_state_changed", "content": "", "extras": {}},
-        {"id": 3, "timestamp": at("10"), "source": "agent", "action": "run", "tool_call_metadata": run,
-         "args": {"command": code, "thought": said, "hidden": False}},
-        {"id": 4, "timestamp": at("14"), "source": "agent", "cause": 3, "observation": "run", "content": out,
-         "tool_call_metadata": run, "extras": {"command": code, "metadata": {"exit_code": 0, "prefix": "", "suffix": ""}}},
-        {"id": 5, "timestamp": at("20"), "source": "agent", "action": "finish", "tool_call_metadata": finish, "args": {"thought": "Done."}},
-    ]  # fmt: skip
-
-
-def claude_code(code: str = CODE, out: str = OUT, said: str = SAID) -> Any:
-    def entry(kind: str, second: int, message: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"type": kind, "uuid": f"u{second}", "sessionId": "s", "version": "2.0.1", "isSidechain": False,
-                "timestamp": f"2025-12-01T10:00:{second:02d}.000Z", "message": {"role": kind, **message}, **more}  # fmt: skip
-
-    def reply(second: int, key: str, block: dict[str, Any], tokens: int) -> dict[str, Any]:
-        usage = {
-            "input_tokens": 3,
-            "cache_creation_input_tokens": 100,
-            "cache_read_input_tokens": 27,
-            "output_tokens": tokens,
-        }
-        return entry("assistant", second, {"id": key, "model": "claude-x", "content": [block], "usage": usage})
-
-    return [
-        {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}},
-        entry("user", 0, {"content": BRIEF}),
-        reply(8, "msg_1", {"type": "thinking", "thinking": "All at once?", "signature": "c2ln"}, 1),
-        reply(9, "msg_1", {"type": "text", "text": said}, 1),
-        reply(10, "msg_1", {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": code}}, 20),
-        entry("user", 14, {"content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": out, "is_error": False}]},
-              toolUseResult={"stdout": out, "stderr": "", "interrupted": False, "isImage": False}),
-        reply(20, "msg_2", {"type": "text", "text": "Done."}, 5),
-    ]  # fmt: skip
-
-
-SAMPLES: dict[str, tuple[Callable[..., Any], str]] = {
-    "openai": (openai, "run.json"),
-    "anthropic": (anthropic, "run.json"),
-    "inspect": (inspect, "run.json"),
-    "swe-agent": (swe_agent, "run.traj"),
-    "openhands": (openhands, "run.json"),
-    "claude-code": (claude_code, "run.jsonl"),
-}
-
-
 IMPORTS = Path(__file__).parents[1] / "data" / "imports"
-
-
-def stored(place: str) -> Callable[[], Any]:
-    """A sample that is kept as a file, as JSON has it."""
-
-    def value() -> Any:
-        text = (IMPORTS / place).read_text("utf-8")
-        return [json.loads(line) for line in text.splitlines()] if place.endswith(".jsonl") else json.loads(text)
-
-    return value
-
-
-FILES: dict[str, tuple[Callable[[], Any], str]] = {
-    "atif": (stored("harbor/kidney__a1b2c3/agent/trajectory.json"), "trajectory.json"),
-    "codex": (stored("codex/rollout-2026-01-05T10-00-00-0199.jsonl"), "rollout.jsonl"),
-    "responses": (stored("responses.json"), "run.json"),
-    "mini-swe-agent": (stored("mini-swe-agent/kidney.traj.json"), "run.traj.json"),
-    "otel": (stored("otel/traces.json"), "run.json"),
-    "terminal-bench": (stored("terminal-bench/kidney/kidney.1-of-1.run-a/results.json"), "results.json"),
+OPENAI, ANTHROPIC, INSPECT = "openai.json", "anthropic.json", "inspect.json"
+SWE_AGENT, OPENHANDS, CLAUDE_CODE = "swe-agent.traj", "openhands.json", "claude-code.jsonl"
+SAMPLES = {Path(place).stem: place for place in (OPENAI, ANTHROPIC, INSPECT, SWE_AGENT, OPENHANDS, CLAUDE_CODE)}
+ALL = SAMPLES | {
+    "atif": "harbor/kidney__a1b2c3/agent/trajectory.json",
+    "codex": "codex/rollout-2026-01-05T10-00-00-0199.jsonl",
+    "responses": "responses.json",
+    "mini-swe-agent": "mini-swe-agent/kidney.traj.json",
+    "otel": "otel/traces.json",
+    "terminal-bench": "terminal-bench/kidney/kidney.1-of-1.run-a/results.json",
 }
-ALL = SAMPLES | FILES
+
+
+def sample(place: str, **texts: str) -> Any:
+    """The values of a sample, with other texts for `code`, `out` and `said`, also in JSON that it keeps as text."""
+    text = (IMPORTS / place).read_text("utf-8")
+    value = [json.loads(line) for line in text.splitlines()] if place.endswith(".jsonl") else json.loads(text)
+    olds = {"code": CODE, "out": OUT, "said": SAID}
+    return _put_texts(value, {olds[name]: new for name, new in texts.items()}) if texts else value
+
+
+def _put_texts(value: Any, texts: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _put_texts(item, texts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_put_texts(item, texts) for item in value]
+    if isinstance(value, str) and value.startswith("{"):
+        return json.dumps(_put_texts(json.loads(value), texts))
+    return texts.get(value, value) if isinstance(value, str) else value
 
 
 def lines_of(values: list[Any]) -> str:
@@ -244,67 +85,11 @@ def imported(format: str, path: Path, out: Path) -> Run:
     return load_run(save_run(the_draft(format, path), out, path, force=True))
 
 
-@pytest.mark.parametrize("format", SAMPLES)
-def test_a_run_says_what_its_source_says(format: str, tmp_path: Path) -> None:
-    make, name = SAMPLES[format]
-    run = imported(format, written(tmp_path, name, make()), tmp_path / "run")
-    first, last = run.turns
-    assert BRIEF in run.brief
-    assert ("Be careful." in run.brief) == (format != "claude-code")
-    assert (first.text, last.text) == (SAID, "Done.")
-    assert first.actions[0].kind == "execute"
-    assert (first.code, first.actions[0].language) == (CODE, "bash")
-    assert first.output == OUT
-    assert run.turns[0].reasoning == ("All at once?" if format in ("anthropic", "inspect", "claude-code") else "")
-    assert run.warnings == ()
-    assert run.status.submitted == (format in ("swe-agent", "openhands"))
-
-
-# format: agent, model, task, tier, exit code, seconds of the answers, tokens in and out of the first, execution seconds.
-KNOWN = [
-    pytest.param("openai", None, "gpt-x", None, None, None, (None, None), (None, None), None, id="openai"),
-    pytest.param("anthropic", None, "claude-x", None, None, None, (None, None), (None, None), None, id="anthropic"),
-    pytest.param("inspect", "react", "openai/gpt-x", "kidney-seg-task", "lite", None, (15.0, 26.0), (130, 20), 3.5, id="inspect"),
-    pytest.param("swe-agent", "swe-agent", "gpt-x", "kidney-seg-task", None, None, (None, None), (None, None), 1.25, id="swe-agent"),
-    pytest.param("openhands", "CodeActAgent", "gpt-x", None, None, 0, (9.0, 19.0), (130, 20), None, id="openhands"),
-    pytest.param("claude-code", "claude-code", "claude-x", None, None, None, (10.0, 20.0), (130, 20), None, id="claude-code"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("format", "agent", "model", "task", "tier", "code", "times", "tokens", "spent"), KNOWN)
-def test_identity_time_and_tokens_are_known_where_the_source_knows_them(
-    format: str, agent: Any, model: Any, task: Any, tier: Any, code: Any, times: Any, tokens: Any, spent: Any, tmp_path: Path
-) -> None:  # fmt: skip
-    make, name = SAMPLES[format]
-    run = imported(format, written(tmp_path, name, make()), tmp_path / "run")
-    assert (run.agent, run.model, run.task, run.tier) == (agent, model, task, tier)
-    action = run.turns[0].actions[0]
-    assert (action.observation.exit_code, action.exec_time_s) == (code, spent)
-    assert tuple(turn.time_s for turn in run.turns) == times
-    assert (run.turns[0].input_tokens, run.turns[0].output_tokens) == tokens
-
-
-def test_totals_of_a_run_are_kept_where_no_call_is_counted(tmp_path: Path) -> None:
-    run = imported("swe-agent", written(tmp_path, "run.traj", swe_agent()), tmp_path / "run")
-    used = run.resources
-    assert (used.input_tokens, used.output_tokens, used.cost_usd, used.wall_time_s) == (900, 80, 0.5, None)
-
-
 def test_a_replayed_demonstration_counts_nothing(tmp_path: Path) -> None:
-    data = swe_agent()
+    data = sample(SWE_AGENT)
     data["info"]["model_stats"] = dict.fromkeys(("instance_cost", "tokens_sent", "tokens_received", "api_calls"), 0)
     run = imported("swe-agent", written(tmp_path, "run.traj", data), tmp_path / "run")
     assert (run.resources.input_tokens, run.resources.cost_usd) == (None, None)
-
-
-def test_inspect_knows_repeat_wall_time_and_a_cut_reply(tmp_path: Path) -> None:
-    run = imported("inspect", written(tmp_path, "run.json", inspect()), tmp_path / "run")
-    assert (run.repeat, run.resources.wall_time_s, run.turns[1].finish_reason, run.status.ended) == (
-        2,
-        27.5,
-        "length",
-        "cut",
-    )
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80).filter(str.strip)
@@ -314,8 +99,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(code=TEXT, out=TEXT, said=TEXT)
 def test_texts_survive_as_they_are(format: str, tmp_path: Path, code: str, out: str, said: str) -> None:
-    make, name = SAMPLES[format]
-    turn = imported(format, written(tmp_path, name, make(code, out, said)), tmp_path / "run").turns[0]
+    value = sample(SAMPLES[format], code=code, out=out, said=said)
+    turn = imported(format, written(tmp_path, SAMPLES[format], value), tmp_path / "run").turns[0]
     assert (turn.code, turn.output, turn.text) == (code, out, said)
 
 
@@ -323,26 +108,26 @@ def test_texts_survive_as_they_are(format: str, tmp_path: Path, code: str, out: 
 
 
 def anthropic_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = anthropic()
+    data = sample(ANTHROPIC)
     data["messages"][2]["content"] = [{"tool_use_id": "toolu_1", "type": "tool_result", **block}]
     return data
 
 
 def claude_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = claude_code()
+    data = sample(CLAUDE_CODE)
     data[5]["message"]["content"] = [{"tool_use_id": "toolu_1", "type": "tool_result", **block}]
     data[5]["toolUseResult"] = beside
     return data
 
 
 def openhands_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = openhands()
+    data = sample(OPENHANDS)
     data[4].update(block)
     return data
 
 
 def inspect_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = inspect()
+    data = sample(INSPECT)
     data["samples"][0]["messages"][3].update(block)
     return data
 
@@ -372,20 +157,20 @@ RESULTS = [
 
 @pytest.mark.parametrize(("format", "data", "code", "stdout", "stderr"), RESULTS)
 def test_results(format: str, data: Any, code: int | None, stdout: str, stderr: str, tmp_path: Path) -> None:
-    run = imported(format, written(tmp_path, SAMPLES[format][1], data), tmp_path / "run")
+    run = imported(format, written(tmp_path, SAMPLES[format], data), tmp_path / "run")
     seen = run.turns[0].actions[0].observation
     assert (seen.exit_code, seen.stdout, seen.stderr) == (code, stdout, stderr)
 
 
 def test_results_that_are_the_harness_json_already_stay_as_they_are(tmp_path: Path) -> None:
     answer = '{"exit_code": 1, "stdout": "a", "stderr": "b"}'
-    path = written(tmp_path, "run.json", openai(out=answer))
+    path = written(tmp_path, "run.json", sample(OPENAI, out=answer))
     assert the_draft("openai", path).messages[2]["content"] == answer
     assert imported("openai", path, tmp_path / "run").turns[0].failed
 
 
 def test_code_that_the_server_ran_brings_its_return_code(tmp_path: Path) -> None:
-    data = anthropic()
+    data = sample(ANTHROPIC)
     data["messages"][1]["content"] += [
         {"type": "server_tool_use", "id": "srv_1", "name": "bash_code_execution", "input": {"command": "ls"}},
         {"type": "bash_code_execution_tool_result", "tool_use_id": "srv_1",
@@ -400,7 +185,7 @@ def test_code_that_the_server_ran_brings_its_return_code(tmp_path: Path) -> None
 
 def test_parallel_calls_of_one_reply_are_one_turn(tmp_path: Path) -> None:
     """Claude Code writes call, answer, call, answer for a reply with two calls."""
-    data = claude_code()
+    data = sample(CLAUDE_CODE)
     second = json.loads(json.dumps(data[4]))
     second["uuid"], second["message"]["content"][0]["id"] = "u11", "toolu_2"
     answer = json.loads(json.dumps(data[5]))
@@ -413,7 +198,7 @@ def test_parallel_calls_of_one_reply_are_one_turn(tmp_path: Path) -> None:
 
 
 def test_sub_agents_and_notices_are_left_out_and_said(tmp_path: Path) -> None:
-    data = claude_code()
+    data = sample(CLAUDE_CODE)
     side = {**data[1], "uuid": "side", "isSidechain": True}
     notice = {
         **data[6],
@@ -426,7 +211,7 @@ def test_sub_agents_and_notices_are_left_out_and_said(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_sub_agent_is_a_run(tmp_path: Path) -> None:
-    data = [{**entry, "isSidechain": True} for entry in claude_code()]
+    data = [{**entry, "isSidechain": True} for entry in sample(CLAUDE_CODE)]
     assert the_draft("claude-code", written(tmp_path, "agent-1.jsonl", data)).turns == 2
 
 
@@ -466,7 +251,7 @@ def test_later_events_of_openhands(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_containers_of_openhands(wrap: Callable[[Any], Any], name: str, ids: list[str], tmp_path: Path) -> None:
-    found = drafts("openhands", written(tmp_path, name, wrap(openhands())))
+    found = drafts("openhands", written(tmp_path, name, wrap(sample(OPENHANDS))))
     assert [draft.name for draft in found] == ids
     assert all(draft.messages[-1]["role"] in ("assistant", "tool") for draft in found)
 
@@ -474,13 +259,13 @@ def test_containers_of_openhands(wrap: Callable[[Any], Any], name: str, ids: lis
 @pytest.mark.parametrize(
     ("value", "name", "ids"),
     [
-        pytest.param(openai(), "a.json", ["a"], id="object"),
-        pytest.param(openai()["messages"], "a.json", ["a"], id="bare list"),
-        pytest.param([openai(), openai()["messages"]], "a.json", ["a-1", "a-2"], id="list of both"),
-        pytest.param([openai(), openai()["messages"]], "a.jsonl", ["a-1", "a-2"], id="a line each"),
-        pytest.param([{**openai(), "id": "x/1"}] * 2, "a.jsonl", ["x/1", "x/1"], id="ids of the source"),
-        pytest.param([{"custom_id": "q", "body": openai()}] * 2, "a.jsonl", ["q", "q"], id="batch requests"),
-        pytest.param(openai()["messages"], "a.jsonl", ["a"], id="one message a line"),
+        pytest.param(sample(OPENAI), "a.json", ["a"], id="object"),
+        pytest.param(sample(OPENAI)["messages"], "a.json", ["a"], id="bare list"),
+        pytest.param([sample(OPENAI), sample(OPENAI)["messages"]], "a.json", ["a-1", "a-2"], id="list of both"),
+        pytest.param([sample(OPENAI), sample(OPENAI)["messages"]], "a.jsonl", ["a-1", "a-2"], id="a line each"),
+        pytest.param([{**sample(OPENAI), "id": "x/1"}] * 2, "a.jsonl", ["x/1", "x/1"], id="ids of the source"),
+        pytest.param([{"custom_id": "q", "body": sample(OPENAI)}] * 2, "a.jsonl", ["q", "q"], id="batch requests"),
+        pytest.param(sample(OPENAI)["messages"], "a.jsonl", ["a"], id="one message a line"),
     ],
 )
 def test_containers_of_chat_messages(value: Any, name: str, ids: list[str], tmp_path: Path) -> None:
@@ -489,14 +274,17 @@ def test_containers_of_chat_messages(value: Any, name: str, ids: list[str], tmp_
 
 
 def test_attempts_of_swe_agent_are_runs_until_one_is_chosen(tmp_path: Path) -> None:
-    attempts = {"attempts": [swe_agent(), swe_agent()]}
+    attempts = {"attempts": [sample(SWE_AGENT), sample(SWE_AGENT)]}
     path = written(tmp_path, "i.traj", attempts)
     assert [draft.name for draft in drafts("swe-agent", path)] == ["i-attempt-1", "i-attempt-2"]
-    assert the_draft("swe-agent", written(tmp_path, "i.traj", {**attempts, **swe_agent()})).lost["other attempts"] == 1
+    assert (
+        the_draft("swe-agent", written(tmp_path, "i.traj", {**attempts, **sample(SWE_AGENT)})).lost["other attempts"]
+        == 1
+    )
 
 
 def test_older_steps_of_swe_agent_are_command_lines(tmp_path: Path) -> None:
-    data = swe_agent()
+    data = sample(SWE_AGENT)
     for item in data["history"]:
         item.pop("tool_calls", None)
     data["trajectory"].insert(
@@ -512,25 +300,25 @@ def test_older_steps_of_swe_agent_are_command_lines(tmp_path: Path) -> None:
 # .eval files
 
 
-def eval_file(path: Path, method: int = zipfile.ZIP_DEFLATED, sample: bytes | None = None) -> Path:
-    log = inspect()
-    sample = json.dumps(log.pop("samples")[0]).encode() if sample is None else sample
-    with zipfile.ZipFile(path, "w", method) as archive:
+def eval_file(path: Path, packed: bytes | None = None) -> Path:
+    log = sample(INSPECT)
+    plain = json.dumps(log.pop("samples")[0]).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", json.dumps(log))
-        archive.writestr("samples/1_epoch_2.json", sample)
+        archive.writestr("samples/1_epoch_2.json", plain if packed is None else packed)
         archive.writestr("../../escape.json", "{}")
     return path
 
 
 def test_an_eval_file_reads_as_its_json(tmp_path: Path) -> None:
     packed = the_draft("inspect", eval_file(tmp_path / "a.eval"))
-    plain = the_draft("inspect", written(tmp_path, "a.json", inspect()))
+    plain = the_draft("inspect", written(tmp_path, "a.json", sample(INSPECT)))
     assert (packed.messages, packed.events(), packed.name) == (plain.messages, plain.events(), plain.name)
     assert not (tmp_path.parent / "escape.json").exists()
 
 
 def test_a_zip_bomb_is_refused_unopened(tmp_path: Path) -> None:
-    (error,) = drafts("inspect", eval_file(tmp_path / "a.eval", sample=b" " * (64 << 20)))
+    (error,) = drafts("inspect", eval_file(tmp_path / "a.eval", packed=b" " * (64 << 20)))
     assert "claims 67,108,864 bytes" in str(error)
 
 
@@ -543,7 +331,7 @@ def test_a_cut_eval_file_is_an_error(tmp_path: Path) -> None:
 def zstandard_eval(path: Path, wrong: bool = False) -> Path:
     """A .eval as newer versions of Inspect pack it: method 93, which this interpreter's zipfile cannot write."""
     zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed: Zstandard logs go untested")
-    log = inspect()
+    log = sample(INSPECT)
     members = {
         "samples/1_epoch_2.json": json.dumps(log.pop("samples")[0]).encode(),
         "header.json": json.dumps(log).encode(),
@@ -586,7 +374,7 @@ WRONG: list[Any] = [
 @pytest.mark.parametrize("format", ALL)
 @pytest.mark.parametrize(("text", "says"), WRONG)
 def test_wrong_files_are_errors_of_one_line(format: str, text: str, says: str, tmp_path: Path) -> None:
-    path = tmp_path / ALL[format][1]
+    path = tmp_path / Path(ALL[format]).name
     path.write_text(text, encoding="utf-8")
     found = drafts(format, path)
     assert found
@@ -597,8 +385,7 @@ def test_wrong_files_are_errors_of_one_line(format: str, text: str, says: str, t
 
 @pytest.mark.parametrize("other", ALL)
 def test_files_of_other_formats_never_crash_a_reader(other: str, tmp_path: Path) -> None:
-    make, name = ALL[other]
-    path = written(tmp_path, name, make())
+    path = written(tmp_path, Path(ALL[other]).name, sample(ALL[other]))
     for format in ALL:
         assert all(isinstance(item, Draft | InputError) for item in drafts(format, path)), format
 
@@ -606,11 +393,11 @@ def test_files_of_other_formats_never_crash_a_reader(other: str, tmp_path: Path)
 @pytest.mark.parametrize("format", ALL)
 def test_values_of_any_type_never_crash_a_reader(format: str, tmp_path: Path) -> None:
     """One value after the other is put where it does not belong."""
-    make, name = ALL[format]
+    name = Path(ALL[format]).name
     odd = [None, True, -1, 10**400, 1e308, "", "x", [], [None, 3, "x", []], {}, {"type": 3}]
     rng = random.Random(1)
     for _ in range(60):
-        data = json.loads(json.dumps(make()))
+        data = sample(ALL[format])
         _put(data, rng, odd)
         for item in drafts(format, written(tmp_path, name, data)):
             if isinstance(item, Draft):
@@ -631,15 +418,15 @@ def _put(data: Any, rng: random.Random, odd: list[Any]) -> None:
 
 def test_broken_lines_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text(lines_of([openai()]) + '{"messages": [\n' + lines_of([openai()]), encoding="utf-8")
+    path.write_text(lines_of([sample(OPENAI)]) + '{"messages": [\n' + lines_of([sample(OPENAI)]), encoding="utf-8")
     first, second, third = drafts("openai", path)
     assert (first.name, third.name) == ("a-1", "a-3")
     assert "line 2" in str(second)
 
 
 def test_formats_that_are_easily_mixed_up_name_each_other(tmp_path: Path) -> None:
-    assert "`anthropic`" in str(drafts("openai", written(tmp_path, "a.json", anthropic()))[0])
-    assert "`openai`" in str(drafts("anthropic", written(tmp_path, "a.json", openai()))[0])
+    assert "`anthropic`" in str(drafts("openai", written(tmp_path, "a.json", sample(ANTHROPIC)))[0])
+    assert "`openai`" in str(drafts("anthropic", written(tmp_path, "a.json", sample(OPENAI)))[0])
 
 
 @pytest.mark.parametrize(
@@ -669,7 +456,7 @@ def test_names_are_safe_and_never_alike(ids: list[str]) -> None:
 
 
 def test_chat_messages_come_back_as_they_were(tmp_path: Path) -> None:
-    data = openai()
+    data = sample(OPENAI)
     data["messages"][2]["reasoning_content"] = "Hm."
     data["messages"].insert(
         2,
@@ -686,13 +473,13 @@ def test_chat_messages_come_back_as_they_were(tmp_path: Path) -> None:
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(code=TEXT, out=TEXT, said=TEXT)
 def test_chat_round_trip_keeps_any_text(tmp_path: Path, code: str, out: str, said: str) -> None:
-    data = openai(code, out, said)
+    data = sample(OPENAI, code=code, out=out, said=said)
     path = save_run(the_draft("openai", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=True)
     assert to_openai(the_draft("conversation", path)) == data
 
 
 def test_messages_api_transcripts_come_back_as_they_were(tmp_path: Path) -> None:
-    data = anthropic()
+    data = sample(ANTHROPIC)
     data["messages"][2]["content"][0]["is_error"] = True
     data["messages"][3]["content"][0]["text"] = "Done."
     path = save_run(the_draft("anthropic", written(tmp_path, "a.json", data)), tmp_path / "run", tmp_path, force=False)

@@ -31,46 +31,75 @@ def imported(path: Path, out: Path) -> Run:
     return load_run(save_run(draft, out, path, force=True))
 
 
-# file: format, run id, agent, exit code of the first call, outcomes
-RUNS: list[Any] = [
-    ("harbor/kidney__a1b2c3/agent/trajectory.json", "atif", "kidney__a1b2c3", "terminus-2", None, {"reward": 1.0, "dice": 0.81}),
-    ("codex/rollout-2026-01-05T10-00-00-0199.jsonl", "codex", "0199-aa", "codex", 1, {}),
-    ("responses.json", "responses", "resp_1", None, None, {"passed": "yes"}),
-    ("mini-swe-agent/kidney.traj.json", "mini-swe-agent", "kidney", "mini-swe-agent", 1, {"exit_status": "Submitted"}),
-    ("otel/traces.json", "otel", "5b8efff798038103d269b633813fc60c", "kidney-agent", None, {"correct": 0.75}),
-    ("otel/langfuse.json", "otel", "trace-1", None, None, {"correct": 0.75}),
-    ("otel/phoenix.jsonl", "otel", "t-1", None, None, {}),
-    (f"{TRIAL}/results.json", "terminal-bench", "kidney.1-of-1.run-a", None, None,
-     {"is_resolved": True, "failure_mode": "unset", "tests.test_dice": "passed", "tests.test_files": "failed"}),
-]  # fmt: skip
+UNKNOWN: dict[str, Any] = {
+    "agent": None, "model": "gpt-x", "task": None, "tier": None, "repeat": None, "exit_code": None, "reasoning": "",
+    "ended": "stopped", "outcomes": {}, "seconds": None, "times": [None, None], "tokens": (None, None),
+    "totals": (None, None, None, None),
+}  # fmt: skip
+# What each file says beside the text of its run. `seconds`: of the first execution; `times`: of the turns since the start;
+# `tokens`: in and out, of the first turn; `totals`: of the run, with dollars and seconds.
+RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "openai.json": ("openai", "openai", {}),
+    "anthropic.json": ("anthropic", "anthropic", {"model": "claude-x", "reasoning": "All at once?"}),
+    "inspect.json": ("inspect", "kidney-seg-task_1_epoch_2", {
+        "agent": "react", "model": "openai/gpt-x", "task": "kidney-seg-task", "tier": "lite", "repeat": 2, "ended": "cut",
+        "reasoning": "All at once?", "outcomes": {"match": 1.0, "metadata.tier": "lite"}, "seconds": 3.5,
+        "times": [15.0, 26.0], "tokens": (130, 20), "totals": (260, 40, None, 27.5)}),
+    "swe-agent.traj": ("swe-agent", "swe-agent", {
+        "agent": "swe-agent", "task": "kidney-seg-task", "ended": "submitted", "outcomes": {"exit_status": "submitted"},
+        "seconds": 1.25, "totals": (900, 80, 0.5, None)}),
+    "openhands.json": ("openhands", "openhands", {
+        "agent": "CodeActAgent", "exit_code": 0, "ended": "submitted", "times": [9.0, 19.0], "tokens": (130, 20),
+        "totals": (260, 40, None, 19.0)}),
+    "claude-code.jsonl": ("claude-code", "claude-code", {
+        "agent": "claude-code", "model": "claude-x", "reasoning": "All at once?", "times": [10.0, 20.0], "tokens": (130, 20),
+        "totals": (260, 25, None, 20.0)}),
+    "harbor/kidney__a1b2c3/agent/trajectory.json": ("atif", "kidney__a1b2c3", {
+        "agent": "terminus-2", "model": "openai/gpt-x", "task": "kidney", "reasoning": "All at once?",
+        "outcomes": {"reward": 1.0, "dice": 0.81}, "times": [5.0, 9.0], "tokens": (520, 80), "totals": (1220, 100, 0.00078, 9.0)}),
+    "codex/rollout-2026-01-05T10-00-00-0199.jsonl": ("codex", "0199-aa", {
+        "agent": "codex", "model": "gpt-x-codex", "exit_code": 1, "reasoning": "All at once?", "seconds": 2.5,
+        "times": [5.0, 9.0, 11.0], "totals": (900, 120, None, 11.0)}),
+    "responses.json": ("responses", "resp_1", {
+        "reasoning": "All at once?", "outcomes": {"passed": "yes"}, "totals": (150, 20, None, None)}),
+    "mini-swe-agent/kidney.traj.json": ("mini-swe-agent", "kidney", {
+        "agent": "mini-swe-agent", "model": "openai/gpt-x", "exit_code": 1, "ended": "submitted",
+        "outcomes": {"exit_status": "Submitted"}, "times": [0.0, 9.0], "tokens": (100, 20), "totals": (100, 20, 0.05, 9.0)}),
+    "otel/traces.json": ("otel", "5b8efff798038103d269b633813fc60c", {
+        "agent": "kidney-agent", "outcomes": {"correct": 0.75}, "seconds": 4.0, "times": [5.0, 12.0], "tokens": (100, 20),
+        "totals": (250, 30, None, 12.0)}),
+    "otel/langfuse.json": ("otel", "trace-1", {
+        "outcomes": {"correct": 0.75}, "times": [4.0, 11.0], "tokens": (100, 20), "totals": (250, 30, None, 11.0)}),
+    "otel/phoenix.jsonl": ("otel", "t-1", {"times": [4.0, 11.0], "tokens": (100, 20), "totals": (250, 30, None, 11.0)}),
+    f"{TRIAL}/results.json": ("terminal-bench", "kidney.1-of-1.run-a", {
+        "model": None, "task": "kidney", "totals": (250, 30, None, 11.0), "outcomes": {
+            "is_resolved": True, "failure_mode": "unset", "tests.test_dice": "passed", "tests.test_files": "failed"}}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("place", "format", "name", "agent", "code", "outcomes"), RUNS, ids=[run[0] for run in RUNS])
-def test_a_log_is_recognised_and_becomes_its_run(
-    place: str, format: str, name: str, agent: Any, code: Any, outcomes: dict[str, Any], tmp_path: Path
-) -> None:
-    path = IMPORTS / place
-    assert recognise(path) == format
-    (draft,) = IMPORTERS.get(format).read(path)
-    assert isinstance(draft, Draft)
-    assert draft.name == name
-    run = imported(path, tmp_path / name)
-    first = run.turns[0]
-    assert (run.id, run.agent, run.imported) == (name, agent, format)
+@pytest.mark.parametrize("place", RUNS)
+def test_a_log_is_recognised_and_becomes_a_run_that_says_what_it_says(place: str, tmp_path: Path) -> None:
+    format, name, known = RUNS[place]
+    assert recognise(IMPORTS / place) == format
+    run = imported(IMPORTS / place, tmp_path / name)
+    first, used = run.turns[0], run.resources
+    (action, *_), seen = first.actions, first.actions[0].observation
+    assert seen is not None
+    assert {
+        "agent": run.agent, "model": run.model, "task": run.task, "tier": run.tier, "repeat": run.repeat,
+        "exit_code": seen.exit_code, "reasoning": first.reasoning, "ended": run.status.ended,
+        "outcomes": {name: told.value for name, told in run.outcomes.items()},
+        "seconds": action.exec_time_s, "times": [turn.time_s for turn in run.turns],
+        "tokens": (first.input_tokens, first.output_tokens),
+        "totals": (used.input_tokens, used.output_tokens, used.cost_usd, used.wall_time_s),
+    } == UNKNOWN | known  # fmt: skip
+    assert (run.id, run.imported, run.warnings) == (name, format, ())
     assert BRIEF in run.brief
-    assert "Be careful." in run.brief
-    assert first.actions[0].kind == "execute"
-    assert first.actions[0].language == "bash"
-    assert first.code.strip() == CODE
-    assert first.actions[0].exec_time_s == {"codex": 2.5}.get(format, 4.0 if place == "otel/traces.json" else None)
-    assert first.actions[0].observation is not None
-    assert first.actions[0].observation.exit_code == code
+    assert ("Be careful." in run.brief) == (format != "claude-code")
+    assert (action.kind, action.language, first.code.strip()) == ("execute", "bash", CODE)
     assert OUT.strip() in first.output
     assert "Done." in run.turns[-1].text
-    assert {name: told.value for name, told in run.outcomes.items()} == outcomes
     assert all(told.source.startswith(format) for told in run.outcomes.values())
-    assert run.warnings == ()
-    assert run.status.submitted == (format == "mini-swe-agent")
 
 
 def test_the_events_of_codex_exec_become_a_run(tmp_path: Path) -> None:
