@@ -76,7 +76,7 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
     draft.model = draft.model or text_of(message.get("model"))
     draft.assistant(
         content if isinstance(content, str) else _plain(texts) if texts else None, calls,
-        extra={"reasoning_details": thoughts} if thoughts else None, ts=ts, input_tokens=input_total(usage),
+        reasoning=thoughts, ts=ts, input_tokens=input_total(usage),
         output_tokens=usage.get("output_tokens"), finish=message.get("stop_reason"),
     )  # fmt: skip
     for block in answers:

@@ -22,9 +22,6 @@ from .recognise import holding
 from .terminal_bench import keystrokes
 
 _EXPECTED = "expected an object with `schema_version` and `steps` of `source` and `message`"
-_TOTALS = (
-    ("total_prompt_tokens", "prompt_tokens"), ("total_completion_tokens", "completion_tokens"), ("total_cost_usd", "cost_usd"),
-)  # fmt: skip
 _MOST_PARTS = 100
 """Files that a trajectory goes on in."""
 _MAX_REWARD = 1_000
@@ -51,10 +48,10 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     for step in _continued(draft, data, path):
         _step(draft, step, clock)
     draft.wall_time_s = clock.last or None
+    draft.total(cost_usd=metrics.get("total_cost_usd"))
     if not any("input_tokens" in event for event in draft.events()):
-        draft.totals |= {name: float(total) for key, name in _TOTALS if (total := number(metrics.get(key)))}
-    elif (cost := number(metrics.get("total_cost_usd"))) is not None:
-        draft.totals["cost_usd"] = cost
+        sent, received = metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")
+        draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
     draft.tell(metrics.get("extra"), "final_metrics.extra")
     if value := data.get("subagent_trajectories"):
         draft.lost["trajectories of sub-agents"] += len(value) if isinstance(value, list) else 1
@@ -78,10 +75,10 @@ def _step(draft: Draft, step: dict[str, Any], clock: Clock) -> None:
     since, message = clock.seconds(step.get("timestamp")), step.get("message")
     if step.get("source") == "agent":
         calls = _calls(step)
-        used, thought = object_of(step.get("metrics")), text_of(step.get("reasoning_content"))
+        used = object_of(step.get("metrics"))
         draft.model = draft.model or text_of(step.get("model_name"))
         draft.assistant(
-            message, calls, extra={"reasoning_content": thought} if thought else None, ts=since,
+            message, calls, reasoning=text_of(step.get("reasoning_content")), ts=since,
             input_tokens=used.get("prompt_tokens"), output_tokens=used.get("completion_tokens"),
         )  # fmt: skip
     else:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import count, number
+from ..json_bytes import number
 from . import Importer
 from .codex_events import is_event, read_events
 from .draft import Clock, Draft, id_of, object_of, text_of
@@ -82,9 +82,7 @@ def _entry(draft: Draft, turns: Items, entry: dict[str, Any], since: float | Non
         turns.ran[str(payload["call_id"])] = (_code(payload.get("exit_code")), seconds)
     elif kind == "event_msg" and payload.get("type") == "token_count":
         used = object_of(object_of(payload.get("info")).get("total_token_usage"))
-        for key, total in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")):
-            if (known := count(used.get(key))) is not None:
-                draft.totals[total] = float(known)
+        draft.total(prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens"))
 
 
 def _ended(turns: Items, item: dict[str, Any]) -> None:

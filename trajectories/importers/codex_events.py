@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from ..json_bytes import count
 from .draft import Call, Draft, id_of, object_of, objects_of, text_of
 
 _EVENTS = (
@@ -57,10 +56,8 @@ class _Stream:
             self.begun.pop(id, None)
             self._item(item, ended=True)
         elif kind == "turn.completed":
-            for key, total in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")):
-                # Each turn tells the sum of the thread so far.
-                if (known := count(object_of(entry.get("usage")).get(key))) is not None:
-                    self.draft.totals[total] = max(float(known), self.draft.totals.get(total, 0.0))
+            used = object_of(entry.get("usage"))  # the sum of the thread so far
+            self.draft.total(prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens"))
         elif kind == "turn.failed":
             self.draft.tell(object_of(entry.get("error")).get("message"), "turn.failed", "error")
 
@@ -73,7 +70,7 @@ class _Stream:
 
     def _turn(self, calls: list[Call]) -> None:
         thought = "\n".join(self.thought)
-        self.draft.assistant("\n".join(self.said), calls, extra={"reasoning_content": thought} if thought else None)
+        self.draft.assistant("\n".join(self.said), calls, reasoning=thought)
         self.said, self.thought = [], []
 
     def _item(self, item: dict[str, Any], *, ended: bool) -> None:

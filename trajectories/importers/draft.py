@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..json_bytes import count, loads, number
+from ..json_bytes import amount, count, loads, number
 from ..messages import content_text, make_action
 from ..models import Outcome
 from ..outcomes import MAX_OUTCOMES, outcomes
@@ -96,6 +96,12 @@ class Draft:
             else:
                 self.outcomes[key] = outcome
 
+    def total(self, **found: Any) -> None:
+        """Totals of the run by their names in `totals`, as far as they are amounts; of sums told again and again the largest."""
+        for name, value in found.items():
+            if (known := amount(value)) is not None:
+                self.totals[name] = max(known, self.totals.get(name, 0.0))
+
     def system(self, content: Any) -> None:
         """A system message: the system prompt when it is a text and comes first, else a message in its place."""
         if self.system_prompt is None and not self.messages and isinstance(content, str) and content.strip():
@@ -113,15 +119,17 @@ class Draft:
         content: Any,
         calls: Iterable[Call] = (),
         *,
-        extra: dict[str, Any] | None = None,
+        reasoning: str | list[dict[str, Any]] | None = None,
         ts: float | None = None,
         input_tokens: Any = None,
         output_tokens: Any = None,
         finish: Any = None,
     ) -> None:
-        """An assistant message; `extra` holds further keys of it (reasoning_details, name)."""
+        """An assistant message; `reasoning` is a text, or blocks as chat logs keep them under `reasoning_details`."""
         calls = list(calls)
-        message: dict[str, Any] = {"role": "assistant", "content": content, **(extra or {})}
+        message: dict[str, Any] = {"role": "assistant", "content": content}
+        if reasoning:
+            message["reasoning_content" if isinstance(reasoning, str) else "reasoning_details"] = reasoning
         if calls:
             message["tool_calls"] = [_chat_call(call) for call in calls]
         self.chat_assistant(message, calls)

@@ -151,9 +151,8 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
     draft.wall_time_s = number(sample.get("total_time"))
     if not any(events.tokens.values()):
         usage = [object_of(u) for u in object_of(sample.get("model_usage")).values()]
-        for key, value in (("prompt_tokens", total_of(*map(_input, usage))), ("completion_tokens", total_of(*(u.get("output_tokens") for u in usage)))):  # fmt: skip
-            if value:
-                draft.totals[key] = value
+        sent, received = total_of(*map(_input, usage)), total_of(*(u.get("output_tokens") for u in usage))
+        draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
     outside = len(events.tokens) - sum(m.get("role") == "assistant" for m in map(object_of, messages))
     if outside > 0:
         draft.lost["model calls that are not among the messages"] += outside
@@ -233,7 +232,7 @@ def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
         ]
         tokens = events.tokens.get(key, (None, None))
         draft.assistant(
-            _plain(rest) if blocks else content, calls, extra={"reasoning_details": thoughts} if thoughts else None,
+            _plain(rest) if blocks else content, calls, reasoning=thoughts,
             ts=events.answered.get(key), input_tokens=tokens[0], output_tokens=tokens[1], finish=events.finish.get(key),
         )  # fmt: skip
         for block in served:

@@ -43,8 +43,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     draft.submitted = info.get("exit_status") == "Submitted" or None
     known = ("config", "model_stats", "mini_version", "exit_status", "submission")
     draft.tell({key: item for key, item in info.items() if key not in known}, "info")
-    if cost := number(object_of(info.get("model_stats")).get("instance_cost")):
-        draft.totals["cost_usd"] = cost
+    draft.total(cost_usd=object_of(info.get("model_stats")).get("instance_cost") or None)
     clock = Clock()
     waiting: list[str] = []
     for number_of, message in enumerate(messages):
@@ -62,9 +61,8 @@ def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[st
     elif role == "assistant":
         calls = list(chat_calls(message)) or _commands(content_text(content), extra, number_of)
         usage = object_of(object_of(extra.get("response")).get("usage"))
-        thought = text_of(message.get("reasoning_content"))
         draft.assistant(
-            content, calls, ts=since, extra={"reasoning_content": thought} if thought else None,
+            content, calls, ts=since, reasoning=text_of(message.get("reasoning_content")),
             input_tokens=total_of(usage.get("prompt_tokens")), output_tokens=total_of(usage.get("completion_tokens")),
         )  # fmt: skip
         return [call.id or "" for call in calls]

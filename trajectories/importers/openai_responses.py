@@ -97,7 +97,7 @@ class Items:
             used = usage or {}
             self.draft.assistant(
                 "\n\n".join(filter(None, self._texts)) or None, self._calls, ts=self._ts,
-                extra={"reasoning_details": self._thoughts} if self._thoughts else None,
+                reasoning=self._thoughts,
                 input_tokens=used.get("input_tokens"), output_tokens=used.get("output_tokens"),
             )  # fmt: skip
             for call_id, text, failed in self._answers:

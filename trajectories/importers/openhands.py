@@ -63,36 +63,63 @@ def _draft(events: Any, head: dict[str, Any], name: str, path: Path, where: str)
     draft.task = id_of(head.get("instance_id"))
     _Reader(draft).take(flat)
     metrics = object_of(head.get("metrics"))
-    if "cost_usd" not in draft.totals and number(metrics.get("accumulated_cost")):
-        draft.totals["cost_usd"] = float(metrics["accumulated_cost"])
+    draft.total(cost_usd=metrics.get("accumulated_cost") or None)
     draft.tell(head.get("test_result"), "test_result")
     for key in ("resolved", "error"):
         draft.tell(head.get(key), key, key)
     return draft
 
 
+def _grouped(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Actions of one model response together, before the observations that stand between them; any other event alone."""
+    at = 0
+    while at < len(events):
+        event, key = events[at], _response_id(events[at])
+        at += 1
+        same = [event]
+        held: list[dict[str, Any]] = []
+        while key and _is_action(event) and at < len(events) and _response_id(events[at]) == key:
+            (same if _is_action(events[at]) else held).append(events[at])
+            at += 1
+        yield same
+        yield from ([other] for other in held)
+
+
 class _Reader:
-    """Events to messages: which response an action belongs to, and which action an observation answers."""
+    """Events to messages: which action an observation answers, and when."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.clock = Clock()
         self.calls: dict[str, str | None] = {}
-        """Event id to call id."""
+        """Event id to call id, in the first shape."""
         self.last: str | None = None
-        self.position = 0
 
     def take(self, events: list[Any]) -> None:
-        while self.position < len(events):
-            event = events[self.position]
-            self.position += 1
-            if not isinstance(event, dict):
-                self.draft.lost["events that are no objects"] += 1
-            elif isinstance(event.get("action"), dict) or "llm_message" in event or "tool_call_id" in event:
-                self._later(event, events)
-            elif isinstance(event.get("action"), str):
-                self._action(event, events)
-            elif isinstance(event.get("observation"), str):
+        if strange := sum(not isinstance(event, dict) for event in events):
+            self.draft.lost["events that are no objects"] += strange
+        for group in _grouped(objects_of(events)):
+            event = group[0]
+            action, args = event.get("action"), object_of(event.get("args"))
+            if isinstance(action, dict) and not event.get("llm_message"):
+                self._turn(group)
+            elif "llm_message" in event:
+                self._message(event)
+            elif "tool_call_id" in event:
+                self._result(event)
+            elif action == "message" and event.get("source") == "user":
+                self.clock.seconds(event.get("timestamp"))
+                self._images(args)
+                self.draft.user(args.get("content"))
+            elif action == "system":
+                self.draft.agent = self.draft.agent or text_of(args.get("agent_class"))
+                self.draft.system(args.get("content"))
+            elif isinstance(action, str) and action not in _BOOKKEEPING:
+                if event.get("source") == "user":
+                    self.draft.lost["commands that the user ran"] += 1
+                else:
+                    self._turn(group)
+            elif isinstance(event.get("observation"), str) and event["observation"] not in _BOOKKEEPING:
                 self._observation(event)
             elif isinstance(event.get("system_prompt"), dict):
                 self.draft.system(event["system_prompt"].get("text"))
@@ -100,40 +127,16 @@ class _Reader:
                 self.draft.lost["bookkeeping events"] += 1
         self.draft.wall_time_s = self.clock.last or None
 
-    # The first shape.
-
-    def _action(self, event: dict[str, Any], events: list[Any]) -> None:
-        kind, args = event["action"], object_of(event.get("args"))
-        if kind == "message" and event.get("source") == "user":
-            self.clock.seconds(event.get("timestamp"))
-            self._images(args)
-            self.draft.user(args.get("content"))
-        elif kind == "system":
-            self.draft.agent = self.draft.agent or text_of(args.get("agent_class"))
-            self.draft.system(args.get("content"))
-        elif kind in _BOOKKEEPING:
-            self.draft.lost["bookkeeping events"] += 1
-        elif event.get("source") == "user":
-            self.draft.lost["commands that the user ran"] += 1
-        else:
-            self._turn([event, *self._same_response(event, events)])
-
-    def _same_response(self, first: dict[str, Any], events: list[Any]) -> Iterator[dict[str, Any]]:
-        """The next actions of the same response. Observations may stand between them; each is taken as it comes."""
-        key = _response(first).get("id")
-        if not text_of(key):
-            return
-        held = []
-        while self.position < len(events):
-            event = object_of(events[self.position])
-            if isinstance(event.get("action"), str) and _response(event).get("id") == key:
-                yield event
-            elif isinstance(event.get("observation"), str) and _response(event).get("id") == key:
-                held.append(event)
-            else:
-                break
-            self.position += 1
-        events[self.position : self.position] = held
+    def _message(self, event: dict[str, Any]) -> None:
+        """What the user or the agent says in the later shape."""
+        since, message = self.clock.seconds(event.get("timestamp")), object_of(event.get("llm_message"))
+        texts = _texts(message.get("content"))
+        if message.get("role") == "assistant":
+            self.draft.assistant(texts or None, reasoning=_reasoning(message), ts=since)
+        elif message:
+            self.draft.user(texts)
+        for block in objects_of(message.get("content")):
+            self._images(block)
 
     def _turn(self, actions: list[dict[str, Any]]) -> None:
         response = _response(actions[0])
@@ -141,123 +144,97 @@ class _Reader:
         message, usage = object_of(choice.get("message")), object_of(response.get("usage"))
         requested = {id_of(call.get("id")): call for call in objects_of(message.get("tool_calls"))}
         calls, thoughts = [], []
-        stamp: float | None = None
         for event in actions:
-            args, meta = object_of(event.get("args")), object_of(event.get("tool_call_metadata"))
-            thoughts.append(content_text(args.get("content" if event["action"] == "message" else "thought")))
-            stamp = self.clock.seconds(event.get("timestamp")) if stamp is None else stamp
+            args = object_of(event.get("args"))
             if event["action"] == "message":
                 self._images(args)
+                thoughts.append(content_text(args.get("content")))
                 continue
-            call_id = id_of(meta.get("tool_call_id")) or f"event-{id_of(event.get('id')) or self.position}"
-            function = object_of(object_of(requested.get(call_id)).get("function"))
-            own = {key: value for key, value in args.items() if key not in _NOT_ARGUMENTS}
-            name = text_of(function.get("name")) or text_of(meta.get("function_name")) or event["action"]
-            calls.append(Call(name, function.get("arguments", own), call_id))
-            self.calls[id_of(event.get("id")) or ""] = self.last = call_id
-            self._cost(event)
+            thoughts.append(content_text(args.get("thought")) or _texts(event.get("thought")))
+            calls.append(_later_call(event) if isinstance(event["action"], dict) else self._call(event, requested))
+            spent = number(object_of(event.get("llm_metrics")).get("accumulated_cost"))
+            self.draft.total(cost_usd=spent or None)
         text = message.get("content") if text_of(content_text(message.get("content"))) else None
-        reasoning = message.get("reasoning_content")
         self.draft.model = self.draft.model or text_of(response.get("model"))
+        stamps = [self.clock.seconds(event.get("timestamp")) for event in actions]
         self.draft.assistant(
-            text or "\n".join(filter(None, thoughts)) or None, calls,
-            extra={"reasoning_content": reasoning} if text_of(reasoning) else None, ts=stamp,
-            input_tokens=usage.get("prompt_tokens"), output_tokens=usage.get("completion_tokens"),
-            finish=choice.get("finish_reason"),
+            text or "\n".join(filter(None, thoughts)) or None, calls, reasoning=_reasoning({**message, **actions[0]}),
+            ts=next((stamp for stamp in stamps if stamp is not None), None), input_tokens=usage.get("prompt_tokens"),
+            output_tokens=usage.get("completion_tokens"), finish=choice.get("finish_reason"),
         )  # fmt: skip
 
+    def _call(self, event: dict[str, Any], requested: dict[str | None, dict[str, Any]]) -> Call:
+        """An action of the first shape, with the arguments that the response itself has for it."""
+        meta, key = object_of(event.get("tool_call_metadata")), id_of(event.get("id")) or ""
+        call_id = id_of(meta.get("tool_call_id")) or f"event-{key or self.draft.turns}"
+        function = object_of(object_of(requested.get(call_id)).get("function"))
+        own = {name: value for name, value in object_of(event.get("args")).items() if name not in _NOT_ARGUMENTS}
+        self.calls[key] = self.last = call_id
+        name = text_of(function.get("name")) or text_of(meta.get("function_name")) or event["action"]
+        return Call(name, function.get("arguments", own), call_id)
+
     def _observation(self, event: dict[str, Any]) -> None:
-        kind, extras = event["observation"], object_of(event.get("extras"))
-        if kind in _BOOKKEEPING:
-            self.draft.lost["bookkeeping events"] += 1
-            return
-        since = self.clock.seconds(event.get("timestamp"))
-        meta = object_of(extras.get("metadata"))
-        cause = id_of(event.get("cause"))
+        """What came back in the first shape."""
+        since, extras = self.clock.seconds(event.get("timestamp")), object_of(event.get("extras"))
+        meta, cause = object_of(extras.get("metadata")), id_of(event.get("cause"))
         call_id = self.last if cause is None else self.calls.get(cause)
-        text = "".join(content_text(part) for part in (meta.get("prefix"), event.get("content"), meta.get("suffix")))
-        code = whole_code(meta.get("exit_code", extras.get("exit_code")), [], "")
+        text = _whole(meta, event.get("content"))
         self._images(extras)
         if call_id is None:
             self.draft.user(text)
             return
-        self.draft.result(
-            call_id, text, exit_code=None if code == -1 else code, failed=kind in ("error", "user_rejected"), ts=since
-        )
+        failed = event["observation"] in ("error", "user_rejected")
+        code = _exit_code(meta.get("exit_code", extras.get("exit_code")))
+        self.draft.result(call_id, text, exit_code=code, failed=failed, ts=since)
 
-    def _images(self, args: dict[str, Any]) -> None:
-        urls = args.get("image_urls")
-        if isinstance(urls, list) and urls:
-            self.draft.lost["images"] += len(urls)
-
-    def _cost(self, event: dict[str, Any]) -> None:
-        spent = number(object_of(event.get("llm_metrics")).get("accumulated_cost"))
-        if spent:
-            self.draft.totals["cost_usd"] = max(spent, self.draft.totals.get("cost_usd", 0.0))
-
-    # The later shape.
-
-    def _later(self, event: dict[str, Any], events: list[Any]) -> None:
-        since = self.clock.seconds(event.get("timestamp"))
-        message = object_of(event.get("llm_message"))
-        if message:
-            texts = _texts(message.get("content"))
-            if message.get("role") == "assistant":
-                self.draft.assistant(texts or None, extra=_reasoning(message), ts=since)
-            else:
-                self.draft.user(texts)
-            self._blocks(message.get("content"))
-        elif isinstance(event.get("action"), dict):
-            same = [event]
-            key = id_of(event.get("llm_response_id"))
-            while key and self.position < len(events):
-                following = object_of(events[self.position])
-                if (
-                    not isinstance(following.get("action"), dict)
-                    or following.get("llm_response_id") != event["llm_response_id"]
-                ):
-                    break
-                same.append(following)
-                self.position += 1
-            self._later_turn(same, since)
-        else:
-            self._later_result(event, since)
-
-    def _later_turn(self, actions: list[dict[str, Any]], since: float | None) -> None:
-        calls = []
-        for event in actions:
-            call = object_of(event.get("tool_call"))
-            function = object_of(call.get("function")) or call
-            arguments = function.get("arguments")
-            if not isinstance(arguments, str | dict):
-                arguments = {key: value for key, value in event["action"].items() if key != "kind"}
-            name = text_of(event.get("tool_name")) or content_text(function.get("name"))
-            calls.append(Call(name or "unknown", arguments, id_of(event.get("tool_call_id")) or id_of(call.get("id"))))
-        texts = [text for event in actions if (text := _texts(event.get("thought")))]
-        self.draft.assistant("\n".join(texts) or None, calls, extra=_reasoning(actions[0]), ts=since)
-
-    def _later_result(self, event: dict[str, Any], since: float | None) -> None:
+    def _result(self, event: dict[str, Any]) -> None:
+        """What came back in the later shape."""
         call_id, seen = id_of(event.get("tool_call_id")), object_of(event.get("observation"))
+        since = self.clock.seconds(event.get("timestamp"))
         refusal = text_of(event.get("error")) or text_of(event.get("rejection_reason"))
         if refusal is not None:
             self.draft.result(call_id, refusal, failed=True, ts=since)
             return
-        meta = object_of(seen.get("metadata"))
         body = next((seen[key] for key in ("content", "output", "message") if seen.get(key)), "")
-        text = "".join(content_text(part) for part in (meta.get("prefix"), body, meta.get("suffix")))
-        code = whole_code(seen.get("exit_code"), [], "")
-        failed = seen.get("is_error") is True or seen.get("error") is True
-        problem = seen.get("error") if isinstance(seen.get("error"), str) else ""
-        self._blocks(body)
-        self.draft.result(
-            call_id, text, stderr=problem or "", exit_code=None if code == -1 else code, failed=failed or bool(problem),
-            ts=since,
-        )  # fmt: skip
+        problem = content_text(seen["error"]) if isinstance(seen.get("error"), str) else ""
+        failed = seen.get("is_error") is True or seen.get("error") is True or bool(problem)
+        for block in objects_of(body):
+            self._images(block)
+        text, code = _whole(object_of(seen.get("metadata")), body), _exit_code(seen.get("exit_code"))
+        self.draft.result(call_id, text, stderr=problem, exit_code=code, failed=failed, ts=since)
 
-    def _blocks(self, content: Any) -> None:
-        for block in objects_of(content):
-            if isinstance(block.get("image_urls"), list):
-                self.draft.lost["images"] += len(block["image_urls"])
+    def _images(self, holder: dict[str, Any]) -> None:
+        urls = holder.get("image_urls")
+        if isinstance(urls, list) and urls:
+            self.draft.lost["images"] += len(urls)
+
+
+def _later_call(event: dict[str, Any]) -> Call:
+    """An action of the later shape."""
+    call = object_of(event.get("tool_call"))
+    function = object_of(call.get("function")) or call
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str | dict):
+        arguments = {key: value for key, value in event["action"].items() if key != "kind"}
+    name = text_of(event.get("tool_name")) or content_text(function.get("name"))
+    return Call(name or "unknown", arguments, id_of(event.get("tool_call_id")) or id_of(call.get("id")))
+
+
+def _is_action(event: dict[str, Any]) -> bool:
+    return isinstance(event.get("action"), str | dict)
+
+
+def _response_id(event: dict[str, Any]) -> str | None:
+    return id_of(event.get("llm_response_id")) or text_of(_response(event).get("id"))
+
+
+def _whole(meta: dict[str, Any], content: Any) -> str:
+    return "".join(content_text(part) for part in (meta.get("prefix"), content, meta.get("suffix")))
+
+
+def _exit_code(value: Any) -> int | None:
+    code = whole_code(value, [], "")
+    return None if code == -1 else code
 
 
 def _response(event: dict[str, Any]) -> dict[str, Any]:
@@ -268,12 +245,8 @@ def _texts(content: Any) -> str:
     return "\n".join(text for block in objects_of(content) if (text := content_text(block.get("text"))))
 
 
-def _reasoning(event: dict[str, Any]) -> dict[str, Any] | None:
-    thoughts = objects_of(event.get("thinking_blocks"))
-    if thoughts:
-        return {"reasoning_details": thoughts}
-    said = text_of(event.get("reasoning_content"))
-    return {"reasoning_content": said} if said else None
+def _reasoning(event: dict[str, Any]) -> str | list[dict[str, Any]] | None:
+    return objects_of(event.get("thinking_blocks")) or text_of(event.get("reasoning_content"))
 
 
 IMPORTER = Importer(

@@ -112,13 +112,11 @@ class _Talk:
             calls = _calls(message)
             key = json.dumps([message.get("role"), _said(message), [c.name for c in calls]], sort_keys=True)
             self.known[key] += 1
-            thoughts = [part for part in _parts(message) if part.get("type") == "reasoning"]
-            extra = (
-                {"reasoning_content": "\n".join(content_text(t.get("content")) for t in thoughts)} if thoughts else None
-            )
+            thoughts = (part for part in _parts(message) if part.get("type") == "reasoning")
+            thought = "\n".join(content_text(part.get("content")) for part in thoughts)
             used = [span.get(*names) for names in _TOKENS]
             draft.assistant(
-                _said(message) or None, calls, extra=extra, ts=until, input_tokens=used[0], output_tokens=used[1],
+                _said(message) or None, calls, reasoning=thought, ts=until, input_tokens=used[0], output_tokens=used[1],
                 finish=message.get("finish_reason"),
             )  # fmt: skip
             self.open.update((call.id, None) for call in calls if call.id)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import unicodedata
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
 from ...errors import InputError
+from ...whole_files import whole
 from .draft import Draft
 
 _MAX_NAME = 100
@@ -111,21 +110,8 @@ def _dump(value: Any) -> str:
 
 def _write(path: Path, text: str | None) -> None:
     """Put the whole text in place at once; without one, remove what an earlier import left."""
-    if text is None:
+    if text is None or path.is_symlink():  # no link of an earlier import is followed
         path.unlink(missing_ok=True)
-        return
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".import-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    if text is not None:
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8", newline="\n")

@@ -66,9 +66,8 @@ def _info(draft: Draft, info: dict[str, Any]) -> None:
     stats = object_of(info.get("model_stats"))
     if not number(stats.get("api_calls")):
         return  # Replayed demonstrations count nothing: their zeros say "not counted".
-    for key, name in (("tokens_sent", "prompt_tokens"), ("tokens_received", "completion_tokens"), ("instance_cost", "cost_usd")):  # fmt: skip
-        if (value := number(stats.get(key))) is not None:
-            draft.totals[name] = value
+    sent, received = stats.get("tokens_sent"), stats.get("tokens_received")
+    draft.total(prompt_tokens=sent, completion_tokens=received, cost_usd=stats.get("instance_cost"))
 
 
 def _brief(draft: Draft, history: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -93,9 +92,7 @@ def _step(draft: Draft, index: int, step: dict[str, Any], replies: Iterator[dict
     if not calls and action.strip():
         calls = [_command(action, index)]
     thoughts = objects_of(reply.get("thinking_blocks")) if same else []
-    draft.assistant(
-        said or content_text(step.get("thought")), calls, extra={"reasoning_details": thoughts} if thoughts else None
-    )
+    draft.assistant(said or content_text(step.get("thought")), calls, reasoning=thoughts)
     seen = content_text(step.get("observation"))
     if calls:
         spent = number(step.get("execution_time"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import decode, is_file, loads, number, read_bytes, read_json
+from ..json_bytes import decode, is_file, loads, read_bytes, read_json
 from . import Importer
 from .draft import Call, Clock, Draft, object_of, objects_of, text_of
 from .recognise import holding
@@ -45,9 +45,8 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
     for key in ("is_resolved", "failure_mode"):
         draft.tell(trial.get(key), "results.json", key)
     draft.tell(trial.get("parser_results"), "results.json", "tests")
-    for key, name in (("total_input_tokens", "prompt_tokens"), ("total_output_tokens", "completion_tokens")):
-        if total := number(trial.get(key)):
-            draft.totals[name] = total
+    sent, received = trial.get("total_input_tokens"), trial.get("total_output_tokens")
+    draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
     clock = Clock()
     clock.seconds(trial.get("agent_started_at"))
     draft.wall_time_s = clock.seconds(trial.get("agent_ended_at"))
