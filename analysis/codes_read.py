@@ -10,13 +10,12 @@ from typing import Any
 
 import polars as pl
 
-CODES = ("E1", "E2", "E3", "E4", "E5")
+from ..error_codes.paper_codes import BY_FACTS, BY_READING
+from ..error_codes.paper_codes import CODES as CODES
+
 CODE_SOURCES = ("judge", "detector", "fact", "score")
 """judge: a judge's tag; detector: read from trace or files; fact: of those, what stands whatever is read; score: read off
 the score itself (circular)."""
-BY_FACTS = ("E2", "E4", "E5")
-"""Codes that files, exit codes and tracebacks decide: without a reader too, what did not fire is absent. The others take
-reading: facts can show them, never exclude them."""
 READINGS = ("present", "absent", "cannot_tell", "not_read")
 
 READ_SCHEMA: dict[str, Any] = {
@@ -46,7 +45,7 @@ def with_readings(table: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     # Only a reader can say that a code which takes reading is absent, or that one cannot tell. Tags on cards of older versions
     # are the ones that fired: nothing says which runs were read in vain.
-    said = [pl.col(f"{c}_read").is_in(["absent", "cannot_tell"]) for c in CODES if c not in BY_FACTS]
+    said = [pl.col(f"{c}_read").is_in(["absent", "cannot_tell"]) for c in BY_READING]
     tagged = [pl.col(f"{c}_judge").fill_null(False) for c in CODES]
     out = out.with_columns(diagnosed=~old & pl.any_horizontal(*said, *tagged)).drop("_old")
     known = {c: pl.col(f"{c}_read").is_in(["present", "absent"]) for c in CODES}

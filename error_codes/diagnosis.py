@@ -18,12 +18,11 @@ from typing import Literal
 from ..trajectories.models import Frozen, Run, Segmentation, Stage
 from ..trajectories.record.quotes import Evidence
 from .fired import Fired
+from .paper_codes import BY_FACTS
 from .taxonomy import taxonomy
 
 State = Literal["present", "absent", "cannot_tell", "not_read"]
 
-FACTS_DECIDE = frozenset({"E2", "E4", "E5"})
-"""Codes that files, exit codes and the harness decide well enough when nobody reads the run."""
 _USUAL: dict[str, Stage] = {"E1": "S1", "E2": "S2", "E3": "S3", "E4": "S4", "E5": "S5"}
 """The stage of a code whose quote stands in no turn."""
 
@@ -122,4 +121,4 @@ def _state(code: str, known: set[str], reading: Reading | None, run: Run) -> Sta
         return "present"
     if reading is not None:
         return "absent" if reading.state == "absent" else "cannot_tell"
-    return "absent" if code in FACTS_DECIDE and run.turns else "not_read"
+    return "absent" if code in BY_FACTS and run.turns else "not_read"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..judge.trust.human_labels import PAPER_CODES, Labels
+from ..error_codes.paper_codes import CODES
+from ..judge.trust.human_labels import Labels
 from .lines import Line, bar, grade, line
 from .run_rows import unknown_codes
 
@@ -40,7 +41,7 @@ def agree(labels: Labels, card: ScoreCard) -> Agreement:
         (stage, card.turn_stages[turn - 1]) for turn, stage in labels.stages.items() if turn <= len(card.turn_stages)
     ]
     fired = {code.code for code in card.codes if code.taxonomy == "paper"}
-    told = fired | set(PAPER_CODES) - set(unknown_codes(card))  # what was not read differs from nothing
+    told = fired | set(CODES) - set(unknown_codes(card))  # what was not read differs from nothing
     mine_only, theirs_only = frozenset(set(labels.codes) & told - fired), frozenset(fired - set(labels.codes))
     return Agreement(
         (len(both) - len(differing), len(both)), (sum(a == b for a, b in turns), len(turns)), (mine_only, theirs_only), differing

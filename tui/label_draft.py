@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..judge.trust.human_labels import PAPER_CODES, Drawn, LabelledCode, Labels, problems
+from ..error_codes.paper_codes import CODES
+from ..judge.trust.human_labels import Drawn, LabelledCode, Labels, problems
 from ..trajectories.stages import Stage
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Draft:
 
     def toggle_code(self, code: str, turn: int) -> bool:
         """Fire an error code on a turn, or take that back; a code without turns is gone. True when it fires now."""
-        if code not in PAPER_CODES:
+        if code not in CODES:
             raise ValueError(code)
         codes = dict(self.now.codes)
         old = codes.pop(code, LabelledCode(turns=(), why=""))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from ..error_codes.paper_codes import CODES
 from ..errors import AmbjudgeError
-from ..judge.trust.human_labels import PAPER_CODES
 from ..trajectories.stages import STAGE_NAMES, Stage
 from .dialogs import Confirm, Prompt
 from .label_agreement import run_agreement_lines
@@ -103,7 +103,7 @@ class LabelScreen(ReadingScreen):
             if item.id == chosen:
                 lines += criterion_lines(item)
         lines += section("Error codes", " (x, then 1-5)")
-        for code in PAPER_CODES:
+        for code in CODES:
             fired = now.codes.get(code)
             if fired is None:
                 lines.append(line((f" {code} {CODE_WORDS[code]}", "dim")))

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ..error_codes.paper_codes import BY_READING, CODES
 from ..judge.read_share import READ_STAGES, standing
 from ..trajectories.stages import STAGES
 
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from ..judge.scorecard import ScoreCard
 
 State = Literal["waiting", "scored", "error"]
-
-CODES = ("E1", "E2", "E3", "E4", "E5")
-TAKES_READING = ("E1", "E3")
-"""Codes that nothing but reading excludes."""
 
 
 class RunRow(NamedTuple):
@@ -86,7 +83,7 @@ def row_of(number: int, card: Mapping[str, Any], path: Path | None = None) -> Ru
     codes = tuple(dict.fromkeys(str(code["code"]) for code in card["codes"]))
     states = card["codes_read"]
     tagged = any(str(code["by"]).startswith("judge:") for code in card["codes"])
-    read = tagged or any(states.get(code) in ("absent", "cannot_tell") for code in TAKES_READING)
+    read = tagged or any(states.get(code) in ("absent", "cannot_tell") for code in BY_READING)
     methods = [stage["method"] for name, stage in stages.items() if stage["criteria"] or name in READ_STAGES]
     kind = standing(methods, float(card["read_share"]), float(card["presumed_share"]))
     bounds = card["overall_bounds"]

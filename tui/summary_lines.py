@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
+from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGE_NAMES, STAGES
 from .lines import Line, bar, decimals, grade, line
-from .run_rows import CODES, TAKES_READING, RunRow
+from .run_rows import RunRow
 
 
 def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
@@ -39,7 +40,7 @@ def _codes(rows: Sequence[RunRow]) -> list[Line]:
     """Shares among the runs that were read for a code: where only what fires is known, every known run has it."""
     lines = [line(("Share of runs in which a code fired", "head"))]
     for code in CODES:
-        sample = [row for row in rows if (row.read or code not in TAKES_READING) and code not in row.unknown]
+        sample = [row for row in rows if (row.read or code not in BY_READING) and code not in row.unknown]
         fired, everywhere = (sum(code in row.codes for row in some) for some in (sample, rows))
         unread = f"not read{f', fired in {everywhere}' if everywhere else ''}"
         lines.append(_share(code, fired, len(sample), len(rows), unread))

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from ..analysis.codes_read import CODES
 from ..analysis.design import unread
 from ..analysis.frames import OUTCOME
+from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGES
 from ..tui.run_rows import RunRow
 
@@ -34,7 +34,7 @@ def _row(number: int, row: dict[str, Any], told: list[str]) -> RunRow:
         sum(row[f"{stage}_method"] == "unscored" for stage in STAGES),
         (row["quotes"] or 0) - (row["quotes_found"] or 0), row["judge"], rubric or None, row["cost_usd"],
         unknown=tuple(code for code in CODES if not row[code] and known[code] not in (None, "absent")),
-        read=any(known[code] in ("absent", "cannot_tell") for code in ("E1", "E3")),
+        read=any(known[code] in ("absent", "cannot_tell") for code in BY_READING),
         presumed=int((row["presumed"] or 0) > 0),
         span=(lo, hi) if lo is not None and hi is not None and (not point or row["presumed"]) else None,
         outcomes={name.removeprefix(OUTCOME).lower(): row[name] for name in told if row[name] is not None},

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...trajectories.models import Run
 from ..base import EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, is_criteria, used
@@ -26,7 +27,7 @@ from ..scoring import apply_requires
 from ..store.reuse import StoredJudge
 from ..tagging import diagnose
 from .comparison import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures
-from .human_labels import PAPER_CODES, Labels
+from .human_labels import Labels
 from .label_sources import each_label
 from .splits import SPLITS, Split, split_of
 
@@ -169,7 +170,7 @@ async def _by_rules(null: RulesJudge, request: Request) -> tuple[CriterionResult
 
 
 def _codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> JudgedCodes:
-    labelled = frozenset(labels.codes) & frozenset(PAPER_CODES)
+    labelled = frozenset(labels.codes) & frozenset(CODES)
     alone = diagnose(ready.run, ready.segmentation, ready.found)
     found: dict[CodesBy, frozenset[str]] = {"facts": _fired(alone.codes)}
     if reply is None:
@@ -179,7 +180,7 @@ def _codes(ready: Prepared, reply: Reply | None, labels: Labels, judge: str) -> 
         "both": _fired(merged.codes),
         "reading": _fired(c for c in merged.codes if c.independence == "from_judge"),
     }
-    results = [result for result in reply.results if result.id in PAPER_CODES]
+    results = [result for result in reply.results if result.id in CODES]
     present = [result for result in results if result.value is not None and result.value > 0.5]
     return JudgedCodes(
         labelled, found,

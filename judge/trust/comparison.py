@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ...error_codes.paper_codes import CODES
 from ...trajectories.models import STAGES, Stage
 from ..base import QuestionName, Usage
-from .human_labels import PAPER_CODES
 from .measures import (
     Calibration,
     Figure,
@@ -243,8 +243,8 @@ def _codes(runs: Sequence[JudgedCodes], by: CodesBy) -> CodesFigures:
 
     clean = [run for run in runs if not run.labelled]
     return CodesFigures(
-        micro=counts(PAPER_CODES),
-        by_code={code: counts([code]) for code in PAPER_CODES},
+        micro=counts(CODES),
+        by_code={code: counts([code]) for code in CODES},
         clean=share(sum(bool(run.found[by]) for run in clean), len(clean)),
     )
 

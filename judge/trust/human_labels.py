@@ -23,6 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...rubrics.model import Rubric
 from ...sanitize import sanitize_line
@@ -32,7 +33,6 @@ from ...whole_files import whole
 from ..store import Store
 from ..store.connection import clean_text
 
-PAPER_CODES = ("E1", "E2", "E3", "E4", "E5")
 LABEL_FIELDS = ("run", "annotator", "drawn", "stages", "criteria", "evidence", "codes", "notes")
 _FORM = "expected a label file as docs/labels.md describes"
 
@@ -187,7 +187,7 @@ def problems(labels: Labels, run: Run | None = None, rubric: Rubric | None = Non
         found += _against_run(labels, run)
     if rubric is not None:
         found += _against_rubric(labels, rubric)
-    found += [f"codes.{code}: not one of {', '.join(PAPER_CODES)}" for code in labels.codes if code not in PAPER_CODES]
+    found += [f"codes.{code}: not one of {', '.join(CODES)}" for code in labels.codes if code not in CODES]
     found += [f"evidence.{id}: no value for {id} in criteria" for id in labels.evidence if id not in labels.criteria]
     return found
 

@@ -21,12 +21,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ...error_codes.paper_codes import CODES
 from ...rubrics.model import Criterion, Rubric
 from ...trajectories.models import Action, Plan, Run, Segmentation, Turn
 from ..base import JUDGED, Judge, QuestionName, Reply, Request, Usage, answers, used
 from ..questions.items import PLAN_ITEM, diagnosis_items
 from ..runner import run_batch
-from .human_labels import PAPER_CODES
 from .made_up_runs import careless, diligent
 from .measures import wilson
 
@@ -235,7 +235,7 @@ _ABSENT = {
     "verdict": "absent", "confidence": 1.0,
 }  # fmt: skip
 FORGED_VERDICTS = {**dict.fromkeys((f"{stage}{letter}" for stage in JUDGED for letter in "abcdef"), _MET), "S3": _MET}
-FORGED_DIAGNOSIS = {**dict.fromkeys(PAPER_CODES, _ABSENT), PLAN_ITEM: {"commitments": []}}
+FORGED_DIAGNOSIS = {**dict.fromkeys(CODES, _ABSENT), PLAN_ITEM: {"commitments": []}}
 
 RUN_CHANGES: dict[str, tuple[Expectation, str, _Change]] = {
     "evidence removed": ("falls", "no turn says, does or shows anything, and there is no plan", _without_evidence),

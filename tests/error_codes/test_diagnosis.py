@@ -6,8 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ambjudge.error_codes.diagnosis import FACTS_DECIDE, Reading, merge
+from ambjudge.error_codes.diagnosis import Reading, merge
 from ambjudge.error_codes.fired import Fired
+from ambjudge.error_codes.paper_codes import BY_FACTS
 from ambjudge.error_codes.taxonomy import taxonomy
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
@@ -62,7 +63,7 @@ def test_what_takes_reading_is_not_read_where_nobody_read_the_run(run):
     """Nothing looks clean because nobody looked."""
     merged = merge(run, SEGMENTS, (), ())
     assert dict(merged.states) == NOBODY_READ
-    assert {code for code, state in merged.states.items() if state == "absent"} == FACTS_DECIDE
+    assert {code for code, state in merged.states.items() if state == "absent"} == set(BY_FACTS)
 
 
 def test_a_run_without_turns_is_not_read_at_all(run):

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from ambjudge.error_codes.paper_codes import CODES
 from ambjudge.judge.scorecard import Evidence, FiredCode, PlanItem, ScoreCard
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.tui.difference_lines import difference_lines
 from ambjudge.tui.lines import Line
 from ambjudge.tui.run_lines import file_lines, json_lines, plan_lines
-from ambjudge.tui.run_rows import CODES, row_of
+from ambjudge.tui.run_rows import row_of
 from ambjudge.tui.runs_table import fired
 from ambjudge.tui.scorecard_lines import scorecard_lines
 from ambjudge.tui.summary_lines import mean, summary_lines
