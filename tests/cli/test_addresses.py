@@ -120,23 +120,6 @@ def test_s3_gives_what_a_folder_gives(out, s3, expected):
         assert (code, cards, "s3://nowhere-at-all" in said) == (2, "", True)
 
 
-def test_parts_at_an_address_are_made_once(out, memory, expected):
-    for name in NAMES:
-        put(memory, RUNS / name, f"/runs/{name}")
-    expected = expected.replace("RUNS", "memory://runs")
-    command = ("score", "memory://runs", "--out", "memory://parts", *PUBLIC, "--shard")
-    assert [out(*command, shard)[0] for shard in ("1/2", "2/2")] == [0, 0]
-    parts = sorted(name for name in memory.find("/parts") if name.endswith(".jsonl"))
-    assert b"".join(memory.cat_file(part) for part in parts).decode() == expected
-    assert "there already" in out(*command, "2/2")[2]
-    memory.pipe_file("/runs/vqa-lite-01/plan.md", b"Another plan.")
-    assert "there already" not in out(*command, "2/2")[2]
-    assert out("leaderboard", "memory://parts", "--json")[0] == 0
-    memory.pipe_file("/parts/part-00001-of-00002.jsonl", b"{}")
-    assert "memory://parts/part-00001-of-00002.jsonl:1" in out("leaderboard", "memory://parts", "--json")[2]
-    assert "there already" not in out(*command, "1/2")[2]
-
-
 def test_scorecards_that_cannot_be_sent_stay_here(out, memory, expected, monkeypatch):
     put(memory, RUNS / NAMES[0], f"/runs/{NAMES[0]}")
 

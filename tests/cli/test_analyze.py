@@ -125,16 +125,6 @@ def test_analyze_runs_with_labels_scores_them_first(out) -> None:
     assert tables["corrected_leaderboard"]["rows"]
 
 
-def test_one_bad_line_is_named_and_the_rest_is_analysed(out, cards, tmp_path) -> None:
-    broken = tmp_path / "broken.jsonl"
-    broken.write_text(cards.read_text("utf-8") + '{"schema": "other"}\nnot json\n', "utf-8")
-    code, text, err = out("analyze", broken, "--table", "cohort", "--json")
-    assert code == 1
-    assert json.loads(text)["runs"] == 72
-    assert f"{broken}:73" in err
-    assert f"{broken}:74" in err
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -64,26 +64,6 @@ def test_score_json_is_one_object_that_obeys_the_schema(out, path: str) -> None:
     assert len(card["turn_stages"]) == card["run"]["turns"] == 7
 
 
-def test_score_of_a_tree_gives_one_line_a_run_and_equals_the_harness(out) -> None:
-    """S4, S5, Task and the Overall that follows are what the harness wrote into each run's report."""
-    code, text, err = out("score", RECORDED / "runs", "--json")
-    assert code == 0
-    assert "15 scored" in err
-    cards = {c["run"]["id"]: c for c in lines(text)}
-    assert len(cards) == 15
-    for name, card in cards.items():
-        jsonschema.validate(card, schema())
-        report = json.loads((RECORDED / "runs" / name / "detail_report.json").read_text())
-        steps = report["agentic_score"]["step_scores"]
-        assert card["stages"]["S4"]["score"] == pytest.approx(steps["s4"], abs=1e-4), name
-        assert card["stages"]["S5"]["score"] == pytest.approx(steps["s5"], abs=1e-4), name
-        task = (report.get("task_score") or report.get("clinical_score"))["score"]
-        assert card["task"] == pytest.approx(task, abs=1e-4), name
-        weights = {"S1": 0.25, "S2": 0.15, "S3": 0.35, "S4": 0.15, "S5": 0.10}
-        agentic = sum(w * card["stages"][s]["score"] for s, w in weights.items())
-        assert card["overall"] == pytest.approx(100 * (0.5 * agentic + 0.5 * task), abs=0.02), name
-
-
 def test_score_disqualified_run_is_zero_by_policy_but_shows_what_was_done(out) -> None:
     _, text, _ = out("score", EXAMPLES / "disqualified", "--json")
     (card,) = lines(text)
@@ -100,44 +80,7 @@ def test_score_disqualified_run_is_zero_by_policy_but_shows_what_was_done(out) -
     assert later["overall"] > 0
 
 
-def test_out_writes_the_same_lines(out, tmp_path: Path) -> None:
-    _, text, _ = out("score", EXAMPLES, "--json", "--out", tmp_path / "new" / "cards.jsonl")
-    assert (tmp_path / "new" / "cards.jsonl").read_text("utf-8") == text
-
-
 # Errors: one line on stderr, nothing on stdout
-
-
-def _write(folder: Path, data: bytes) -> Path:
-    path = folder / "conversation.json"
-    path.write_bytes(data)
-    return path
-
-
-BAD = [
-    pytest.param(b"", "is empty", id="empty"),
-    pytest.param(b"hello", "is not JSON", id="not JSON"),
-    pytest.param(b"[" * 200_000, "is nested more than", id="deep nesting"),
-    pytest.param(b'{"messages": [{"role": "user", "content": "caf\xe9"}]}', "is not UTF-8", id="latin-1"),
-    pytest.param(b"NaN", "expected an object with `messages`", id="NaN"),
-    pytest.param(b"1" * 5_000, "expected an object with `messages`", id="huge number"),
-    pytest.param(b'{"conversation": []}', "expected an object with `messages`", id="other object"),
-    pytest.param(b"[1, 2, 3]", "without `role`", id="list of numbers"),
-    pytest.param(b"[]", "no messages", id="no messages"),
-]
-
-
-@pytest.mark.parametrize(("data", "message"), BAD)
-@pytest.mark.parametrize("command", ["score", "segment", "codes"])
-def test_unreadable_input_is_one_line_and_exit_2(out, tmp_path: Path, data: bytes, message: str, command: str) -> None:
-    code, text, err = out(command, _write(tmp_path, data))
-    assert code == 2
-    assert text == ""
-    first = err.splitlines()
-    assert len(first) == 1
-    assert first[0].startswith("ambjudge: error: ")
-    assert "conversation.json" in first[0]
-    assert message in first[0]
 
 
 @pytest.mark.parametrize(
@@ -199,13 +142,6 @@ def test_segment_json(out) -> None:
     assert data["turn_stages"] == ["S1", "S1", "S2", "S3", "S4", "S4", "S5"]
     assert data["segments"][0] == {"stage": "S1", "first_turn": 1, "last_turn": 2}
     assert data["stages"]["S4"] == {"turns": 2, "calls": 2, "failed_calls": 2, "exec_time_s": pytest.approx(33.8)}
-
-
-def test_segment_why_names_signals_for_every_turn(out) -> None:
-    _, text, _ = out("segment", EXAMPLES / "codes", "--why", "--json")
-    (data,) = lines(text)
-    assert all(turn for turn in data["signals"])
-    assert len(data["confidence"]) == 7
 
 
 def test_codes_of_the_three_examples(out) -> None:
@@ -295,19 +231,6 @@ def test_help_fits_a_screen_and_has_an_example(out, name: str) -> None:
 
 
 # Processes
-
-
-def test_control_characters_of_a_transcript_never_reach_the_terminal(out, tmp_path: Path) -> None:
-    payload = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e[red]"
-    messages = [
-        {"role": "user", "content": f"brief {payload}"},
-        {"role": "assistant", "content": f"closing {payload}"},
-    ]
-    path = tmp_path / "conversation.json"
-    path.write_text(json.dumps({"task": f"t{payload}", "agent": payload, "messages": messages}), encoding="utf-8")
-    for args in (["score", path], ["segment", path, "--why"], ["codes", path, "--plan"]):
-        _, text, err = out(*args)
-        assert not set(text + err) & set("\x1b\x07\x9b\u202e")
 
 
 def test_shipped_schema_is_the_models() -> None:
@@ -416,18 +339,6 @@ def test_a_model_labels_the_stages(out, stored, tmp_path: Path, judge_server) ->
         assert "cannot label turns, only a model can" in err
 
 
-def test_the_rules_are_a_judge_by_that_name(out) -> None:
-    (card,) = lines(out("score", EXAMPLES / "clean", "--judge", "rules", "--json")[1])
-    assert card["judge"]["name"] == "rules"
-
-
-def test_unknown_price_and_a_cost_limit_do_not_go_together(out, tmp_path: Path, judge_server) -> None:
-    runs = _collection(tmp_path, "crc-lite-02")
-    code, text, err = out("score", runs, "--judge", "good", "--api-base", judge_server.url, "--max-cost", "1")
-    assert (code, text, judge_server.count) == (2, "", 0)
-    assert "price of good is unknown" in err
-
-
 def test_failed_judge_leaves_stages_unscored_with_a_reason_and_exit_1(out, tmp_path: Path, judge_server) -> None:
     runs = _collection(tmp_path, "crc-lite-02")
     code, text, _ = out("score", runs, "--json", "--judge", "refusal", "--api-base", judge_server.url)
@@ -448,22 +359,6 @@ def test_unreachable_server_is_exit_3(out, tmp_path: Path) -> None:
     code, text, err = out("score", runs, "--judge", "m", "--api-base", "http://127.0.0.1:9/v1", "--timeout", "2")
     assert (code, text) == (3, "")
     assert "cannot connect" in err
-
-
-def test_store_that_cannot_be_opened(out, tmp_path: Path) -> None:
-    runs = _collection(tmp_path, "crc-lite-02")
-    (tmp_path / "broken.db").write_bytes(b"not a database" * 100)
-    code, text, err = out("score", runs, "--store", tmp_path / "broken.db")
-    assert (code, text) == (2, "")
-    assert "broken.db" in err
-
-
-def test_selftest_of_the_rules_judge(out) -> None:
-    code, text, _ = out("selftest", "--json")
-    (report,) = lines(text)
-    rows = {row["name"]: row for row in report["rows"]}
-    assert rows["evidence removed"]["broken"] == rows["full marks demanded"]["broken"] == 0
-    assert code == int(any(row["broken"] for row in report["rows"]))
 
 
 def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, stored, tmp_path: Path, judge_server) -> None:
@@ -641,15 +536,6 @@ def test_selftest_says_the_gain_over_the_rules_judge(out, judge_server) -> None:
     assert found["gain"] == pytest.approx((found["equal"] - found["heuristic_equal"]) / found["pairs"])
     assert found["gain"] < 0, "a judge that is always content is worse than the null model"
     assert found["interval"][0] < found["gain"] < found["interval"][1]
-
-
-def test_a_folder_without_runs_makes_no_store(out, tmp_path: Path, monkeypatch) -> None:
-    (tmp_path / "empty").mkdir()
-    monkeypatch.delenv("AMBJUDGE_STORE")
-    code, _, err = out("score", "empty")
-    assert code == 2
-    assert "verdicts in" not in err
-    assert not (tmp_path / ".ambjudge").exists()
 
 
 def test_options_of_messages_stand_before_or_after_the_command(out, stored, tmp_path: Path) -> None:

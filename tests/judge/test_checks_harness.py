@@ -16,6 +16,7 @@ from ambjudge.judge.tagging import output_facts
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
+from conversations import converse, python
 from tiny_runs import of_kind
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
@@ -24,37 +25,13 @@ ANSWER = {"predicted_label": "A", "predicted_answer": "left", "raw_model_output"
 MODEL = "from tiny import VLM\nm = VLM.from_pretrained('/w')\nprint(m.generate(x))"
 
 
-def call(number: int, name: str, arguments: dict, answer: dict) -> list[dict]:
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return [
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
-        },
-        {"role": "tool", "tool_call_id": f"c{number}", "content": json.dumps(answer)},
-    ]
-
-
 def run_of(folder: Path, track: str, *, report=None, files=None, printed="", code="", submit=None):
     """A run of `track` that executes `code`, sees `printed` and hands in, with these files and this report."""
-    messages = [{"role": "user", "content": "Begin."}]
-    if printed or code:
-        answer = {"exit_code": 0, "stdout": printed, "stderr": ""}
-        messages += call(1, "execute_code", {"language": "python", "code": code or "print(cases)"}, answer)
-    if submit is not None:
-        messages += call(2, "submit_results", {}, submit)
-    messages.append({"role": "assistant", "content": "Done."})
-    (folder / "process").mkdir(parents=True)
-    head = {"agent": "a", "model": "m", "task": f"some-{track}-task", "track": track, "tier": "lite"}
-    (folder / "process" / "conversation.json").write_text(json.dumps({**head, "messages": messages}))
-    if report is not None:
-        (folder / "detail_report.json").write_text(json.dumps(report))
-    for name, text in (files or {}).items():
-        path = folder / "outputs" / "agents_outputs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return load_run(folder)
+    turns = [python(code or "print(cases)", printed)] if printed or code else []
+    turns += [("submit", "", submit)] if submit is not None else []
+    return converse(
+        folder, *turns, "Done.", task=f"some-{track}-task", track=track, tier="lite", report=report, outputs=files
+    )
 
 
 def steps(s4: float, s5: float, **more) -> dict:

@@ -8,45 +8,29 @@ from pathlib import Path
 import pytest
 from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.model_calls import model_call_found
-from ambjudge.trajectories.load import load_run
+from conversations import converse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_runs import of_kind
 
 
 def write_run(
-    folder: Path, calls, track="detection", task="bccd-det-task", report=None, summary=None, files=None, **head
+    folder: Path, calls, track="detection", task="bccd-det-task", report=None, summary=None, files=None, brief="Begin."
 ):
     """A run with these (language, code, exit code, stdout) calls and files under agents_outputs."""
-    messages = [{"role": "user", "content": "Begin."}]
-    for index, (language, code, exit_code, stdout) in enumerate(calls):
-        name = "submit_results" if language == "submit" else "execute_code"
-        arguments = {} if language == "submit" else {"language": language, "code": code}
-        messages.append({"role": "assistant", "content": "", "tool_calls": [
-            {"id": f"c{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]})  # fmt: skip
-        answer = stdout if isinstance(stdout, dict) else {"exit_code": exit_code, "stdout": stdout, "stderr": ""}
-        messages.append({"role": "tool", "tool_call_id": f"c{index}", "content": json.dumps(answer)})
-    messages.append({"role": "assistant", "content": "Done."})
-    (folder / "process").mkdir(parents=True, exist_ok=True)
-    conversation = {
-        "agent": "a",
-        "model": "m",
-        "task": task,
-        "track": track,
-        "tier": "lite",
-        "messages": messages,
-        **head,
-    }
-    (folder / "process" / "conversation.json").write_text(json.dumps(conversation))
-    if report is not None:
-        (folder / "detail_report.json").write_text(json.dumps(report))
-    if summary is not None:
-        (folder / "process" / "agent_summary.json").write_text(json.dumps(summary))
-    for name, text in (files or {}).items():
-        path = folder / "outputs" / "agents_outputs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return load_run(folder)
+    turns = [(language, code, out, exit_code) for language, code, exit_code, out in calls]
+    return converse(
+        folder,
+        *turns,
+        "Done.",
+        brief=brief,
+        track=track,
+        task=task,
+        tier="lite",
+        report=report,
+        summary=summary,
+        outputs=files,
+    )
 
 
 BOXES = json.dumps({"boxes": []})
@@ -98,9 +82,8 @@ def test_unknown_cases_leave_s4_unscored_but_known_faults_bound_it(tmp_path):
 )
 def test_files_of_another_format_than_the_track_knows_are_left_to_the_report(tmp_path, report, s4):
     task = "Detect cells. Write /workspace/agents_outputs/<id>/cells.geojson."
-    messages = [{"role": "system", "content": task}, {"role": "assistant", "content": "Done."}]
     files = {f"image_{i:03d}/cells.geojson": "{}" for i in (1, 2, 3)}
-    found = check_outputs(write_run(tmp_path, [], files=files, report=report, messages=messages))
+    found = check_outputs(write_run(tmp_path, [], files=files, report=report, brief=task))
     assert (found.s4, found.facts) == (s4, ())
     assert any("cells.geojson" in warning for warning in found.warnings)
 

@@ -19,6 +19,7 @@ from ambjudge.judge.tagging import output_facts
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import OutputFile, Outputs, Violation
 from ambjudge.trajectories.segment import segment
+from conversations import converse, python
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 CASES = ("c1", "c2", "c3")
@@ -39,25 +40,11 @@ def facts_of(run, public=None):
     return facts
 
 
-def write_run(
-    folder: Path, calls=(("print(1)", 0, "1"),), track="enhancement", report=None, last="Done.", **head
-) -> Path:
+def write_run(folder: Path, calls=(("print(1)", 0, "1"),), track="enhancement", report=None, last="Done.") -> Path:
     """A run folder with these (code, exit code, output) calls; its outputs are written by the caller."""
-    messages = [{"role": "user", "content": "Begin."}]
-    for index, (code, exit_code, output) in enumerate(calls):
-        call = {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}
-        messages.append({"role": "assistant", "content": "", "tool_calls": [{"id": f"c{index}", "type": "function", "function": call}]})  # fmt: skip
-        if output is not None:
-            answer = {"exit_code": exit_code, "stdout": output, "stderr": ""}
-            messages.append({"role": "tool", "tool_call_id": f"c{index}", "content": json.dumps(answer)})
-    if last:
-        messages.append({"role": "assistant", "content": last})
-    (folder / "process").mkdir(parents=True)
-    value = {"agent": "a", "task": f"{track}-task", "track": track, "tier": "lite", "messages": messages, **head}
-    (folder / "process" / "conversation.json").write_text(json.dumps(value))
-    (folder / "agent_summary.json").write_text(json.dumps({"patient_ids": CASES}))
-    if report is not None:
-        (folder / "detail_report.json").write_text(json.dumps(report))
+    turns = [python(code, out, exit_code) for code, exit_code, out in calls] + ([last] if last else [])
+    summary = {"patient_ids": CASES}
+    converse(folder, *turns, task=f"{track}-task", track=track, tier="lite", report=report, summary=summary)
     outputs = folder / "outputs" / "agents_outputs"
     outputs.mkdir(parents=True)
     return outputs
@@ -260,7 +247,7 @@ def test_a_run_without_end_stays_within_the_bounds(tmp_path):
     ]
     outputs = write_run(tmp_path / "r", calls, "detection")
     ids = [f"c{n}_\u202e{'z' * 180}" for n in range(100)]
-    (tmp_path / "r" / "agent_summary.json").write_text(json.dumps({"patient_ids": [*ids, "absent"] * 3}))
+    (tmp_path / "r" / "process" / "agent_summary.json").write_text(json.dumps({"patient_ids": [*ids, "absent"] * 3}))
     for n, case in enumerate(ids):
         box = {"class": f"k{n}", "x1": n, "y1": 0, "x2": -n, "y2": 5 + n}
         put(outputs, f"{case}/prediction.json", json.dumps({"boxes": [box]}).encode())

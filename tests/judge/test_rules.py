@@ -21,6 +21,7 @@ from ambjudge.rubrics.load import builtin_ids, criterion_sha256, load_rubric
 from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.record.quotes import QuoteIndex
+from conversations import bash, converse
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 EXTERNAL = Path(os.environ.get("AMBJUDGE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data" / "external"))
@@ -140,18 +141,7 @@ async def test_foreign_runs_are_judged_without_an_error() -> None:
 
 def executed(folder: Path, steps: list[tuple[str, str, int]]) -> Run:
     """A run of shell commands with what came back."""
-    messages: list[dict] = [{"role": "user", "content": "Begin."}]
-    for number, (code, out, exit_code) in enumerate(steps):
-        call = {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": code})}
-        answer = {"exit_code": exit_code, "stdout": out, "stderr": ""}
-        messages += [
-            {"role": "assistant", "content": "", "tool_calls": [{"id": str(number), "type": "function", "function": call}]},
-            {"role": "tool", "tool_call_id": str(number), "content": json.dumps(answer)},
-        ]  # fmt: skip
-    head = {"agent": "a", "task": "liver-seg-task", "track": "segmentation", "tier": "pro", "messages": messages}
-    path = folder / "conversation.json"
-    path.write_text(json.dumps(head), encoding="utf-8")
-    return load_run(path)
+    return converse(folder, *(bash(*step) for step in steps), task="liver-seg-task", track="segmentation", tier="pro")
 
 
 def test_a_card_without_a_reader_says_what_it_presumes_and_how_far_off_it_may_be() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from ambjudge.trajectories.cases import case_ids
 from ambjudge.trajectories.features import features
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.turn_features import TurnFeatures
+from conversations import bash, converse
 
-RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 LIST_CASES = "\n".join(f"case_{i:04d}" for i in range(1, 9))
 HEAD = "import os, sys, glob, torch, numpy as np, nibabel as nib\nfrom nets import Net\nm = Net(); m.load_state_dict(torch.load('/data/public/models/w.pt')); m.eval()\n"
 OUT = "/workspace/agents_outputs"
@@ -19,23 +18,9 @@ PREDICT = "    with torch.no_grad(): y = m(torch.from_numpy(nib.load(f'/data/pub
 SAVE = f"    nib.save(nib.Nifti1Image(y, None), f'{OUT}/{{c}}/lesion.nii.gz')\n"
 
 
-def make_run(folder: Path, *turns: tuple[str, str, str] | str, task: str = "kidney-seg-task"):
-    """A run of (language, code, output) turns, or plain messages; the first output lists eight cases."""
-    messages: list[dict] = [{"role": "user", "content": "Segment."}]
-    for i, turn in enumerate((("bash", "ls /data/public", LIST_CASES), *turns)):
-        if isinstance(turn, str):
-            messages.append({"role": "assistant", "content": turn})
-            continue
-        language, code, output = turn
-        call = {"id": f"c{i}", "type": "function",
-                "function": {"name": "execute_code", "arguments": json.dumps({"language": language, "code": code})}}  # fmt: skip
-        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        result = {"exit_code": 0, "stdout": output, "stderr": ""}
-        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "conversation.json"
-    path.write_text(json.dumps({"task": task, "messages": messages}))
-    return load_run(path)
+def make_run(folder: Path, *turns: tuple | str) -> Run:
+    """A run whose first output lists eight cases."""
+    return converse(folder, bash("ls /data/public", LIST_CASES), *turns, brief="Segment.", task="kidney-seg-task")
 
 
 def facts_of(folder: Path, language: str, code: str, output: str = "", *before: tuple[str, str, str]) -> TurnFeatures:
@@ -70,37 +55,26 @@ def test_scope_is_read_from_loops(tmp_path: Path, code: str, scope: str, writes:
     assert found.forward_pass is (scope != "none")
 
 
-SHELL = [
-    pytest.param("cat > /workspace/plan/plan.md <<'EOF'\n# Plan\n1. load\n2. pilot\nEOF", {"writes_plan"}, {"writes_module", "reads_docs", "inspects_inputs"}, id="plan by here-document"),
-    pytest.param("ls -la /data/public; cat /data/public/models/MODEL_CARDS.md", {"lists_inputs", "reads_docs"}, {"inspects_inputs"}, id="listing and card"),
-    pytest.param("pip install -q monai==1.3", {"installs_packages"}, {"lists_inputs"}, id="pip"),
-    pytest.param("nvidia-smi; python -c 'import torch; print(torch.__version__)'", {"checks_environment"}, {"forward_pass"}, id="device and version"),
-    pytest.param(f"ls {OUT} | wc -l", {"reads_outputs", "checks_outputs"}, {"writes_outputs"}, id="outputs counted"),
-    pytest.param("cat > /workspace/run.py <<'EOF'\n" + HEAD + LOOP + "EOF", {"writes_module", "module_only"}, {"forward_pass", "writes_outputs", "runs_script"}, id="module written, not run"),
-    pytest.param("cat > /workspace/run.py <<'EOF'\n" + HEAD + LOOP + "EOF\npython /workspace/run.py", {"writes_module", "runs_script", "forward_pass", "writes_outputs"}, {"module_only"}, id="module written and run"),
+TURNS = [
+    pytest.param("bash", "cat > /workspace/plan/plan.md <<'EOF'\n# Plan\n1. load\n2. pilot\nEOF", {"writes_plan"}, {"writes_module", "reads_docs", "inspects_inputs"}, id="plan by here-document"),
+    pytest.param("bash", "ls -la /data/public; cat /data/public/models/MODEL_CARDS.md", {"lists_inputs", "reads_docs"}, {"inspects_inputs"}, id="listing and card"),
+    pytest.param("bash", "pip install -q monai==1.3", {"installs_packages"}, {"lists_inputs"}, id="pip"),
+    pytest.param("bash", "nvidia-smi; python -c 'import torch; print(torch.__version__)'", {"checks_environment"}, {"forward_pass"}, id="device and version"),
+    pytest.param("bash", f"ls {OUT} | wc -l", {"reads_outputs", "checks_outputs"}, {"writes_outputs"}, id="outputs counted"),
+    pytest.param("bash", "cat > /workspace/run.py <<'EOF'\n" + HEAD + LOOP + "EOF", {"writes_module", "module_only"}, {"forward_pass", "writes_outputs", "runs_script"}, id="module written, not run"),
+    pytest.param("bash", "cat > /workspace/run.py <<'EOF'\n" + HEAD + LOOP + "EOF\npython /workspace/run.py", {"writes_module", "runs_script", "forward_pass", "writes_outputs"}, {"module_only"}, id="module written and run"),
+    pytest.param("python", "import nibabel as nib\ni = nib.load('/data/public/case_0001/ct.nii.gz')\nprint(i.shape, i.header.get_zooms(), i.get_fdata().min())", {"inspects_inputs", "inspects_shapes", "inspects_values"}, {"forward_pass", "reads_outputs"}, id="input looked at"),
+    pytest.param("python", HEAD + "with torch.no_grad(): print(m(torch.zeros(1, 1, 64, 64)).shape)", {"dummy_forward", "loads_model"}, {"writes_outputs"}, id="made-up input"),
+    pytest.param("python", "import nibabel as nib, os\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/lesion.nii.gz'\n    assert os.path.exists(q), q\n    print(c, nib.load(q).shape)", {"reads_outputs", "checks_outputs"}, {"writes_outputs", "forward_pass"}, id="outputs checked"),
+    pytest.param("python", "loss = crit(net(x), y)\nloss.backward()\nopt.step()", {"training"}, set(), id="training"),
+    pytest.param("python", "open('/workspace/plan/plan.md', 'w').write('''# Plan\n1. a\n2. b\n''')", {"writes_plan"}, {"writes_module"}, id="plan from Python"),
+    pytest.param("python", "def broken(:\n  m.load_state_dict(torch.load('w.pt'))\n  y = m.predict(x)", {"loads_model", "forward_pass"}, set(), id="code that does not parse"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "there", "absent"), SHELL)
-def test_shell_facts(tmp_path: Path, code: str, there: set[str], absent: set[str]) -> None:
-    found = facts_of(tmp_path, "bash", code)
-    assert {fact for fact in there if not getattr(found, fact)} == set()
-    assert {fact for fact in absent if getattr(found, fact)} == set()
-
-
-PYTHON = [
-    pytest.param("import nibabel as nib\ni = nib.load('/data/public/case_0001/ct.nii.gz')\nprint(i.shape, i.header.get_zooms(), i.get_fdata().min())", {"inspects_inputs", "inspects_shapes", "inspects_values"}, {"forward_pass", "reads_outputs"}, id="input looked at"),
-    pytest.param(HEAD + "with torch.no_grad(): print(m(torch.zeros(1, 1, 64, 64)).shape)", {"dummy_forward", "loads_model"}, {"writes_outputs"}, id="made-up input"),
-    pytest.param("import nibabel as nib, os\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/lesion.nii.gz'\n    assert os.path.exists(q), q\n    print(c, nib.load(q).shape)", {"reads_outputs", "checks_outputs"}, {"writes_outputs", "forward_pass"}, id="outputs checked"),
-    pytest.param("loss = crit(net(x), y)\nloss.backward()\nopt.step()", {"training"}, set(), id="training"),
-    pytest.param("open('/workspace/plan/plan.md', 'w').write('''# Plan\n1. a\n2. b\n''')", {"writes_plan"}, {"writes_module"}, id="plan from Python"),
-    pytest.param("def broken(:\n  m.load_state_dict(torch.load('w.pt'))\n  y = m.predict(x)", {"loads_model", "forward_pass"}, set(), id="code that does not parse"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "there", "absent"), PYTHON)
-def test_python_facts(tmp_path: Path, code: str, there: set[str], absent: set[str]) -> None:
-    found = facts_of(tmp_path, "python", code)
+@pytest.mark.parametrize(("language", "code", "there", "absent"), TURNS)
+def test_facts_of_a_turn(tmp_path: Path, language: str, code: str, there: set[str], absent: set[str]) -> None:
+    found = facts_of(tmp_path, language, code)
     assert {fact for fact in there if not getattr(found, fact)} == set()
     assert {fact for fact in absent if getattr(found, fact)} == set()
 
@@ -159,66 +133,34 @@ def test_the_command_line_decides(tmp_path: Path, shell: str, scope: str, writes
 
 BATCH = "import glob, os\nfrom lib import predict, save\nfor p in sorted(glob.glob('/data/public/case_*/ct.nii.gz')):\n    c = os.path.basename(os.path.dirname(p))\n    save(predict(c), c)\n"
 WRITE = (
-    "mkdir -p /workspace/lib\ncat > /workspace/{} <<'PY'\n"
+    "mkdir -p /workspace/lib\ncat > /workspace/lib.py <<'PY'\n"
     + MODULE
     + "PY\ncat > /workspace/batch.py <<'PY'\n"
     + BATCH
     + "PY"
 )
-STARTED = [
-    pytest.param("lib.py", "python", "exec(open('/workspace/batch.py').read())", "all", id="exec of a file"),
-    pytest.param("lib.py", "bash", "cd /workspace && python -u -m batch", "all", id="python -m"),
-    pytest.param("lib.py", "python", "open('/workspace/notes.txt').read()", "none", id="a file that is only read"),
-]
-
-
-COUNTED = [
-    pytest.param("    predict(f'case_{k:04d}')\n", "all", id="an id at once"),
-    pytest.param("    word = f'round {k}'\n    print(word, predict('case_0001'))\n", "one", id="look-alike: rounds"),
-]
-
-
-@pytest.mark.parametrize(("body", "scope"), COUNTED)
-def test_cases_that_are_counted(tmp_path: Path, body: str, scope: str) -> None:
-    code = f"from lib import predict, save\nfor k in range(1, 9):\n{body}"
-    assert facts_of(tmp_path, "python", code, "", ("bash", WRITE.replace("{}", "lib.py", 1), "")).cases_scope == scope
-
-
-LOOKED_UP = [
-    pytest.param("d['case_0001']", "one", id="by its id"),
-    pytest.param("d['images']", "all", id="look-alike: a list by its name"),
-]
-
-
-@pytest.mark.parametrize(("found", "scope"), LOOKED_UP)
-def test_what_is_looked_up_in_all_cases(tmp_path: Path, found: str, scope: str) -> None:
-    code = f"import json\nfrom lib import predict\nd = json.load(open('/data/public/manifest.json'))\nids = list(d)\nfor v in {found}:\n    print(predict(v))\n"
-    assert facts_of(tmp_path, "python", code, "", ("bash", WRITE.replace("{}", "lib.py", 1), "")).cases_scope == scope
-
-
-@pytest.mark.parametrize(("path", "language", "code", "scope"), STARTED)
-def test_files_started_in_other_ways(tmp_path: Path, path: str, language: str, code: str, scope: str) -> None:
-    facts = facts_of(tmp_path, language, code, "", ("bash", WRITE.replace("{}", path, 1), ""))
-    assert facts.cases_scope == scope
-
-
 CELLS = MODULE + "LEGS = sorted(os.path.basename(p) for p in glob.glob('/data/public/case_*'))\n"
-KEPT = ("bash", f"cat > /workspace/cells.py <<'P'\nimport glob, os\n{CELLS}P", "")
-INCLUDED = [
-    pytest.param(
-        "exec(open('/workspace/cells.py').read())\nfor leg in LEGS:\n    save(predict(leg), leg)",
-        "all",
-        id="exec of a file in the same name space",
-    ),
-    pytest.param("exec(open('/workspace/cells.py').read())\nprint(len(LEGS))", "none", id="nothing is called"),
-]
+BY_NUMBER = "from lib import predict, save\nfor k in range(1, 9):\n"
+BY_NAME = "import json\nfrom lib import predict\nd = json.load(open('/data/public/manifest.json'))\nids = list(d)\n"
+WITH_FILES = [
+    pytest.param("python", "exec(open('/workspace/batch.py').read())", "all", id="exec of a file"),
+    pytest.param("bash", "cd /workspace && python -u -m batch", "all", id="python -m"),
+    pytest.param("python", "open('/workspace/notes.txt').read()", "none", id="a file that is only read"),
+    pytest.param("python", BY_NUMBER + "    predict(f'case_{k:04d}')\n", "all", id="an id at once"),
+    pytest.param("python", BY_NUMBER + "    word = f'round {k}'\n    print(word, predict('case_0001'))\n", "one", id="look-alike: rounds"),
+    pytest.param("python", BY_NAME + "for v in d['case_0001']:\n    print(predict(v))\n", "one", id="looked up by its id"),
+    pytest.param("python", BY_NAME + "for v in d['images']:\n    print(predict(v))\n", "all", id="look-alike: a list by its name"),
+    pytest.param("python", "exec(open('/workspace/cells.py').read())\nfor leg in LEGS:\n    save(predict(leg), leg)", "all", id="executed in place"),
+    pytest.param("python", "exec(open('/workspace/cells.py').read())\nprint(len(LEGS))", "none", id="nothing is called"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "scope"), INCLUDED)
-def test_files_executed_in_place(tmp_path: Path, code: str, scope: str) -> None:
-    facts = facts_of(tmp_path, "python", code, "", KEPT)
+@pytest.mark.parametrize(("language", "code", "scope"), WITH_FILES)
+def test_cases_of_what_earlier_files_do(tmp_path: Path, language: str, code: str, scope: str) -> None:
+    own = f"cat > /workspace/cells.py <<'P'\nimport glob, os\n{CELLS}P" if "cells.py" in code else WRITE
+    facts = facts_of(tmp_path, language, code, "", bash(own))
     assert facts.cases_scope == scope
-    assert not facts.reads_docs, "one's own source is no documentation"
+    assert facts.reads_docs is ("notes.txt" in code), "one's own source is no documentation"
 
 
 def test_a_here_document_in_a_shell_loop_runs_for_each_case(tmp_path: Path) -> None:
@@ -233,14 +175,9 @@ def test_a_here_document_in_a_shell_loop_runs_for_each_case(tmp_path: Path) -> N
 
 
 def test_ids_without_a_separator_are_read_from_a_listing(tmp_path: Path) -> None:
-    path = tmp_path / "conversation.json"
-    call = {"id": "c", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "bash", "code": "ls /data/public"})}}  # fmt: skip
     names = ["models", *(f"q{i:02d}" for i in range(1, 8))]
-    reply = json.dumps({"exit_code": 0, "stdout": "\n".join(names) + "\nfloat32 float64", "stderr": ""})
-    messages = [{"role": "user", "content": "Answer."}, {"role": "assistant", "content": "", "tool_calls": [call]},
-                {"role": "tool", "tool_call_id": "c", "content": reply}]  # fmt: skip
-    path.write_text(json.dumps({"messages": messages}))
-    assert case_ids(load_run(path)) == tuple(names[1:])
+    listed = bash("ls /data/public", "\n".join(names) + "\nfloat32 float64")
+    assert case_ids(converse(tmp_path, listed, brief="Answer.")) == tuple(names[1:])
 
 
 OWN = "import numpy as np\ndef load(c):\n    return np.load(f'/data/public/{c}/x.npy')\ndef smooth(a):\n    return (a + np.roll(a, 1)) / 2\n"
@@ -282,26 +219,9 @@ def test_every_true_fact_of_code_has_a_quote_from_the_turn(tmp_path: Path) -> No
         assert found.quotes[fact] in HEAD + LOOP
 
 
-def test_case_ids_come_from_listings(tmp_path: Path) -> None:
-    assert case_ids(make_run(tmp_path)) == tuple(LIST_CASES.split("\n"))
-
-
 def test_messages_and_endings(tmp_path: Path) -> None:
     found = features(make_run(tmp_path, "Next the plan.", "All done."))
     assert [(f.message_only, f.closing_message) for f in found] == [(False, False), (True, False), (True, True)]
-
-
-def test_run_without_turns_has_no_features(tmp_path: Path) -> None:
-    path = tmp_path / "conversation.json"
-    path.write_text(json.dumps([{"role": "user", "content": "brief"}]))
-    assert features(load_run(path)) == ()
-
-
-def test_features_are_deterministic_on_recorded_runs() -> None:
-    for folder in sorted((RECORDED / "runs").iterdir())[:3]:
-        run = load_run(folder)
-        assert features(run) == features(run)
-        assert [f.turn for f in features(run)] == [t.index for t in run.turns]
 
 
 HOSTILE = [

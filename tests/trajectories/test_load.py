@@ -97,31 +97,6 @@ def test_an_object_with_everything(tmp_path):
     assert (run.status.submitted, run.status.ended, run.status.completed) == (True, "submitted", True)
 
 
-def test_a_vqa_object_stops_by_itself(tmp_path):
-    head = {
-        "artifacts_dir": "x",
-        "run_dir": "y",
-        "fail_fast_reason": None,
-        "api_calls": 2,
-        "length_finish_count": 0,
-        "length_finish_rate": 0.0,
-    }
-    run = load(tmp_path, {**head, "messages": [{"role": "user", "content": "Answer."}, call(), answer(), CLOSING]})
-    assert (run.track, run.status.submitted, run.status.ended) == ("vqa", True, "submitted")
-
-
-def test_a_report_generation_object(tmp_path):
-    paths = {"output_dir": "/o", "plan_md": "/o/plan.md", "plan_png": None, "agent_outputs": "/o/agent_outputs"}
-    conversation = {
-        "task": "cxr-report-task",
-        "tier": "pro",
-        "artifact_paths": paths,
-        "messages": [USER, call(), answer()],
-    }
-    run = load(tmp_path, conversation, **{"outputs/agent_outputs/s1/report.txt": "Findings: none."})
-    assert (run.track, run.tier, run.outputs.cases, run.status.ended) == ("report_generation", "pro", ("s1",), "cut")
-
-
 SUMMARY = {"agent": "a", "model": "m", "task": "ldct-denoising-task", "tier": "standard", "repeat_idx": 3, "patient_ids": ["p1", 2, "p1"], "prompt_tokens": 10,
            "completion_tokens": 5, "elapsed_s": 60, "violations": 0, "submitted": True, "aborted": False}  # fmt: skip
 
@@ -144,15 +119,6 @@ def test_a_bare_list_with_a_summary(name, tmp_path):
         60,
     )
     assert run.status.ended == "submitted"
-
-
-def test_an_alias_is_the_same_run_once(tmp_path):
-    write(tmp_path, [USER, CLOSING])
-    (tmp_path / "process/messages.json").symlink_to("conversation.json")
-    assert len(list(iter_runs(tmp_path))) == 1
-    alias = load_run(tmp_path / "process/messages.json")
-    assert alias.sha256 == load_run(tmp_path).sha256
-    assert alias.id == load_run(tmp_path).id
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ambjudge.trajectories.features import features
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES, Action, Observation, Run, Turn
 from ambjudge.trajectories.segment import segment
+from conversations import SUBMIT, bash, converse, python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,18 +27,15 @@ SAVE = "    np.save(f'/workspace/agents_outputs/{c}/enhanced.npy', y)\n"
 STATS = "    print(c, y.shape, y.min(), y.max(), y.mean())\n"
 EVERY = "for p in sorted(glob.glob('/data/public/case_*/ldct.npy')):\n    c = p.split('/')[-2]\n"
 
-LISTING = ("bash", "ls /data/public; cat /data/public/models/MODEL_CARDS.md", "\n".join(IDS))
-LOOK = (
-    "python",
-    "import numpy as np, glob\nfor p in glob.glob('/data/public/*/ldct.npy'):\n    a = np.load(p); print(a.shape, a.min())",
-    "",
+LISTING = bash("ls /data/public; cat /data/public/models/MODEL_CARDS.md", "\n".join(IDS))
+LOOK = python(
+    "import numpy as np, glob\nfor p in glob.glob('/data/public/*/ldct.npy'):\n    a = np.load(p); print(a.shape, a.min())"
 )
-PLAN = ("bash", "cat > /workspace/plan/plan.md <<'EOF'\n# Plan\n1. load\n2. pilot\n3. all\nEOF", "")
-ENVIRONMENT = ("bash", "nvidia-smi; python --version; pip list", "")
-INSTALL = ("bash", "pip install monai", "")
-LOAD = ("python", HEAD + "print(m)\nprint(m(torch.zeros(1, 1, 8, 8)).shape)", "")
-MODULE = (
-    "bash",
+PLAN = bash("cat > /workspace/plan/plan.md <<'EOF'\n# Plan\n1. load\n2. pilot\n3. all\nEOF")
+ENVIRONMENT = bash("nvidia-smi; python --version; pip list")
+INSTALL = bash("pip install monai")
+LOAD = python(HEAD + "print(m)\nprint(m(torch.zeros(1, 1, 8, 8)).shape)")
+MODULE = bash(
     "cat > /workspace/run.py <<'EOF'\n"
     + HEAD
     + "def main():\n  for c in sys.argv[1:]:\n"
@@ -46,47 +44,33 @@ MODULE = (
     + "if __name__ == '__main__':\n    main()\nEOF",
     "",
 )
-PILOT = ("python", HEAD + "for c in ['case_0001']:\n" + FORWARD + STATS, "case_0001 (8, 8) 0 1 0.5")
-PILOT_SAVED = ("python", HEAD + "for c in ['case_0001']:\n" + FORWARD + SAVE + STATS, "case_0001 (8, 8) 0 1 0.5")
-PILOT_READ = (
-    "python",
-    "import numpy as np\ny = np.load('/workspace/agents_outputs/case_0001/enhanced.npy')\nprint(y.shape, y.min(), np.isfinite(y).all())",
-    "",
+PILOT = python(HEAD + "for c in ['case_0001']:\n" + FORWARD + STATS, "case_0001 (8, 8) 0 1 0.5")
+PILOT_SAVED = python(HEAD + "for c in ['case_0001']:\n" + FORWARD + SAVE + STATS, "case_0001 (8, 8) 0 1 0.5")
+PILOT_READ = python(
+    "import numpy as np\ny = np.load('/workspace/agents_outputs/case_0001/enhanced.npy')\nprint(y.shape, y.min(), np.isfinite(y).all())"
 )
-BATCH = ("python", HEAD + EVERY + FORWARD + SAVE + STATS, "\n".join(IDS))
-FAILED_BATCH = (*BATCH[:2], "", 1)
-RESUME = ("python", HEAD + "for c in ['case_0007', 'case_0008']:\n" + FORWARD + SAVE, "")
-PLAUSIBLE = ("python", HEAD + "for c in ['case_0003']:\n" + FORWARD + STATS, "")
-VERIFY = (
-    "python",
-    "import os, numpy as np\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/enhanced.npy'\n    assert os.path.exists(q)\n    print(c, np.load(q).shape)",
-    "",
+BATCH = python(HEAD + EVERY + FORWARD + SAVE + STATS, "\n".join(IDS))
+FAILED_BATCH = python(BATCH[1], "", 1)
+RESUME = python(HEAD + "for c in ['case_0007', 'case_0008']:\n" + FORWARD + SAVE)
+PLAUSIBLE = python(HEAD + "for c in ['case_0003']:\n" + FORWARD + STATS)
+VERIFY = python(
+    "import os, numpy as np\nfor c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/enhanced.npy'\n    assert os.path.exists(q)\n    print(c, np.load(q).shape)"
 )
-LIST_OUT = ("bash", "ls /workspace/agents_outputs | wc -l", "8")
-SUBMIT = ("submit", "", "")
+LIST_OUT = bash("ls /workspace/agents_outputs | wc -l", "8")
 COMMENT = "# S3: batch\n"
-OWN = (
-    "bash",
+OWN = bash(
     "cat > /workspace/own.py <<'EOF'\nimport numpy as np\ndef load(c):\n    return np.load(f'/data/public/{c}/ldct.npy')\n"
-    "def smooth(a):\n    return (a + np.roll(a, 1)) / 2\nEOF",
-    "",
+    "def smooth(a):\n    return (a + np.roll(a, 1)) / 2\nEOF"
 )
-OWN_DUMMY = ("python", "import numpy as np\nfrom own import smooth\nprint(smooth(np.zeros((8, 8))).shape)", "")
-OWN_PILOT = (
-    "python",
-    "from own import *\nfor c in ('case_0001', 'case_0002'):\n    print(c, smooth(load(c)).std())",
-    "",
-)
-OWN_BATCH = (
-    "bash",
+OWN_DUMMY = python("import numpy as np\nfrom own import smooth\nprint(smooth(np.zeros((8, 8))).shape)")
+OWN_PILOT = python("from own import *\nfor c in ('case_0001', 'case_0002'):\n    print(c, smooth(load(c)).std())")
+OWN_BATCH = bash(
     "cat > /workspace/all.py <<'EOF'\nimport os\nfrom own import *\nfor c in os.listdir('/data/public'):\n"
     + "    y = smooth(load(c))\n"
     + SAVE
-    + "EOF\npython /workspace/all.py",
-    "",
+    + "EOF\npython /workspace/all.py"
 )
-OPTIONS = (
-    "bash",
+OPTIONS = bash(
     "cat > /workspace/go.py <<'EOF'\n"
     + HEAD
     + "import argparse\nap = argparse.ArgumentParser(); ap.add_argument('--cases', nargs='*')\nns = ap.parse_args()\n"
@@ -97,38 +81,16 @@ OPTIONS = (
     "usage",
 )
 OUTPUTS = "/workspace/agents_outputs"
-NOTED = (
-    "bash",
-    "cat >> /workspace/plan/plan.md <<'EOF'\n## Results\n| case | mean |\n| 1 | 0.5 |\n| 2 | 0.4 |\nEOF",
-    "",
+NOTED = bash("cat >> /workspace/plan/plan.md <<'EOF'\n## Results\n| case | mean |\n| 1 | 0.5 |\n| 2 | 0.4 |\nEOF")
+TOOL_ONE = bash(f"python /opt/f.py /data/public/case_0001/ldct.npy {OUTPUTS}/case_0001/enhanced.npy")
+TOOL_ALL = bash(
+    f"for c in $(ls /data/public); do python /opt/f.py /data/public/$c/ldct.npy {OUTPUTS}/$c/enhanced.npy; done"
 )
-TOOL_ONE = ("bash", f"python /opt/f.py /data/public/case_0001/ldct.npy {OUTPUTS}/case_0001/enhanced.npy", "")
-TOOL_ALL = (
-    "bash",
-    f"for c in $(ls /data/public); do python /opt/f.py /data/public/$c/ldct.npy {OUTPUTS}/$c/enhanced.npy; done",
-    "",
-)
-TOOL_HELP = ("bash", "python -c 'import numpy; print(numpy.__version__)'; python /opt/f.py --help", "")
+TOOL_HELP = bash("python -c 'import numpy; print(numpy.__version__)'; python /opt/f.py --help")
 
 
 def make_run(folder: Path, *turns: tuple | str, task: str | None = "ldct-denoising-task", text: str = "") -> Run:
-    """A run of (language, code, output[, exit code]) turns; strings are plain messages."""
-    messages: list[dict] = [{"role": "user", "content": "Denoise every case."}]
-    for i, turn in enumerate(turns):
-        if isinstance(turn, str):
-            messages.append({"role": "assistant", "content": turn})
-            continue
-        language, code, output, *exit_code = turn
-        name = "submit_results" if language == "submit" else "execute_code"
-        arguments = {} if language == "submit" else {"language": language, "code": code}
-        call = {"id": f"c{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        messages.append({"role": "assistant", "content": text, "tool_calls": [call]})
-        result = {"exit_code": exit_code[0] if exit_code else 0, "stdout": output, "stderr": ""}
-        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "conversation.json"
-    path.write_text(json.dumps({"task": task, "messages": messages}))
-    return load_run(path)
+    return converse(folder, *turns, brief="Denoise every case.", task=task, text=text)
 
 
 STORIES = [
@@ -337,13 +299,6 @@ def test_every_reason_quotes_its_own_turn() -> None:
             assert len(reasons) == len({(s.name, s.stage) for s in reasons})
             for s in (s for s in reasons if s.name in ("installs_packages", "says_S3", "checks_environment")):
                 assert s.quote in f"{turn.code}\n{turn.text}"
-
-
-def test_run_without_turns_is_empty(tmp_path: Path) -> None:
-    path = tmp_path / "conversation.json"
-    path.write_text(json.dumps([{"role": "user", "content": "brief"}]))
-    found = segment(load_run(path), explain=True)
-    assert (found.turn_stages, found.segments, found.confidence) == ((), (), ())
 
 
 def test_a_thousand_turns(tmp_path: Path, no_runaway) -> None:

@@ -3,19 +3,18 @@ on a command line, a model that is loaded where it is applied. Each beside what 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from ambjudge.trajectories.features import features
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.segment import segment
+from conversations import SUBMIT, bash, converse
 
 IDS = [f"eye_{side}{i}" for side in "LR" for i in range(1, 5)]
 OUT = "/workspace/agents_outputs"
-LISTING = ("bash", "ls /data/public; cat /data/public/models/MODEL_CARDS.md", "\n".join(IDS))
-PLAN = ("bash", "cat > /workspace/plan/plan.md <<'EOF'\n" + "- step\n" * 14 + "EOF", "")
+LISTING = bash("ls /data/public; cat /data/public/models/MODEL_CARDS.md", "\n".join(IDS))
+PLAN = bash("cat > /workspace/plan/plan.md <<'EOF'\n" + "- step\n" * 14 + "EOF")
 WORK = (
     "import sys, json, os\nimport numpy as np, torch\nsys.path.insert(0, '/data/public/models')\nfrom nets import Net\nfrom PIL import Image\n"
     "class Finder:\n    def __init__(self):\n        self.model = Net.from_pretrained('/data/public/models/w.pt')\n"
@@ -23,37 +22,24 @@ WORK = (
 )
 BODY = "        with torch.no_grad(): return self.model.predict(self.tensor(c)).numpy()\n"
 CALLABLE = WORK + "    def __call__(self, c):\n" + BODY
-MODULE = ("bash", f"mkdir -p /workspace/eyes\ncat > /workspace/eyes/find.py <<'EOF'\n{CALLABLE}EOF", "")
+MODULE = bash(f"mkdir -p /workspace/eyes\ncat > /workspace/eyes/find.py <<'EOF'\n{CALLABLE}EOF")
 GO = (
     "import sys, json, os\nimport numpy as np, torch\nfrom PIL import Image\nfrom nets import Net\nnet = Net.from_pretrained('/data/public/models/w.pt')\n"
     "for eye in sys.argv[1:]:\n    a = np.asarray(Image.open(f'/data/public/{eye}/fundus.png'))\n    b = net(torch.tensor(a)).tolist()\n"
     f"    json.dump(b, open(f'{OUT}/{{eye}}/prediction.json', 'w'))\n    print(eye, len(b))\n"
 )
-SCRIPT = ("bash", f"cat > /workspace/go.py <<'EOF'\n{GO}EOF", "")
-BATCH = ("bash", "cd /workspace && python go.py $(ls /data/public | grep eye)", "\n".join(f"{c} 3" for c in IDS))
-SUBMIT = ("submit", "", "")
+SCRIPT = bash(f"cat > /workspace/go.py <<'EOF'\n{GO}EOF")
+BATCH = bash("cd /workspace && python go.py $(ls /data/public | grep eye)", "\n".join(f"{c} 3" for c in IDS))
 
 
-def run_of(folder: Path, turns: list, text: dict[int, str] | None = None) -> Run:
-    messages: list[dict] = [{"role": "user", "content": "Find the lesions of every eye."}]
-    for i, (language, code, output) in enumerate(turns):
-        name = "submit_results" if language == "submit" else "execute_code"
-        arguments = {} if language == "submit" else {"language": language, "code": code}
-        call = {"id": f"c{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        messages.append({"role": "assistant", "content": (text or {}).get(i, ""), "tool_calls": [call]})
-        failed = output.startswith("Traceback")
-        result = {"exit_code": int(failed), "stdout": "" if failed else output, "stderr": output if failed else ""}
-        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
-    path = folder / "conversation.json"
-    path.write_text(json.dumps({"task": "retinal-lesion-detection-task", "messages": messages}))
-    for c in IDS:
-        (folder / "outputs" / "agents_outputs" / c).mkdir(parents=True)
-        (folder / "outputs" / "agents_outputs" / c / "prediction.json").write_text("[]")
-    return load_run(folder)
+def run_of(folder: Path, turns: list) -> Run:
+    outputs = {f"{c}/prediction.json": "[]" for c in IDS}
+    task = "retinal-lesion-detection-task"
+    return converse(folder, *turns, brief="Find the lesions of every eye.", task=task, outputs=outputs)
 
 
-def stages(folder: Path, turns: list, text: dict[int, str] | None = None) -> str:
-    return " ".join(stage[1] for stage in segment(run_of(folder, turns, text)).turn_stages)
+def stages(folder: Path, turns: list) -> str:
+    return " ".join(stage[1] for stage in segment(run_of(folder, turns)).turn_stages)
 
 
 CALLED = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment
+from conversations import SUBMIT, bash, converse, python
 
 IDS = [f"case_{i:04d}" for i in range(1, 21)]
 OUT = "/workspace/agents_outputs"
@@ -17,19 +16,17 @@ SAVE = f"    np.save(f'{OUT}/{{c}}/enhanced.npy', y)\n"
 SHOW = "    print(c, y.min(), y.max(), y.mean())\n"
 EVERY = "for c in sorted(os.listdir('/data/public')):\n"
 LOOK = "import numpy as np, glob\nfor p in glob.glob('/data/public/*/ldct.npy'):\n    a = np.load(p); print(a.shape, a.min())\n"
-LISTING = (
-    "bash",
+LISTING = bash(
     "ls /data/public; cat /data/public/models/MODEL_CARDS.md\npython - <<'EOF'\n" + LOOK + "EOF",
     "\n".join(IDS),
 )
 PLAN_TEXT = "# Plan\n" + "".join(f"{i}. step\n" for i in range(1, 15))
-PLAN = ("bash", f"cat > /workspace/plan/plan.md <<'EOF'\n{PLAN_TEXT}EOF", "")
-LOAD = ("python", HEAD + "print(m)\nprint(m(torch.zeros(1, 1, 8, 8)).shape)", "")
-PILOT = ("python", HEAD + "for c in ['case_0001']:\n" + PASS + SHOW, "case_0001 0 1 0.5")
-BATCH = ("python", HEAD + EVERY + PASS + SAVE, "")
+PLAN = bash(f"cat > /workspace/plan/plan.md <<'EOF'\n{PLAN_TEXT}EOF")
+LOAD = python(HEAD + "print(m)\nprint(m(torch.zeros(1, 1, 8, 8)).shape)")
+PILOT = python(HEAD + "for c in ['case_0001']:\n" + PASS + SHOW, "case_0001 0 1 0.5")
+BATCH = python(HEAD + EVERY + PASS + SAVE)
 CHECK = "for c in os.listdir('/data/public'):\n    q = f'/workspace/agents_outputs/{c}/enhanced.npy'\n    assert os.path.exists(q), c\n    b = np.load(q)\n    a = np.load(f'/data/public/{c}/ldct.npy')\n    assert b.shape == a.shape\n    assert b.dtype == np.float32\n    assert np.isfinite(b).all()\nprint('ok')\n"
-VERIFY = ("python", "import os, numpy as np\n" + CHECK, "")
-SUBMIT = ("submit", "", "")
+VERIFY = python("import os, numpy as np\n" + CHECK)
 CORE = (
     "import sys, torch, numpy as np\nsys.path.insert(0, '/data/public/models')\nfrom nets import Net\ndef load():\n    m = Net(); m.load_state_dict(torch.load('/data/public/models/w.pt'))\n    return m.eval()\ndef restore(m, c):\n    a = np.load(f'/data/public/{c}/ldct.npy')\n    with torch.no_grad(): return m(torch.from_numpy(a)).numpy()\n"
     + "".join(f"def part{i}(x):\n    return x * {i}\n" for i in range(12))
@@ -43,37 +40,18 @@ WITH_TESTS = SCRIPT + f"mkdir -p tests\ncat > tests/test_core.py <<'EOF'\n{TESTS
 FIGURE = "import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nf, ax = plt.subplots()\nfor i, s in enumerate(['read', 'net', 'write']):\n    ax.text(i, 0, s)\nf.savefig('/workspace/plan/plan.png')\n"
 NOTE = "open('/workspace/plan/plan.md', 'a').write('\\n## Changes\\nThreshold kept.\\n')\n"
 TABLE = "rows = []\nfor n in range(1, 21):\n    rows.append(dict(n=n, answer=ask(m, n)))\n"
-LIBRARY = (
-    "bash",
-    "cat > /workspace/lib.py <<'EOF'\nimport json\nfrom PIL import Image\ndef question(n):\n    return json.load(open(f'/data/public/case_{n:04d}/question.json'))\ndef ask(m, n):\n    return m.generate(Image.open(f'/data/public/case_{n:04d}/slice.png'), question(n)['question'])\nEOF",
-    "",
+LIBRARY = bash(
+    "cat > /workspace/lib.py <<'EOF'\nimport json\nfrom PIL import Image\ndef question(n):\n    return json.load(open(f'/data/public/case_{n:04d}/question.json'))\ndef ask(m, n):\n    return m.generate(Image.open(f'/data/public/case_{n:04d}/slice.png'), question(n)['question'])\nEOF"
 )
 ASK = "import sys; sys.path.insert(0, '/data/public/models'); sys.path.insert(0, '/workspace')\nfrom nets import Vlm\nfrom lib import *\nm = Vlm.from_pretrained('/data/public/models/w.pt')\n"
 ANSWERS = f"import json, os\nrows = json.load(open('/workspace/rows.json'))\nfor r in rows:\n    n = r['n']\n    q = f'case_{{n:04d}}'\n    os.makedirs(f'{OUT}/{{q}}', exist_ok=True)\n    json.dump(r, open(f'{OUT}/{{q}}/answer.json', 'w'))\n"
-PACKAGE_PARTS = ("bash", PACKAGE, "")
+PACKAGE_PARTS = bash(PACKAGE)
 ONE_MORE = "cd /workspace && python -m den case_0004\n"
 
 
-def stages(folder: Path, turns: list, text: dict[int, str] | None = None) -> str:
-    messages: list[dict] = [{"role": "user", "content": "Denoise every case."}]
-    for i, (language, code, output) in enumerate(turns):
-        name = "submit_results" if language == "submit" else "execute_code"
-        arguments = {} if language == "submit" else {"language": language, "code": code}
-        call = {"id": f"c{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        messages.append({"role": "assistant", "content": (text or {}).get(i, ""), "tool_calls": [call]})
-        result = {"exit_code": 0, "stdout": output, "stderr": ""}
-        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)})
-    path = folder / "conversation.json"
-    path.write_text(json.dumps({"task": "ldct-denoising-task", "messages": messages}))
-    return " ".join(stage[1] for stage in segment(load_run(path)).turn_stages)
-
-
-def bash(code: str) -> tuple[str, str, str]:
-    return ("bash", code, "")
-
-
-def python(code: str) -> tuple[str, str, str]:
-    return ("python", code, "")
+def stages(folder: Path, turns: list) -> str:
+    run = converse(folder, *turns, brief="Denoise every case.", task="ldct-denoising-task")
+    return " ".join(stage[1] for stage in segment(run).turn_stages)
 
 
 BEFORE = [
