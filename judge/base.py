@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run, Segmentation, Stage
@@ -14,6 +14,8 @@ from .scorecard import CriterionResult, UnscoredReason
 
 if TYPE_CHECKING:
     from .checks.check import OutputCheck
+
+_Kept = TypeVar("_Kept")
 
 JUDGED: tuple[Stage, ...] = ("S1", "S2", "S3")
 """The benchmark's stages that a judge scores; S4 and S5 are checked."""
@@ -56,8 +58,18 @@ class Request:
     warm: bool = False
     """For estimates: another question on the same record is asked before, so that a provider's cache may have it."""
 
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What judges worked out about the run; one for all questions on it, so that it lasts as long as they do."""
+
+    def kept(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
+        """What is in the memo under a key that says all that decides it; made when it is not there."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: _Kept = self.memo[key]
+        return found
+
     @property
-    def record_key(self) -> tuple[object, ...]:
+    def record_key(self) -> Hashable:
         """Equal for questions on the same record."""
         run = self.run
         return run.content_sha256, run.track, run.tier, self.segmentation.turn_stages, self.facts

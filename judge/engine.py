@@ -7,7 +7,7 @@ judge, the checks, the detectors and the pure functions of `scoring` do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -109,6 +109,11 @@ class Prepared:
         """What checks and detectors know, as a reader is shown it."""
         return run_facts(self.run, self.segmentation, self.check, self.found.paper, self.found.context)
 
+    @cached_property
+    def memo(self) -> dict[Hashable, Any]:
+        """What judges work out about the run (`Request.kept`)."""
+        return {}
+
     def requests(self, judge: Judge) -> tuple[Request, ...]:
         """Every question that this judge is asked about the run, in the order of asking."""
         able = answers(judge)
@@ -120,7 +125,7 @@ class Prepared:
         return tuple(
             Request(
                 self.run, self.segmentation, self.rubric, question, asked, facts=facts, public=self.public,
-                check=self.check, warm=number > 0
+                check=self.check, warm=number > 0, memo=self.memo
             )
             for number, (question, asked) in enumerate(items.items())
         )  # fmt: skip

@@ -48,7 +48,7 @@ class ReplayJudge(Messages):
         if said is None:
             return Reply(unscored(request.criteria, "no_evidence", "nothing was answered about this run"))
         parsed = parse_reply(said, request.question, request.criteria, len(request.run.turns))
-        record, quotes = self.record(request), self._quotes(request.run)
+        record, quotes = self.record(request), self._quotes(request)
         return Reply(to_results(parsed, request.question, request.criteria, record, quotes), raw=(said,))
 
     def _said(self, request: Request) -> str | None:

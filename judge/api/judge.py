@@ -310,7 +310,7 @@ class ApiJudge(Messages):
         if best is None:
             results = unscored(request.criteria, *lost)
         else:
-            results = to_results(best, request.question, request.criteria, record, self._quotes(request.run))
+            results = to_results(best, request.question, request.criteria, record, self._quotes(request))
             results = tuple(with_reason(r, lost) for r in results)
             looked = self._looked(request)
             on_plan = {c.id for c in request.criteria if is_criteria(request.question) and "plan.png" in c.text}

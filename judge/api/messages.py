@@ -5,12 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import OrderedDict
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from ...trajectories.models import STAGE_NAMES, Run
+from ...trajectories.models import STAGE_NAMES
 from ...trajectories.record import Record, make_record
 from ...trajectories.record.quotes import QuoteIndex
 from .. import prompts
@@ -19,42 +16,25 @@ from ..questions.forms import form_of
 from ..questions.items import AskItem
 from .pictures import PLAN, Picture, output_pictures, plan_picture
 
-_KEPT = 16
 _OF_STAGE = 'Question: how well was the stage "" of the work done?'
 """How the prompt on criteria begins for a group of one's own, which is no stage of the work; `_OWN` stands there instead.
 It is no other prompt file, as the files' hash is part of every verdict's key."""
 _OWN = "Question: what did the agent do, and what came of it?"
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-
-def _kept(cache: OrderedDict[_K, _V], key: _K, make: Callable[[], _V]) -> _V:
-    """What is kept under the key, made when it is not; the oldest of too many goes."""
-    if key not in cache:
-        cache[key] = make()
-        while len(cache) > _KEPT:
-            cache.popitem(last=False)
-    return cache[key]
-
 
 class Messages:
-    """Makes the messages of a judge; records, pictures and quotes of a few runs are kept, as keys, estimates and calls all
-    ask for them."""
+    """Makes the messages of a judge. Record, pictures and quotes are worked out once a run (`Request.kept`), as keys,
+    estimates and calls on every question all ask for them."""
 
     def __init__(self, evidence_budget: int, *, images: bool, outputs: bool, breakpoint_: bool) -> None:
         """`evidence_budget`: characters of a record; `breakpoint_`: the provider wants to be told where its cache ends."""
         self._budget, self._images, self._outputs, self._breakpoint = evidence_budget, images, outputs, breakpoint_
-        self._records: OrderedDict[tuple[object, ...], Record] = OrderedDict()
-        self._pictures: OrderedDict[tuple[str, Path | None], tuple[Picture, ...]] = OrderedDict()
-        self._indexes: OrderedDict[str, QuoteIndex] = OrderedDict()
 
     def record(self, request: Request) -> Record:
-        """The record of a request's run, kept for a few runs as keys, estimates and calls all ask for it."""
+        """The record of a request's run."""
         run, stages, facts = request.run, request.segmentation, request.facts
-        return _kept(
-            self._records, request.record_key, lambda: make_record(run, stages, facts, budget_chars=self._budget)
-        )
+        key = "record", self._budget, request.record_key
+        return request.kept(key, lambda: make_record(run, stages, facts, budget_chars=self._budget))
 
     def pictures(self, request: Request) -> tuple[Picture, ...]:
         """plan.png, and one output of each kind when asked for; none for a model that takes no images."""
@@ -66,7 +46,7 @@ class Messages:
             plan = plan_picture(run)
             return (*(() if plan is None else (plan,)), *(output_pictures(run, public) if self._outputs else ()))
 
-        return _kept(self._pictures, (run.content_sha256, public), draw)
+        return request.kept(("pictures", self._outputs, run.content_sha256, public), draw)
 
     def _shown(self, request: Request) -> list[Picture]:
         """Those that can be sent."""
@@ -85,8 +65,8 @@ class Messages:
             why = "the model is not sent images"
         return f"plan.png was not looked at: {why}"
 
-    def _quotes(self, run: Run) -> QuoteIndex:
-        return _kept(self._indexes, run.content_sha256, lambda: QuoteIndex(run))
+    def _quotes(self, request: Request) -> QuoteIndex:
+        return request.kept(("quotes", request.run.content_sha256), lambda: QuoteIndex(request.run))
 
     def evidence_sha256(self, request: Request) -> str:
         """Of the record, and of the pictures that go with it: the same for every question on a run."""

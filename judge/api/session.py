@@ -6,7 +6,8 @@ Any address can be named, so whoever listens there may send without end; `Retry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -45,17 +46,41 @@ async def _limit(response: Any) -> None:
     response.stream = _bounded()(response.stream, MAX_PACKED if packed else MAX_ANSWER)
 
 
-_CLIENTS: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+@cache
+def _certificates() -> Any:
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def _new() -> Any:
+    import httpx
+
+    return httpx.AsyncClient(
+        event_hooks={"response": [_limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=100), verify=_certificates(),
+    )  # fmt: skip
+
+
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+_IDLE: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
 
 
 def client() -> Any:
-    """The client of this event loop, as connections belong to theirs."""
-    import httpx
-
+    """The client of this event loop (connections belong to theirs), for litellm, which wants one for all."""
     loop = asyncio.get_running_loop()
-    if loop not in _CLIENTS:
-        _CLIENTS[loop] = httpx.AsyncClient(
-            event_hooks={"response": [_limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-        )  # fmt: skip
-    return _CLIENTS[loop]
+    if loop not in _SHARED:
+        _SHARED[loop] = _new()
+    return _SHARED[loop]
+
+
+@contextmanager
+def own_client() -> Iterator[Any]:
+    """A client of this event loop that nobody else uses meanwhile, so with one connection: one with a hundred looks at each
+    of them at the beginning and the end of every request, which costs more than the request."""
+    idle = _IDLE.setdefault(asyncio.get_running_loop(), [])
+    mine = idle.pop() if idle else _new()
+    try:
+        yield mine
+    finally:
+        idle.append(mine)

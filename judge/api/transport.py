@@ -23,7 +23,7 @@ from ...errors import JudgeError
 from ...sanitize import mask, sanitize_line
 from ...trajectories.json_bytes import loads, whole_text
 from ..limits import throttled
-from .session import client
+from .session import client, own_client
 
 log = logging.getLogger(__name__)
 
@@ -117,8 +117,6 @@ async def complete(
     """
     import tenacity
 
-    module = litellm()
-    module.aclient_session = client()
     direct = api_key is not None and "api_base" in options and model.startswith("openai/")
     attempts = 0
     try:
@@ -151,7 +149,9 @@ async def complete(
 
 
 async def _through_litellm(**call: Any) -> Completion:
-    return _completion(await litellm().acompletion(**call))
+    module = litellm()
+    module.aclient_session = client()
+    return _completion(await module.acompletion(**call))
 
 
 class _NoAnswer(Exception):
@@ -171,7 +171,8 @@ async def _post(
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {api_key}"}
     url = f"{options['api_base'].rstrip('/')}/chat/completions"
     try:
-        answer = await client().post(url, content=body, headers=headers, timeout=options.get("timeout"))
+        with own_client() as session:
+            answer = await session.post(url, content=body, headers=headers, timeout=options.get("timeout"))
     except httpx.TimeoutException as error:
         raise _NoAnswer(408, f"no answer in time ({type(error).__name__})") from error
     except httpx.HTTPError as error:

@@ -71,7 +71,6 @@ class LocalJudge:
         self._weights: str | None = None
         self._waiting: list[tuple[Request, asyncio.Future[Reply]]] = []
         self._worker: asyncio.Task[None] | None = None
-        self._last: tuple[object, Record] | None = None
 
     @property
     def name(self) -> str:
@@ -108,12 +107,10 @@ class LocalJudge:
         return self._record(request).sha256
 
     def _record(self, request: Request) -> Record:
-        key = request.record_key
-        last = self._last  # once: keys are made while another thread judges
-        if last is None or last[0] != key:
-            record = make_record(request.run, request.segmentation, request.facts, budget_chars=self.evidence_budget)
-            self._last = last = (key, record)
-        return last[1]
+        return request.kept(
+            ("record", self.evidence_budget, request.record_key),
+            lambda: make_record(request.run, request.segmentation, request.facts, budget_chars=self.evidence_budget),
+        )
 
     async def judge(self, request: Request) -> Reply:
         """Questions on the run that was read last go first: to read a run costs far more than to ask about it."""

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ...rubrics.model import Criterion
@@ -131,16 +132,20 @@ def _read(text: str | None) -> dict[str, Any]:
 
 def _entry(data: dict[str, Any], question: QuestionName, item: Criterion, turns: int) -> Stated:
     """One entry, held against its own part of the schema. Extra keys are refused: they may be a second answer."""
-    from jsonschema import Draft202012Validator
-
     if item.id not in data:
         raise Doubtful("no entry")
-    form = form_of(question)
-    error = next(iter(Draft202012Validator(form.schema(item)).iter_errors(data[item.id])), None)
+    error = next(_validator(question, item).iter_errors(data[item.id]), None)
     if error is not None:
         where = ".".join(str(p) for p in error.absolute_path)
         raise Doubtful(f"{where + ': ' if where else ''}{error.message}"[:200])
-    return form.read(item, data[item.id], turns)
+    return form_of(question).read(item, data[item.id], turns)
+
+
+@lru_cache(maxsize=1_024)
+def _validator(question: QuestionName, item: Criterion) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(form_of(question).schema(item))
 
 
 def to_results(
