@@ -88,7 +88,7 @@ def timed(what: str, work):
 
 async def execute(planned, judge) -> None:
     for request in requests(planned, judge):
-        await judge.ask(request)
+        await judge.judge(request)
 
 
 _AGAIN = """
@@ -126,7 +126,7 @@ def main() -> None:
             assert planned.calls == 4 * args.runs
             _, seconds = timed(
                 "judge and store all of it, one after the other",
-                lambda: asyncio.run(execute(planned, StoredJudge(judge, store))),
+                lambda: asyncio.run(execute(planned, StoredJudge(judge, store, planned=True))),
             )
             print(
                 f"{'  of which a stored answer takes (reading the run included)':<58} {seconds / planned.calls * 1e3:8.2f} ms"

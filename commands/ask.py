@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import console
-from ..config import load
+from ..config import Settings, load
 from ..errors import ConfigError
+from .card_files import Part
 from .options import (
     existing,
     json_option,
@@ -24,13 +25,15 @@ from .options import (
     known_options,
     open_session_store,
     score_options,
+    scorer_of,
+    spread_options,
     work_options,
 )
 from .runs import found_runs
 from .table_files import format_of, target_of, texts_of, write_parquet, write_text
 
 if TYPE_CHECKING:
-    from ..judge.ad_hoc import RunAnswer
+    from ..judge.ad_hoc import Answered, RunAnswer
     from ..judge.base import Judge
     from ..judge.questions.items import Answer
     from ..judge.rejudge.staleness import RejudgePlan
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 @judge_options
 @known_options
 @work_options
+@spread_options
 @json_option("JSON Lines on stdout, one run each.")
 @click.option("--out", metavar="FILE", type=click.Path(), help="Also write .jsonl, .csv or .parquet.")
 @click.pass_obj
@@ -83,20 +87,27 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
     settings, quiet = load(obj["config"]), obj["quiet"]
     judge, options = judge_of(settings, flags), score_options(settings, flags)
     scope = ask_scope(judge, item, track=options.track, tier=options.tier, public=options.public)
-    out = None if flags["out"] is None else Path(flags["out"])
-    kind = format_of(out)
+    options = replace(options, rubric=None, wanted=scope.wanted)
+    out, shard, part = None if flags["out"] is None else Path(flags["out"]), flags["shard"], None
     with ExitStack() as stack:
         runs, lost = found_runs(paths)
         if not runs:
             return 2
+        if shard is not None:
+            runs, options = shard.slice(runs), shard.share(options)
+            part = Part(shard.file(out), runs, judge, options)
+            out = part.file
+            if not flags["dry_run"] and (code := part.said(quiet)) is not None:
+                return max(code, int(lost))
+        kind = format_of(out)
         target = None if out is None else target_of(out, paths)
         store = open_session_store(existing(paths), settings, flags, judge, stack, quiet, required=True)
         assert store is not None
-        done = _carry_out(store, runs, judge, scope, options, flags, quiet)
+        done = _carry_out(store, runs, judge, scope, settings, options, flags, quiet)
         if isinstance(done, int):
             return max(done, int(lost))
         readable = [path for path in runs if path.absolute() not in done.broken]
-        if not readable:
+        if runs and not readable:
             return 2
         tally = _Tally(item.answer)
         answers = tally.each(stored_answers(store, readable, judge, scope))
@@ -109,7 +120,10 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], question: str | None, flags
         if done.interrupted:
             console.interrupted("answered", quiet)
             return 130
-        return 1 if lost or len(readable) < len(runs) or tally.unscored else 0
+        code = 1 if len(readable) < len(runs) or tally.unscored else 0
+        if part is not None and not tally.unscored:
+            part.note(len(readable), code)
+        return max(code, int(lost))
 
 
 @dataclass(frozen=True)
@@ -121,8 +135,8 @@ class _Done:
 
 
 def _carry_out(
-    store: Store, runs: Sequence[Path], judge: Judge, scope: Scope, options: ScoreOptions, flags: dict[str, Any],
-    quiet: bool,
+    store: Store, runs: Sequence[Path], judge: Judge, scope: Scope, settings: Settings, options: ScoreOptions,
+    flags: dict[str, Any], quiet: bool,
 ) -> _Done | int:  # fmt: skip
     """Plan, and ask as the flags say: now, through a provider's batch, or not at all; an exit code where it ends there."""
     import asyncio
@@ -151,14 +165,16 @@ def _carry_out(
 
         still_open = step(made, store, judge, options.max_cost, flags["wait"], quiet).still_open
         return 1 if still_open else _Done({path for path, _ in made.errors})
-    try:
-        done = asyncio.run(
-            ask(
-                store, runs, judge, scope, concurrency=options.concurrency, budget=options.budget(),
-                on_planning=planning.update, on_planned=planned,
+
+    async def work() -> Answered:
+        async with scorer_of(settings, flags, judge, options, store) as scorer:
+            return await ask(
+                store, runs, judge, scope, by=scorer, on_planning=planning.update, on_planned=planned,
                 on_progress=lambda s: asking.update(s.progress.done, ", ".join(spent(s.usage))),
-            )
-        )  # fmt: skip
+            )  # fmt: skip
+
+    try:
+        done = asyncio.run(work())
     finally:
         planning.clear()
         asking.clear()

@@ -7,11 +7,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -22,6 +22,8 @@ from ..trajectories.remote import RemotePath, check_writable_place, is_address, 
 if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.session import Outcome, ScoreOptions
+
+T = TypeVar("T")
 
 
 def place_of(text: str) -> Path:
@@ -95,16 +97,16 @@ class Shard:
     number: int
     of: int
 
-    def file(self, folder: Path) -> Path:
-        """The part's scorecards; names sort as the parts follow each other."""
+    def file(self, folder: Path | None) -> Path:
+        """The part's lines; names sort as the parts follow each other. InputError without a folder."""
+        if folder is None:
+            raise InputError("--shard without --out", "name the folder that the parts go into with --out")
         return folder / f"part-{self.number:05}-of-{self.of:05}.jsonl"
 
-    def slice(self, paths: Sequence[str]) -> list[Path | Outcome]:
+    def slice(self, runs: Iterable[T]) -> list[T]:
         """The runs of this part: as many as of any other, in the order of all, so that the parts, one after the other,
         are what one command would write."""
-        from ..judge.session import conversations
-
-        every = list(conversations(paths))
+        every = list(runs)
         return every[len(every) * (self.number - 1) // self.of : len(every) * self.number // self.of]
 
     def share(self, options: ScoreOptions) -> ScoreOptions:
@@ -114,7 +116,7 @@ class Shard:
 
 class Part:
     """A part's file and the key that says what it was made of: the runs' files by size and time, and all that decides a
-    card. A part whose key still holds is not made again."""
+    line. A part whose key still holds is not made again."""
 
     def __init__(self, file: Path, runs: Sequence[Path | Outcome], judge: Judge, options: ScoreOptions) -> None:
         from ..judge.questions.keys import inputs_stamp
@@ -129,8 +131,14 @@ class Part:
             digest.update(keys.of(path, stamp or os.urandom(8).hex()).encode())
         self._key = digest.hexdigest()
 
-    def made(self) -> tuple[int, int] | None:
-        """Scorecards in the part and the exit code of making it, when it is there and nothing has changed."""
+    def said(self, quiet: bool) -> int | None:
+        """The exit code of making the part, when it is there and nothing has changed, which is said."""
+        if (made := self._made()) is None:
+            return None
+        console.note(f"{self.file}: there already, nothing has changed since ({made[0]} lines)", quiet)
+        return made[1]
+
+    def _made(self) -> tuple[int, int] | None:
         try:
             if isinstance(self._note, RemotePath):
                 said = json.loads(read_small(str(self._note)) or b"")
@@ -138,16 +146,16 @@ class Part:
             else:
                 said, size = json.loads(self._note.read_text("utf-8")), self.file.stat().st_size
             if said["key"] == self._key and said["bytes"] == size:
-                return int(said["cards"]), int(said["exit_code"])
+                return int(said["lines"]), int(said["exit_code"])
         except (OSError, ValueError, TypeError, KeyError):
             pass
         return None
 
-    def note(self, cards: int, exit_code: int) -> None:
+    def note(self, lines: int, exit_code: int) -> None:
         """That the file is there, after it is."""
         remote = isinstance(self.file, RemotePath)
         size = size_of(str(self.file)) if remote else self.file.stat().st_size
-        said = {"key": self._key, "bytes": size, "cards": cards, "exit_code": exit_code}
+        said = {"key": self._key, "bytes": size, "lines": lines, "exit_code": exit_code}
         with ExitStack() as stack:
             note = CardFile(self._note, stack)
             note.write(json.dumps(said))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,13 +12,14 @@ import click
 from .. import console
 from ..config import Settings
 from ..errors import InputError, StoreError
+from .card_files import shard_of
 from .path_types import PathOrAddress
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
     from ..judge.questions.items import Wanted
     from ..judge.select import JudgeOptions
-    from ..judge.session import ScoreOptions
+    from ..judge.session import ScoreOptions, Scores
     from ..judge.store import Store
 
 
@@ -158,6 +159,15 @@ batch_options = _together(
 """The provider's batch endpoint."""
 work_options = _together(batch_options, DRY_RUN, MAX_COST, CALLS_PER_MINUTE, TOKENS_PER_MINUTE, CONCURRENCY, STORE)
 """How calls are made, and what they may cost."""
+spread_options = _together(
+    click.option("--workers", type=click.IntRange(1, 256), default=1, help="Processes that work at the same time."),
+    click.option(
+        "--engine", type=click.Choice(["processes", "ray"]), default="processes", help="Where the workers are."
+    ),
+    click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [a new one here]"),
+    click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out, if any."),
+)
+"""Over how many processes and machines the runs are spread."""
 
 
 def store_place(settings: Settings, paths: Sequence[str | Path], flag: str | None = None) -> str | Path | None:
@@ -278,6 +288,36 @@ def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
             stages=settings.get("stages", flags.get("stages")) or "rules",
         ),
     )
+
+
+@asynccontextmanager
+async def scorer_of(
+    settings: Settings, flags: dict[str, Any], judge: Judge, options: ScoreOptions, store: Store | None
+) -> AsyncIterator[Scores]:
+    """What scores and asks: this process, or the workers that the flags name. To be entered in a running event loop.
+
+    InputError for an address without the engine that it is of.
+    """
+    if flags["address"] and flags["engine"] != "ray":
+        raise InputError("--address is of a Ray cluster", "add --engine ray")
+    if flags["workers"] == 1 and flags["engine"] == "processes":
+        from ..judge.session import Scorer
+
+        yield Scorer(judge, options, store)
+        return
+    from ..judge.workers import Work, Workers
+
+    engine = None
+    if flags["engine"] == "ray":
+        from functools import partial
+
+        from ..judge.ray_workers import RayCluster
+
+        engine = partial(RayCluster, address=flags["address"])
+    names, how = judge_named(settings, flags)
+    work = Work(options, names, how, None if store is None else (store.address, store.root))
+    async with Workers(flags["workers"], work, engine) as workers:
+        yield workers
 
 
 def check_wanted(judge: Judge, wanted: Wanted) -> None:

@@ -25,6 +25,8 @@ from .options import (
     question_options,
     run_options,
     score_options,
+    scorer_of,
+    spread_options,
     work_options,
 )
 from .runs import found_runs
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 @click.option("--verify-files", is_flag=True, help="Read every run, trust no file times.")
 @click.option("--abandon", metavar="BATCH", help="Close a provider's batch without its answers.")
 @work_options
+@spread_options
 @json_option()
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], abandon: str | None, **flags: Any) -> int:
@@ -85,7 +88,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], *, s
     import asyncio
 
     from ..judge.rejudge.staleness import plan
-    from ..judge.rejudge.update import outdated, update
+    from ..judge.rejudge.update import from_store, outdated, update
     from ..judge.session import scope_of
 
     settings = load(obj["config"])
@@ -94,9 +97,12 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], *, s
         runs, lost = found_runs(paths)
         if not runs:
             return 2
+        if (shard := flags["shard"]) is not None:
+            runs, options = shard.slice(runs), shard.share(options)
         store = open_session_store(existing(paths), settings, flags, None, stack, quiet, required=True)
         assert store is not None
-        judge = judge_of(settings, _as_stored(store, paths, settings, flags) if stored else flags)
+        flags = _as_stored(store, paths, settings, flags) if stored else flags
+        judge = judge_of(settings, flags)
         check_wanted(judge, options.wanted)
         scope = scope_of(options)
         bar = console.Progress("planned", len(runs), quiet)
@@ -113,13 +119,16 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any], *, s
         if flags["batch"]:
             return _through_batch(made, store, runs, judge, options, flags["wait"], quiet)
         calls, cards = console.Progress("judged", made.calls, quiet), console.Progress("scored", None, quiet)
-        done = asyncio.run(
-            update(
-                made, store, runs, judge, options,
-                on_calls=lambda s: calls.update(s.progress.done, _money(s.usage)),
-                on_cards=lambda p, _: cards.update(p.done),
-            )
-        )  # fmt: skip
+
+        async def work() -> Update:
+            async with scorer_of(settings, flags, judge, from_store(options), store) as scorer:
+                return await update(
+                    made, store, runs, judge, options, by=scorer,
+                    on_calls=lambda s: calls.update(s.progress.done, _money(s.usage)),
+                    on_cards=lambda p, _: cards.update(p.done),
+                )  # fmt: skip
+
+        done = asyncio.run(work())
         calls.clear()
         cards.clear()
         for item in done.errors:
@@ -164,14 +173,15 @@ def _through_batch(
     """One step of the batch; once the provider has answered all of it, scorecards are renewed."""
     import asyncio
 
-    from ..judge.rejudge.update import outdated, renew
+    from ..judge.rejudge.update import from_store, outdated, renew
+    from ..judge.session import Scorer
     from .batch_step import step
 
     done = step(made, store, judge, options.max_cost, wait_s, quiet)
     if done.still_open:
         return 1
     stale = (*(need.path for need in made.needs), *outdated(store, runs, judge, options.rubric, options.policy))
-    updated, errors = asyncio.run(renew(store, stale, judge, options))
+    updated, errors = asyncio.run(renew(store, stale, judge, Scorer(judge, from_store(options), store)))
     console.say(f"{len(updated)} scorecards renewed")
     show_changes(updated)
     return 1 if errors or done.unscored or done.over_budget else 0

@@ -14,12 +14,11 @@ from .. import console
 from ..config import load
 from ..errors import InputError
 from ..trajectories.remote import is_address
-from .card_files import CardFile, Part, place_of, shard_of
+from .card_files import CardFile, Part, place_of
 from .options import (
     JSON,
     PATHS_OR_ADDRESSES,
     check_wanted,
-    judge_named,
     judge_of,
     judge_options,
     open_session_store,
@@ -27,6 +26,8 @@ from .options import (
     question_options,
     run_options,
     score_options,
+    scorer_of,
+    spread_options,
     work_options,
 )
 from .path_types import PathOrAddress
@@ -50,15 +51,7 @@ if TYPE_CHECKING:
 @question_options
 @JSON
 @click.option("--out", metavar="FILE|URL", type=PathOrAddress(), help="Write scorecards (JSON Lines) as well.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, help="Processes that score at the same time.")
-@click.option(
-    "--engine",
-    type=click.Choice(["processes", "ray"]),
-    default="processes",
-    help="Where the workers are.",
-)
-@click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [a new one here]")
-@click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out.")
+@spread_options
 @run_options
 @policy_options
 @work_options
@@ -85,10 +78,8 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     import asyncio
 
     from ..judge.base import answers
-    from ..judge.session import conversations, score_many
+    from ..judge.session import conversations, score_with
 
-    if flags["address"] and flags["engine"] != "ray":
-        raise InputError("--address is of a Ray cluster", "add --engine ray")
     settings = load(obj["config"])
     judge = judge_of(settings, flags)
     options = score_options(settings, flags)
@@ -106,32 +97,18 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         shard, part, runs = flags["shard"], None, paths
         out = None if not flags["out"] else place_of(flags["out"])
         if shard is not None:
-            if out is None:
-                raise InputError("--shard without --out", "name the folder that the parts go into with --out")
-            out, runs, options = shard.file(out), shard.slice(paths), shard.share(options)
-            part = Part(out, runs, judge, options)
-            if (made := part.made()) is not None:
-                console.note(f"{out}: there already, nothing has changed since ({made[0]} scored)", obj["quiet"])
-                return made[1]
+            runs, options = shard.slice(conversations(paths)), shard.share(options)
+            part = Part(shard.file(out), runs, judge, options)
+            out = part.file
+            if (code := part.said(obj["quiet"])) is not None:
+                return code
         sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
-        if flags["workers"] == 1 and flags["engine"] == "processes":
-            session = asyncio.run(score_many(runs, judge, options, sink.take, store=store, on_progress=sink.tell))
-        else:
-            from ..judge.workers import Work, score_in_workers
 
-            names, how = judge_named(settings, flags)
-            work = Work(options, names, how, (store.address, store.root) if store is not None else None)
-            engine = None
-            if flags["engine"] == "ray":
-                from functools import partial
+        async def work() -> Session:
+            async with scorer_of(settings, flags, judge, options, store) as scorer:
+                return await score_with(scorer, runs, sink.take, on_progress=sink.tell)
 
-                from ..judge.ray_workers import RayCluster
-
-                engine = partial(RayCluster, address=flags["address"])
-            session = asyncio.run(
-                score_in_workers(flags["workers"], work, runs, sink.take, engine=engine, on_progress=sink.tell)
-            )
-        code = sink.finish(session)
+        code = sink.finish(asyncio.run(work()))
         if part is not None and code in (0, 1) and not sink.retriable:
             part.note(sink.done, code)
         return code

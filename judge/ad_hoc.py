@@ -31,6 +31,7 @@ from .rejudge.execute import Execution, Spending, execute
 from .rejudge.staleness import RejudgePlan, plan
 from .scope import Scope
 from .scorecard import CriterionResult, Evidence, Part, RunInfo, UnscoredReason, Vote, Whole
+from .session import Scores
 from .store import Store, StoredRun
 from .store.reuse import last_attempt
 
@@ -104,7 +105,7 @@ def ask_scope(
 
 async def ask(
     store: Store, paths: Iterable[Path], judge: Judge, question: AskItem | Scope, *, concurrency: int = 8,
-    budget: Allowance | None = None, on_planning: Callable[[int], None] | None = None,
+    budget: Allowance | None = None, by: Scores | None = None, on_planning: Callable[[int], None] | None = None,
     on_planned: Callable[[RejudgePlan], None] | None = None, on_progress: Callable[[Spending], None] | None = None,
     signals: bool = True,
 ) -> Answered:  # fmt: skip
@@ -112,7 +113,7 @@ async def ask(
 
     `question`: an item (`ask_item`), or a scope (`ask_scope`) that also says track, tier or public inputs. One run is in
     memory for each call under way. JudgeError when the judge cannot be used at all; ConfigError for one that cannot be
-    asked, or a cost limit on a judge without a known price.
+    asked, or a cost limit on a judge without a known price. `by`: workers, as for `execute`.
     """
     scope = question if isinstance(question, Scope) else ask_scope(judge, question)
     paths = tuple(paths)
@@ -122,7 +123,7 @@ async def ask(
     done = None
     if made.needs:
         done = await execute(
-            made, store, judge, concurrency=concurrency, budget=budget, on_progress=on_progress, signals=signals
+            made, store, judge, concurrency=concurrency, budget=budget, by=by, on_progress=on_progress, signals=signals
         )
     broken = frozenset(path for path, _ in (*made.errors, *(done.lost if done is not None else ())))
     readable = (path for path in paths if path.absolute() not in broken)

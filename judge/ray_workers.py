@@ -8,16 +8,14 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from itertools import count
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..errors import AmbjudgeError, ConfigError
 from .base import Usage
 from .limits import Accounts, Budget, Call
-from .scorecard import ScoreCard
 from .select import make_judge
 from .session import ScoreOptions, Scorer
-from .workers import Told, Work, Worker, WorkerDied, scored
+from .workers import Result, Task, Told, Work, Worker, WorkerDied, done
 
 _OBJECTS = 100 * 1024 * 1024
 """Bytes of Ray's shared memory on this machine: what passes is a path and a scorecard at a time."""
@@ -78,10 +76,10 @@ class _Actor:
         self._ray, self._actor, self._died, self._accounts, self._name = ray, actor, died, accounts, name
         self.told, self.in_hand, self._dead = Told(), 0, False
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def do(self, task: Task) -> Result:
         self.in_hand += 1
         try:
-            result, self.told = await self._actor.score.remote(path)
+            result, self.told = await self._actor.do.remote(task)
         except self._ray.exceptions.RayActorError:
             if not self._dead:
                 self._dead = True
@@ -93,7 +91,7 @@ class _Actor:
             self.in_hand -= 1
         if isinstance(result, AmbjudgeError):
             raise result
-        return ScoreCard.model_validate_json(result)
+        return cast("Result", result)
 
     def dismiss(self) -> None:
         pass
@@ -124,11 +122,11 @@ class _Scorer:
         budget = None if accounts is None else _AskedBudget(accounts, name, work.options.max_cost)
         return Scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
 
-    async def score(self, path: Path) -> tuple[str | AmbjudgeError, Told]:
+    async def do(self, task: Task) -> tuple[Result | AmbjudgeError, Told]:
         if self._scorer is None:
             assert self._broken is not None
             return self._broken, Told()
-        result = await scored(self._scorer, path)
+        result = await done(self._scorer, task)
         return result, Told(self._scorer.usage, self._scorer.throttles, self._scorer.apart)
 
 

@@ -14,7 +14,7 @@ import logging
 import signal
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -52,23 +52,19 @@ async def run_batch(
     *,
     concurrency: int = 16,
     total: int | None = None,
-    prefix: Callable[[T], str] | None = None,
-    look_ahead: int | None = None,
     on_result: Callable[[T, R], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     signals: bool = True,
 ) -> BatchSummary:
     """Call every job, at most `concurrency` at once; `on_result` gets each result as it comes, not in order.
 
-    Jobs of one `prefix` (the part of a prompt that a provider may cache) run next to each other, and the first of them
-    alone, so that the others find the cache warm. At most `look_ahead` jobs (default: as many as run) wait in memory; a
-    plain iterable is read in a thread, so that it may load files.
+    As many jobs as may run wait in memory; a plain iterable is read in a thread, so that it may load files.
 
     What `call`, `on_result` or `jobs` raises stops the batch as a Ctrl-C does, and is raised when the calls under way
     have ended: failures that concern one job alone are results, not exceptions.
     """
-    runner = _Runner(call, max(1, concurrency), total, prefix, on_result, on_progress)
-    feed = asyncio.create_task(runner.feed(jobs, look_ahead or max(1, concurrency)))
+    runner = _Runner(call, max(1, concurrency), total, on_result, on_progress)
+    feed = asyncio.create_task(runner.feed(jobs, max(1, concurrency)))
     try:
         with _interrupts(runner) if signals else contextlib.nullcontext():
             return await runner.run()
@@ -80,12 +76,11 @@ async def run_batch(
 class _Runner(Generic[T, R]):
     def __init__(
         self, call: Callable[[T], Awaitable[R]], concurrency: int, total: int | None,
-        prefix: Callable[[T], str] | None, on_result: Callable[[T, R], None] | None,
-        on_progress: Callable[[Progress], None] | None,
+        on_result: Callable[[T, R], None] | None, on_progress: Callable[[Progress], None] | None,
     ) -> None:  # fmt: skip
         self._call, self._concurrency, self._total = call, concurrency, total
         self._on_result, self._on_progress = on_result, on_progress
-        self._queue: _Queue[T] = _Queue(prefix)
+        self._queue: deque[T] = deque()
         self._wake, self._room = asyncio.Event(), asyncio.Event()
         self._running: dict[asyncio.Task[R], T] = {}
         self._ended: deque[asyncio.Task[R]] = deque()
@@ -106,7 +101,7 @@ class _Runner(Generic[T, R]):
     async def feed(self, jobs: Iterable[T] | AsyncIterable[T], ahead: int) -> None:
         try:
             async for job in _each(jobs):
-                self._queue.put(job)
+                self._queue.append(job)
                 self._wake.set()
                 while len(self._queue) >= ahead:
                     self._room.clear()
@@ -141,12 +136,9 @@ class _Runner(Generic[T, R]):
         return self._exhausted and len(self._queue) == 0
 
     def _start_jobs(self) -> None:
-        while not self._stopping and len(self._running) < self._concurrency:
-            found = self._queue.take()
-            if found is None:
-                return
+        while not self._stopping and self._queue and len(self._running) < self._concurrency:
+            job = self._queue.popleft()
             self._room.set()
-            job = found[0]
             task: asyncio.Task[R] = asyncio.ensure_future(self._call(job))
             self._running[task] = job
             self._peak = max(self._peak, len(self._running))
@@ -160,7 +152,6 @@ class _Runner(Generic[T, R]):
         while self._ended:
             task = self._ended.popleft()
             job = self._running.pop(task)
-            self._queue.finished(job)
             if task.cancelled():
                 self._abandoned += 1
                 continue
@@ -185,51 +176,6 @@ class _Runner(Generic[T, R]):
             log.debug("a further failure while stopping: %s", error)
         self._stopping = True
         self._wake.set()
-
-
-class _Queue(Generic[T]):
-    """Waiting jobs by prefix. A prefix whose first call is under way waits for it; others go on meanwhile."""
-
-    def __init__(self, prefix: Callable[[T], str] | None) -> None:
-        self._prefix = prefix
-        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()
-        self._count = 0
-        self._running: dict[str, int] = {}
-        self._warm: OrderedDict[str, None] = OrderedDict()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def put(self, job: T) -> None:
-        self._waiting.setdefault(self._name(job), deque()).append(job)
-        self._count += 1
-
-    def take(self) -> tuple[T] | None:
-        """The next job that may start, None when there is none."""
-        for name, jobs in self._waiting.items():
-            if name and name not in self._warm and self._running.get(name):
-                continue
-            job = jobs.popleft()
-            if not jobs:
-                del self._waiting[name]
-            self._count -= 1
-            self._running[name] = self._running.get(name, 0) + 1
-            return (job,)
-        return None
-
-    def finished(self, job: T) -> None:
-        name = self._name(job)
-        self._running[name] -= 1
-        if not self._running[name]:
-            del self._running[name]
-        if name:
-            self._warm[name] = None
-            self._warm.move_to_end(name)
-            if len(self._warm) > 1_000:
-                self._warm.popitem(last=False)
-
-    def _name(self, job: T) -> str:
-        return self._prefix(job) if self._prefix is not None else ""
 
 
 async def _each(jobs: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from ..trajectories.layout import find_conversations, is_run, run_folder
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Run, Tier, TrackName
 from ..trajectories.remote import RemotePath, find_runs, is_address, staged
-from .base import Judge, QuestionName, Reply, Usage, answers, used
+from .base import Around, Judge, QuestionName, Reply, Request, Usage, answers, used
 from .engine import Prepared, ask_all, assemble
 from .limits import Allowance, Budget, GuardedJudge, Pacer
 from .questions.items import Wanted
@@ -29,6 +30,7 @@ from .scorecard import Policy, ScoreCard
 
 if TYPE_CHECKING:
     from .questions.keys import CardKeys
+    from .rejudge.staleness import Need
     from .store import Store
 
 R = TypeVar("R")
@@ -215,14 +217,20 @@ async def score_many(
     With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
     kept. A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
     """
-    # Nobody waits for a judge without a model: what several runs at once would do is take turns at one core.
-    room = 1 if judge.name == RULES else options.concurrency
-    scorer = Scorer(judge, options, store)
-    return await score_with(scorer, paths, take, concurrency=room, on_progress=on_progress, signals=signals)
+    return await score_with(Scorer(judge, options, store), paths, take, on_progress=on_progress, signals=signals)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What asking about one run came to. `unscored` counts by reason; what rules leave to a reader is no failure."""
+
+    usage: Usage
+    scored: int
+    unscored: Counter[str]
 
 
 class Scores(Protocol):
-    """What scores a run, and what that came to so far."""
+    """What scores a run, or makes verdicts on it, and what that came to so far."""
 
     @property
     def usage(self) -> Usage: ...
@@ -230,7 +238,12 @@ class Scores(Protocol):
     def throttles(self) -> int: ...
     @property
     def apart(self) -> int: ...
+    @property
+    def room(self) -> int:
+        """Runs under way at once."""
+
     async def score(self, path: Path) -> ScoreCard: ...
+    async def make(self, needs: tuple[Need, ...]) -> Made: ...
 
 
 async def score_with(
@@ -238,7 +251,6 @@ async def score_with(
     paths: Iterable[str | Path | Outcome],
     take: Callable[[Outcome], None],
     *,
-    concurrency: int,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> Session:
@@ -251,8 +263,20 @@ async def score_with(
         if on_progress is not None:
             on_progress(progress, scorer.usage)
 
-    summary = await over_runs(paths, scorer.score, hand_on, concurrency=concurrency, on_progress=told, signals=signals)
+    summary = await over_runs(paths, scorer.score, hand_on, concurrency=scorer.room, on_progress=told, signals=signals)
     return Session(summary, scorer.usage, scorer.throttles, scorer.apart)
+
+
+class _AtOnce(Around):
+    """So many requests at once, from the look into the store until the answer is in it: kill -9 costs no more calls."""
+
+    def __init__(self, judge: Judge, most: int) -> None:
+        super().__init__(judge)
+        self._slots = asyncio.Semaphore(most)
+
+    async def judge(self, request: Request) -> Reply:
+        async with self._slots:
+            return await self.inner.judge(request)
 
 
 class Scorer:
@@ -265,6 +289,8 @@ class Scorer:
         self.options, self.scope, self.store, self.usage = options, scope_of(options), store, Usage()
         self.pacer = Pacer(options.concurrency)
         self.judge: Judge = GuardedJudge(judge, self.pacer, budget or options.budget())
+        # Nobody waits for a judge without a model: several runs at once would take turns at one core.
+        self.room = 1 if judge.name == RULES else options.concurrency
         self.right: Mapping[str, float] = {}
         """By code, the share of this judge's readings that labels confirm."""
         if store is not None:
@@ -275,6 +301,7 @@ class Scorer:
 
             who = identity(judge)
             self._ask = Questions(who, answers(judge), options.wanted, options.public)
+            self._planned = _AtOnce(StoredJudge(self.judge, store, planned=True), options.concurrency)
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
             self.right = shares_right(store, judge.name)
@@ -318,6 +345,22 @@ class Scorer:
         if not same or not seen.stamp:
             return None
         return store.card_decided_by(self._keys.of(path, seen.run.content_sha256), path, self.judge.name)
+
+    async def make(self, needs: tuple[Need, ...]) -> Made:
+        """Ask for the verdicts that a plan lacks on one run (`rejudge.staleness`), into the store; it has answered already
+        what somebody asked meanwhile. InputError where the run cannot be read any more."""
+        requests = await asyncio.to_thread(self._requests, needs)
+        replies = (await ask_all(self._planned, requests)).values()
+        results = [result for reply in replies for result in reply.results]
+        failed = Counter[str](
+            r.reason or "judge_error" for r in results if r.status == "unscored" and r.reason != "not_read"
+        )
+        return Made(used(replies), sum(result.status != "unscored" for result in results), failed)
+
+    def _requests(self, needs: tuple[Need, ...]) -> list[Request]:
+        run = self.scope.apply(load_conversation(needs[0].path))
+        asked = self.scope.requests(run, self.judge)
+        return [need.of(asked[need.question]) for need in needs if need.question in asked]
 
     async def ask(self, run: Run) -> tuple[Prepared, dict[QuestionName, Reply]]:
         """A run and the judge's answers about it."""

@@ -1,5 +1,5 @@
-"""Scoring in several processes of this machine: each has a judge and the store of its own and is handed one path after
-another; cards come back as JSON.
+"""Scoring and asking in several processes of this machine: each has a judge and the store of its own and is handed one run
+after another, to be scored or to be asked what a plan lacks of it.
 
 A worker that dies (killed, out of memory) is replaced, and what it had in hand goes to the next one; a run that takes three
 workers with it is given up. All workers ask one budget before each call; what a dead one had under way counts as its worst
@@ -25,16 +25,22 @@ from typing import Any, NamedTuple, Protocol
 from ..errors import AmbjudgeError, ConfigError, unexpected
 from .base import Usage
 from .limits import Accounts, Call
+from .rejudge.staleness import Need
 from .rules import RULES
-from .runner import Progress
 from .scorecard import ScoreCard
 from .select import JudgeOptions, make_judge
-from .session import Outcome, ScoreOptions, Scorer, Session, score_with
+from .session import Made, ScoreOptions, Scorer
 
 _TRIES = 3
 _GRACE_S = 5.0
 _FATAL = -1
 """Number of a message that concerns no run: an error that no worker can work with."""
+
+
+Task = Path | tuple[Need, ...]
+"""A run to score, or what a plan lacks of one."""
+Result = str | Made
+"""Its card as JSON, or what asking came to."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class Worker(Protocol):
     def in_hand(self) -> int:
         """Runs that it was given and that it has not answered."""
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def do(self, task: Task) -> Result:
         """AmbjudgeError where the run, or the worker's own setting, is at fault; WorkerDied, after `died` was called."""
 
     def dismiss(self) -> None:
@@ -140,31 +146,27 @@ class Workers:
 
     async def score(self, path: Path) -> ScoreCard:
         """As `Scorer.score`, by the worker that has least to do."""
+        card = await self._do(path)
+        assert isinstance(card, str)
+        return ScoreCard.model_validate_json(card)
+
+    async def make(self, needs: tuple[Need, ...]) -> Made:
+        """As `Scorer.make`."""
+        made = await self._do(needs)
+        assert isinstance(made, Made)
+        return made
+
+    async def _do(self, task: Task) -> Result:
         for _ in range(_TRIES):
             with suppress(WorkerDied):
-                return await min(self._workers, key=lambda worker: worker.in_hand).score(path)
-        raise AmbjudgeError(f"{path}: {_TRIES} workers died on it", "is there enough memory? score it alone to see")
+                return await min(self._workers, key=lambda worker: worker.in_hand).do(task)
+        raise AmbjudgeError(f"{of(task)}: {_TRIES} workers died on it", "is there enough memory? score it alone to see")
 
     def _replace(self, dead: Worker) -> None:
         if self._closing:
             return
         self._gone.append(dead.told)
         self._workers[self._workers.index(dead)] = self._engine.start(self.work, self._replace)
-
-
-async def score_in_workers(
-    number: int,
-    work: Work,
-    paths: Iterable[str | Path | Outcome],
-    take: Callable[[Outcome], None],
-    *,
-    engine: Callable[[Work], Engine] | None = None,
-    on_progress: Callable[[Progress, Usage], None] | None = None,
-    signals: bool = True,
-) -> Session:
-    """`session.score_many` by so many workers; `engine`: processes of this machine, or another that makes workers."""
-    async with Workers(number, work, engine) as pool:
-        return await score_with(pool, paths, take, concurrency=pool.room, on_progress=on_progress, signals=signals)
 
 
 class Processes:
@@ -212,7 +214,7 @@ class _Process:
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
         self.process.start()
         theirs.close()
-        self.waiting: dict[int, asyncio.Future[ScoreCard]] = {}
+        self.waiting: dict[int, asyncio.Future[Result]] = {}
         self.told = Told()
         self._accounts, self._name, self._dead = accounts, name, False
         self._asking: set[asyncio.Task[None]] = set()
@@ -225,14 +227,14 @@ class _Process:
     def in_hand(self) -> int:
         return len(self.waiting)
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def do(self, task: Task) -> Result:
         if self._broken is not None:
             raise self._broken
         number = next(self._numbers)
-        answer: asyncio.Future[ScoreCard] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self.waiting[number] = answer
         with suppress(OSError):  # it died: the reader sees that too
-            self._connection.send((number, path))
+            self._connection.send((number, task))
         try:
             return await answer
         finally:
@@ -281,7 +283,7 @@ class _Process:
         assert self._accounts is not None
         await self._accounts.settle(self._name, settled.call, settled.usage)
 
-    def _take(self, number: int, result: str | AmbjudgeError | None, told: Told) -> None:
+    def _take(self, number: int, result: Result | AmbjudgeError | None, told: Told) -> None:
         self._ready, self.told = True, told
         answer = self.waiting.get(number)
         if number == _FATAL and isinstance(result, AmbjudgeError):
@@ -290,8 +292,8 @@ class _Process:
             return
         elif isinstance(result, AmbjudgeError):
             answer.set_exception(result)
-        else:
-            answer.set_result(ScoreCard.model_validate_json(result or ""))
+        elif result is not None:
+            answer.set_result(result)
 
     def _end(self) -> None:
         self._dead = True
@@ -341,18 +343,23 @@ async def _answer(connection: Connection, work: Work) -> None:
             task.cancel()
 
 
-async def _one(scorer: Scorer, send: Any, number: int, path: Path) -> None:
-    send(number, await scored(scorer, path))
+async def _one(scorer: Scorer, send: Any, number: int, task: Task) -> None:
+    send(number, await done(scorer, task))
 
 
-async def scored(scorer: Scorer, path: Path) -> str | AmbjudgeError:
-    """The card as JSON, or what stopped it."""
+def of(task: Task) -> Path:
+    """The run that a task is about."""
+    return task if isinstance(task, Path) else task[0].path
+
+
+async def done(scorer: Scorer, task: Task) -> Result | AmbjudgeError:
+    """What the task came to, or what stopped it."""
     try:
-        return (await scorer.score(path)).to_json()
+        return (await scorer.score(task)).to_json() if isinstance(task, Path) else await scorer.make(task)
     except AmbjudgeError as error:
         return error
     except Exception as error:
-        return unexpected(error, path)
+        return unexpected(error, of(task))
 
 
 class _AskedBudget:
@@ -378,6 +385,6 @@ class _AskedBudget:
             waiting.set_result(granted.fits)
 
 
-def _send(connection: Connection, scorer: Scorer, number: int, result: str | AmbjudgeError | None) -> None:
+def _send(connection: Connection, scorer: Scorer, number: int, result: Result | AmbjudgeError | None) -> None:
     with suppress(OSError):  # nobody is there any more: the next message that does not come ends this
         connection.send((number, result, Told(scorer.usage, scorer.throttles, scorer.apart)))

@@ -6,19 +6,16 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from ...errors import AmbjudgeError
-from ..base import Judge, Reply, Request, Usage
-from ..limits import Allowance, GuardedJudge, Pacer
+from ...errors import AmbjudgeError, ConfigError, JudgeError, StoreError
+from ..base import Judge, Usage
+from ..limits import Allowance
 from ..runner import BatchSummary, Progress, run_batch
+from ..session import Made, ScoreOptions, Scorer, Scores
 from ..store import Store
-from ..store.reuse import StoredJudge
-from .staleness import RejudgePlan, requests
-
-_AHEAD = 4
-"""Requests read ahead for each call at once: about the questions on a run, so that there are enough other runs to ask
-about while the first question on each goes alone."""
+from .staleness import Need, RejudgePlan
 
 
 @dataclass(frozen=True)
@@ -45,47 +42,61 @@ class Spending:
 
 async def execute(
     plan: RejudgePlan, store: Store, judge: Judge, *, concurrency: int = 16, budget: Allowance | None = None,
-    on_progress: Callable[[Spending], None] | None = None, signals: bool = True,
+    by: Scores | None = None, on_progress: Callable[[Spending], None] | None = None, signals: bool = True,
 ) -> Execution:  # fmt: skip
-    """Make the plan's calls. What is answered is stored at once, so that an interrupted batch goes on where it stopped
-    by planning again.
+    """Make the plan's calls, a run at a time. What is answered is stored at once, so that an interrupted batch goes on where
+    it stopped by planning again. `by`: workers, in whose hands concurrency and budget then are.
 
     JudgeError when the judge cannot be used at all; ConfigError for a cost limit on a judge without a known price.
     """
-    pacer = Pacer(concurrency)
-    guarded = StoredJudge(GuardedJudge(judge, pacer, budget), store)
+    scope = plan.scope
+    options = ScoreOptions(
+        scope.rubric,
+        public=scope.public,
+        track=scope.track,
+        tier=scope.tier,
+        wanted=scope.wanted,
+        concurrency=concurrency,
+    )
+    by = by or Scorer(judge, options, store, budget)
+    before = by.throttles
     batch = uuid.uuid4().hex
-    usage, scored, unscored = Usage(), 0, Counter[str]()
+    made, calls = Made(Usage(), 0, Counter()), 0
     lost: list[tuple[Path, AmbjudgeError]] = []
 
-    def take(_: Request, reply: Reply) -> None:
-        nonlocal usage, scored
-        usage += reply.usage
-        open_ = [result for result in reply.results if result.status == "unscored"]
-        scored += len(reply.results) - len(open_)
-        unscored.update(result.reason or "judge_error" for result in open_ if result.reason != "not_read")
+    async def call(needs: tuple[Need, ...]) -> Made | AmbjudgeError:
+        try:
+            return await by.make(needs)
+        except (JudgeError, StoreError, ConfigError):
+            raise
+        except AmbjudgeError as error:
+            return error
+
+    def take(needs: tuple[Need, ...], result: Made | AmbjudgeError) -> None:
+        nonlocal made, calls
+        calls += len(needs)
+        if isinstance(result, Made):
+            made = Made(made.usage + result.usage, made.scored + result.scored, made.unscored + result.unscored)
+        else:
+            lost.append((needs[0].path, result))
 
     def tell(progress: Progress) -> None:
         if on_progress is not None:
-            on_progress(Spending(progress, usage))
+            on_progress(Spending(Progress(calls, plan.calls, progress.running), made.usage))
 
     store.add_event("batch_started", {"judge": judge.name, "calls": plan.calls, "verdicts": plan.stale}, batch)
     kind = "batch_failed"
     try:
         summary = await run_batch(
-            requests(plan, judge, lambda path, error: lost.append((path, error))), guarded.ask, concurrency=concurrency,
-            total=plan.calls, prefix=_prefix, look_ahead=_AHEAD * concurrency, on_result=take, on_progress=tell, signals=signals,
+            [tuple(needs) for _, needs in groupby(plan.needs, key=lambda need: need.path)], call,
+            concurrency=by.room, on_result=take, on_progress=tell, signals=signals,
         )  # fmt: skip
         kind = "batch_interrupted" if summary.interrupted else "batch_finished"
     finally:
+        usage, throttles = made.usage, by.throttles - before
         body = {
-            "scored": scored, "unscored": dict(unscored), "calls": usage.calls, "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd, "throttles": pacer.throttles,
+            "scored": made.scored, "unscored": dict(made.unscored), "calls": usage.calls, "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd, "throttles": throttles,
         }  # fmt: skip
         store.add_event(kind, body, batch)
-    return Execution(summary, usage, scored, unscored, tuple(lost), pacer.throttles)
-
-
-def _prefix(request: Request) -> str:
-    """All questions on a run share the beginning of their prompt."""
-    return request.run.content_sha256
+    return Execution(summary, usage, made.scored, made.unscored, tuple(lost), throttles)

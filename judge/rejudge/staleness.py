@@ -45,6 +45,10 @@ class Need:
     question: QuestionName
     reasons: Mapping[str, tuple[StaleReason, ...]]
 
+    def of(self, asked: Request) -> Request:
+        """Of the whole question, what is stale."""
+        return replace(asked, criteria=tuple(c for c in asked.criteria if c.id in self.reasons))
+
 
 @dataclass(frozen=True)
 class RejudgePlan:
@@ -141,7 +145,7 @@ def requests(
                 on_error(path, error)
                 asked = {}
         if (request := asked.get(need.question)) is not None:
-            yield replace(request, criteria=tuple(c for c in request.criteria if c.id in need.reasons))
+            yield need.of(request)
 
 
 class _Wish(NamedTuple):
@@ -306,8 +310,7 @@ class _Planner:
             return past
         if isinstance(self.judge, EstimatingJudge):
             request = (facts.requests or self._read_again(facts.path))[need.question]
-            criteria = tuple(c for c in request.criteria if c.id in need.reasons)
-            return self.judge.estimate(replace(request, criteria=criteria, warm=warm))
+            return self.judge.estimate(replace(need.of(request), warm=warm))
         return past if calls else Estimate()
 
     def _read_again(self, path: Path) -> dict[QuestionName, Request]:

@@ -12,7 +12,7 @@ from ...tracks import TRACKS
 from ..base import Judge, Usage
 from ..runner import Progress
 from ..scorecard import Policy, ScoreCard
-from ..session import Outcome, ScoreOptions, score_many
+from ..session import Outcome, ScoreOptions, Scorer, Scores, score_with
 from ..store import Store
 from .change import CardChange, split_change
 from .execute import Execution, Spending, execute
@@ -83,31 +83,36 @@ async def update(
     judge: Judge,
     options: ScoreOptions,
     *,
+    by: Scores | None = None,
     on_calls: Callable[[Spending], None] | None = None,
     on_cards: Callable[[Progress, Usage], None] | None = None,
 ) -> Update:
     """Carry out the plan, then score again every run with a new verdict or an outdated scorecard, without further calls.
 
-    An interrupted plan leaves scorecards as they are; the same command goes on.
+    An interrupted plan leaves scorecards as they are; the same command goes on. `by`: workers, with options `from_store`.
     """
-    execution = await execute(
-        plan, store, judge, concurrency=options.concurrency, budget=options.budget(), on_progress=on_calls
-    )
+    by = by or Scorer(judge, from_store(options), store)
+    execution = await execute(plan, store, judge, by=by, on_progress=on_calls)
     if execution.summary.interrupted:
         return Update(execution, (), ())
     stale = (*(need.path for need in plan.needs), *outdated(store, paths, judge, options.rubric, options.policy))
-    runs, errors = await renew(store, stale, judge, options, on_cards)
+    runs, errors = await renew(store, stale, judge, by, on_cards)
     return Update(execution, runs, errors)
+
+
+def from_store(options: ScoreOptions) -> ScoreOptions:
+    """The options of scorecards after the plan has asked: whatever failed or was too dear stays unscored until the next."""
+    return replace(options, stored_only=True)
 
 
 async def renew(
     store: Store,
     paths: Sequence[Path],
     judge: Judge,
-    options: ScoreOptions,
+    by: Scores,
     on_cards: Callable[[Progress, Usage], None] | None = None,
 ) -> tuple[tuple[Updated, ...], tuple[Outcome, ...]]:
-    """Score these runs again from the verdicts that the store has; nobody is asked."""
+    """Score these runs again (`by`, with options `from_store`) from the verdicts that the store has; nobody is asked."""
     wanted = sorted({path.absolute() for path in paths})
     runs: list[Updated] = []
     errors: list[Outcome] = []
@@ -120,8 +125,7 @@ async def renew(
         old = before.get(outcome.path.absolute())
         runs.append(Updated(old, outcome.card, _change(store, old, outcome.card)))
 
-    # The plan has asked; whatever failed or was too dear stays unscored until the next one.
-    await score_many(wanted, judge, replace(options, stored_only=True), take, store=store, on_progress=on_cards)
+    await score_with(by, wanted, take, on_progress=on_cards)
     return tuple(runs), tuple(errors)
 
 

@@ -44,9 +44,12 @@ class _Begun:
 class StoredJudge(Around):
     """A judge with a memory. Name, prompts and parameters are those of the judge inside."""
 
-    def __init__(self, judge: Judge, store: Store) -> None:
+    def __init__(self, judge: Judge, store: Store, planned: bool = False) -> None:
+        """`planned`: for requests that a plan found stale. Only verdicts made for this very run meanwhile (by another
+        process) are reused, so that a plan's number of calls is what is called. Of two verdicts under one key, because two
+        runs show the same evidence, the first stands."""
         super().__init__(judge)
-        self._store = store
+        self._store, self._planned = store, planned
         self._who = identity(judge)
         self._refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
@@ -98,6 +101,9 @@ class StoredJudge(Around):
         What the inner judge says is in the store before this returns, so a crash later loses nothing.
         """
         begun = await self._before(request)
+        if self._planned:
+            own = {id: verdict for id, verdict in begun.known.found.items() if verdict.run_ref == begun.reference}
+            begun = replace(begun, known=Lookup(begun.known.keys, own))
         reply = await self._judge(request, begun)
         self._answered[begun.reference] += sum(r.status != "unscored" or r.reason == "not_read" for r in reply.results)
         return reply
@@ -105,15 +111,6 @@ class StoredJudge(Around):
     def take_answered(self, reference: int) -> int:
         """How many criteria of this run `judge` has answered since this was last asked."""
         return self._answered.pop(reference, 0)
-
-    async def ask(self, request: Request) -> Reply:
-        """The same for a request that a plan found stale: only verdicts made for this very run meanwhile (by another
-        process) are reused, so that a plan's number of calls is what is called. Of two verdicts under one key, because
-        two runs show the same evidence, the first stands.
-        """
-        begun = await self._before(request)
-        own = {id: verdict for id, verdict in begun.known.found.items() if verdict.run_ref == begun.reference}
-        return await self._judge(request, replace(begun, known=Lookup(begun.known.keys, own)))
 
     async def _judge(self, request: Request, begun: _Begun) -> Reply:
         known = begun.known

@@ -105,6 +105,26 @@ def test_a_dry_run_asks_nobody(asking, judge_server) -> None:
     assert (made["schema"], made["calls"], made["stale"]) == ("ambjudge.plan/1", 3, 3)
 
 
+def test_parts_are_what_one_command_gives_and_nothing_is_asked_twice(asking, judge_server, tmp_path: Path) -> None:
+    for part in ("1/2", "2/2"):
+        assert asking(QUESTION, "--shard", part, "--out", "parts")[0] == 0
+    assert judge_server.count == 3
+    assert "there already" in asking(QUESTION, "--shard", "2/2", "--out", "parts")[2]
+    assert "there already" not in asking(QUESTION + " Often?", "--shard", "2/2", "--out", "parts", "--dry-run")[2]
+    parts = sorted((tmp_path / "parts").glob("*.jsonl"))
+    joined = "".join(part.read_text("utf-8") for part in parts)
+    assert (len(parts), asking(QUESTION, "--json")[1]) == (2, joined)
+    assert judge_server.count == 3
+
+
+@pytest.mark.slow
+def test_workers_give_what_one_process_gives(asking, judge_server, tmp_path: Path) -> None:
+    alone = asking(QUESTION, "--json")
+    (tmp_path / "s.db").unlink()
+    assert asking(QUESTION, "--json", "--workers", "2")[:2] == alone[:2]
+    assert judge_server.count == 6
+
+
 def test_a_panel_that_is_split(out, judge_server, asking) -> None:
     judge_server.script = []
     both = ("--judge", "good", "--judge", "lowest", "--api-base", judge_server.url, "--store", "s.db")

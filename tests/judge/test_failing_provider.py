@@ -78,7 +78,7 @@ async def test_a_fifth_of_failures(folder, judge_server, loopback):
         paths = list(find_conversations(folder / "runs"))
         first = plan(store, paths, judge)
         done = await execute(first, store, judge, concurrency=16, signals=False)
-        assert done.summary.done == first.calls == QUESTIONS * RUNS
+        assert (done.summary.done, first.calls) == (RUNS, QUESTIONS * RUNS)
         assert done.scored + done.unscored.total() == first.stale
         assert set(done.unscored) <= {"judge_error", "truncated", "unparsable", "refused"}
         assert done.throttles > 0

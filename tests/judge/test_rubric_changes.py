@@ -125,7 +125,7 @@ def score_all(store, paths, judge, scope) -> None:
 def execute(store, planned, judge) -> None:
     async def all_of_them() -> None:
         for request in requests(planned, judge):
-            await StoredJudge(judge, store).ask(request)
+            await StoredJudge(judge, store, planned=True).judge(request)
 
     asyncio.run(all_of_them())
 

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 from ambjudge.commands.card_files import Shard
+from ambjudge.judge.rejudge.execute import Spending
+from ambjudge.judge.rejudge.staleness import plan
+from ambjudge.judge.rejudge.update import from_store, update
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.select import JudgeOptions
-from ambjudge.judge.session import Outcome, ScoreOptions, score_many, score_with
+from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.select import JudgeOptions, make_judge
+from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many, score_with
 from ambjudge.judge.store import open_store
-from ambjudge.judge.workers import Work, Workers
+from ambjudge.judge.workers import Work, Worker, Workers
 from loopback_server import completion_of
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
@@ -46,7 +50,7 @@ async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_
 
         async with Workers(2, work) as pool:
             before = pool.pids
-            session = await score_with(pool, [tmp_path / "runs"], take, concurrency=pool.room, signals=False)
+            session = await score_with(pool, [tmp_path / "runs"], take, signals=False)
             after = pool.pids
         kept = sum(1 for _ in store.iter_cards())
     assert [o.path for o in found] == [o.path for o in alone]
@@ -54,6 +58,46 @@ async def test_two_workers_give_what_one_process_gives_though_one_is_killed(tmp_
     assert [str(o.error) for o in found] == [str(o.error) for o in alone]
     assert (session.summary.done, kept) == (len(alone), len(alone) - 1)
     assert (before[1], before[0] in after) == (after[1], False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judge_server, engine):
+    """`rejudge` and `ask`: every verdict once, scorecards as one process gives them."""
+    engine_of = None
+    if engine == "ray":
+        pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
+        from ambjudge.judge.ray_workers import RayCluster as engine_of
+    for name in ("crc-lite-01", "crc-lite-02", "kidney-lite-01", "vqa-lite-01"):
+        shutil.copytree(RUNS / name, tmp_path / "runs" / name)
+    judge_server.script = ["slow:0.2"]
+    names, how = ("openai/good",), JudgeOptions(api_base=judge_server.url)
+    judge, paths = make_judge(names, how), sorted((tmp_path / "runs").rglob("conversation.json"))
+    alone: list[Outcome] = []
+    await score_many(paths, judge, OPTIONS, alone.append, signals=False)
+    judge_server.requests.clear()
+    with open_store(tmp_path / "s.db") as store:
+        planned = plan(store, paths, judge, scope_of(OPTIONS))
+        work = Work(from_store(OPTIONS), names, how, (store.address, store.root))
+        killed: list[Worker] = []
+
+        def kill(spending: Spending) -> None:
+            if not killed:
+                killed.append(pool._workers[0])
+                pool._workers[0].end() if engine == "ray" else os.kill(pool.pids[0], signal.SIGKILL)
+
+        async with Workers(2, work, engine_of) as pool:
+            done = await update(planned, store, paths, judge, OPTIONS, by=pool, on_calls=kill)
+        left = plan(store, paths, judge, scope_of(OPTIONS)).calls
+        verdicts = [(verdict.run_ref, verdict.key.criterion_id) for verdict in store.iter_verdicts()]
+    assert (len(killed), len(done.runs), done.errors, left) == (1, 4, (), 0)
+    assert len(verdicts) == len(set(verdicts)) == planned.stale
+    assert planned.calls <= len(judge_server.requests) <= planned.calls + 8
+    assert [values(run.after) for run in done.runs] == [values(outcome.card) for outcome in alone]
+
+
+def values(card: ScoreCard) -> list[tuple[str, float | None]]:
+    return [(result.id, result.value) for stage in card.stages.values() for result in stage.criteria]
 
 
 @pytest.mark.slow
@@ -71,7 +115,7 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
     work = Work(options, ("openai/test",), JudgeOptions(api_base=judge_server.url, price="1,5"))
     found: list[Outcome] = []
     async with Workers(2, work, engine_of) as pool:
-        session = await score_with(pool, [tmp_path / "runs"], found.append, concurrency=pool.room, signals=False)
+        session = await score_with(pool, [tmp_path / "runs"], found.append, signals=False)
     reasons = {r.reason for o in found for stage in o.card.stages.values() for r in stage.criteria}
     assert (len(found), "budget" in reasons) == (4, True)
     assert 0 < session.usage.cost_usd <= 0.12
@@ -93,7 +137,7 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
                 pool._workers[0].end()
 
         async with Workers(2, work, RayCluster) as pool:
-            await score_with(pool, [RUNS], take, concurrency=pool.room, signals=False)
+            await score_with(pool, [RUNS], take, signals=False)
         kept = sum(1 for _ in store.iter_cards())
     assert [o.card and o.card.to_json() for o in found] == [o.card and o.card.to_json() for o in alone]
     assert kept == len(alone)
@@ -129,7 +173,7 @@ async def test_workers_together_never_spend_more_than_the_limit(tmp_path, judge_
 
         options = ScoreOptions(max_cost=limit, concurrency=6)
         async with Workers(2, Work(options, ("openai/good",), how)) as pool:
-            await score_with(pool, [tmp_path / "runs"], take, concurrency=pool.room, signals=False)
+            await score_with(pool, [tmp_path / "runs"], take, signals=False)
         usages = [completion_of("good", body)["usage"] for body in judge_server.requests]
         return sum(100 * u["prompt_tokens"] + 400 * u["completion_tokens"] for u in usages) / 1e6, found
 
