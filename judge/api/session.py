@@ -46,17 +46,23 @@ def _bounded() -> Any:
     return Bounded
 
 
-async def _limit(response: Any) -> None:
+MOST = "ambjudge_most"
+"""Extension of a request whose answer may be longer than `MAX_ANSWER`: its bytes."""
+
+
+async def limit(response: Any) -> None:
+    """Hook of an httpx client for every answer: what is too long is an error, or cut where it is one already."""
     packed = response.headers.get("content-encoding", "identity").lower() != "identity"
-    most = MAX_PACKED if packed else MAX_ERROR if response.is_error else MAX_ANSWER
+    most = response.request.extensions.get(MOST, MAX_PACKED if packed else MAX_ANSWER)
+    most = min(most, MAX_ERROR) if response.is_error else most
     response.stream = _bounded()(response.stream, most, not response.is_error)
 
 
 async def _limit_json(response: Any) -> None:
-    """`_limit`, and what claims to be an answer is JSON of bounded depth and number of values before litellm sees it."""
+    """`limit`, and what claims to be an answer is JSON of bounded depth and number of values before litellm sees it."""
     import httpx
 
-    await _limit(response)
+    await limit(response)
     if response.is_success:
         try:
             loads((await response.aread()).decode("utf-8", "replace"))
@@ -74,7 +80,7 @@ def client() -> Any:
     loop = asyncio.get_running_loop()
     if loop not in _CLIENTS:
         _CLIENTS[loop] = httpx.AsyncClient(
-            event_hooks={"response": [_limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
+            event_hooks={"response": [limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
         )  # fmt: skip
     return _CLIENTS[loop]
@@ -97,4 +103,4 @@ def bound_litellm() -> None:
         client.headers["Accept-Encoding"] = "identity"
         return client
 
-    AsyncHTTPHandler.create_client = create  # type: ignore[method-assign]
+    AsyncHTTPHandler.create_client = create

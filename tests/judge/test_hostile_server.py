@@ -11,8 +11,11 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from ambjudge.cli import run
+from ambjudge.commands import doctor
 from ambjudge.errors import JudgeError
 from ambjudge.judge.api.transport import CallFailed, Retry, complete, litellm
+from ambjudge.judge.provider_batch import endpoints
 
 BODY = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
 
@@ -25,9 +28,11 @@ def serving(answer):
         def log_message(self, *args) -> None: ...
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
             with suppress(OSError):
                 answer(self)
+
+        do_GET = do_POST
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -95,7 +100,7 @@ def again(handler) -> None:
 
 
 ENDLESS = {
-    "endless": (endless(200), 30), "endless error": (endless(500), 30), "dripping": (dripping, 1),
+    "endless": (endless(200), 30), "endless error": (endless(500), 30), "dripping": (dripping, 0.5),
     "broken off": (broken, 30), "packed": (packed, 30), "deep": (sending(b"[" * 1_000_000), 30),
     "values": (sending(b'{"content": [' + b"{}," * 5_000_000 + b"{}]}"), 30), "sent elsewhere": (again, 30),
 }  # fmt: skip
@@ -113,6 +118,23 @@ def test_what_does_not_end_is_cut_off(kind, model) -> None:
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_maxrss - before.ru_maxrss < 250_000, "kilobytes"
     assert after.ru_utime - before.ru_utime < 5
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(endpoints, "_LONGEST_S", 0.5)
+    monkeypatch.setattr(doctor, "_SERVER_S", 0.5)
+
+    async def asked_for_batch(url: str) -> None:
+        async with endpoints.endpoint(url, None, "m", Retry(attempts=2, first_s=0.01)) as endpoint:
+            await endpoint.get("b")
+
+    with serving(ENDLESS[kind][0]) as url:
+        assert run(["doctor", "--api-base", url]) == 1
+        with pytest.raises((JudgeError, endpoints.NotThere)):
+            asyncio.run(asked_for_batch(url))
+    seen = capsys.readouterr()
+    assert (seen.err, "problem  server" in seen.out) == ("", True)
 
 
 def test_a_long_error_is_still_the_error_that_it_is() -> None:
