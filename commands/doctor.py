@@ -53,6 +53,8 @@ _PACKAGES = (
     "statsmodels",
     "textual",
 )
+_SERVER_S = 5
+"""Seconds in which a server has told its models."""
 _LOCAL = ("torch", "transformers")
 # Environment variables in which providers' keys are looked up by litellm; only their presence is ever shown.
 _KEYS = {"OpenAI": "OPENAI_API_KEY", "Anthropic": "ANTHROPIC_API_KEY", "Google": "GEMINI_API_KEY", "OpenRouter": "OPENROUTER_API_KEY",
@@ -139,23 +141,33 @@ def _version(package: str) -> str | None:
 
 
 def _server(api_base: str) -> Finding:
-    import json
-    import urllib.error
-    import urllib.request
+    import asyncio
+
+    import httpx
+
+    from ..judge.api.session import client
+    from ..trajectories.json_bytes import loads
 
     url = api_base.rstrip("/") + "/models"
     api_base = mask(api_base)
     if not url.startswith(("http://", "https://")):
         return Finding("server", False, f"{api_base} is no http(s) URL")
+
+    async def ask() -> httpx.Response:
+        answer: httpx.Response = await asyncio.wait_for(client().get(url), _SERVER_S)
+        return answer
+
     try:
-        with urllib.request.urlopen(url, timeout=5) as reply:
-            data = json.loads(reply.read(1_000_000))
-        names = [str(m.get("id")) for m in data.get("data", []) if isinstance(m, dict)]
-        return Finding("server", True, f"{api_base}: {', '.join(names[:5]) or 'answers, names no models'}")
-    except urllib.error.HTTPError as error:
-        return Finding("server", error.code in (401, 403, 404), f"{api_base} answers with status {error.code}")
-    except (OSError, ValueError) as error:
-        return Finding("server", False, f"{api_base} does not answer: {getattr(error, 'reason', error)}")
+        answer = asyncio.run(ask())
+        if answer.is_error:
+            known = answer.status_code in (401, 403, 404)
+            return Finding("server", known, f"{api_base} answers with status {answer.status_code}")
+        data = loads(answer.text)
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
+        return Finding("server", False, f"{api_base} does not answer: {mask(str(error)) or 'not in time'}")
+    listed = data.get("data") if isinstance(data, dict) else None
+    names = [str(m.get("id"))[:100] for m in (listed if isinstance(listed, list) else ())[:5] if isinstance(m, dict)]
+    return Finding("server", True, f"{api_base}: {', '.join(names) or 'answers, names no models'}")
 
 
 def _store(settings: Settings) -> Finding:

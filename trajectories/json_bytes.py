@@ -131,6 +131,9 @@ def loads(text: str) -> Any:
 class NestingError(ValueError):
     """JSON nested too deeply."""
 
+    def __init__(self) -> None:
+        super().__init__(f"is nested more than {MAX_DEPTH} deep")
+
 
 class TooManyError(ValueError):
     """JSON of more than `MAX_VALUES` values."""
@@ -203,10 +206,8 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
         raise InputError(f"is not JSON: {error.msg} at {where}", "check that it was written completely", path) from None
     except TooManyError as error:
         raise InputError(str(error), "split or shorten it", path) from None
-    except NestingError:
-        raise InputError(
-            f"is nested more than {MAX_DEPTH} deep", "expected an object or a list of messages", path
-        ) from None
+    except NestingError as error:
+        raise InputError(str(error), "expected an object or a list of messages", path) from None
 
 
 def read_json(path: Path) -> Any:

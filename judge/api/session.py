@@ -1,4 +1,4 @@
-"""The HTTP client of calls to OpenAI-compatible addresses: httpx, with a limit on what an answer may hold.
+"""The HTTP clients of all calls, ours and those that litellm makes: httpx, with a limit on what an answer may hold.
 
 Any address can be named, so whoever listens there may send without end; `Retry.total_s` bounds the time, this the memory.
 """
@@ -12,10 +12,14 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ...trajectories.json_bytes import loads
+
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer as sent; a long reply has a hundredth."""
-MAX_PACKED = 256 * 1024
+MAX_PACKED = 64 * 1024
 """Of one that comes packed although that was not asked for: deflate shrinks up to a thousandfold."""
+MAX_ERROR = 64 * 1024
+"""Of what is no success: its beginning says what went wrong, and litellm searches all of it with slow patterns."""
 
 
 @cache
@@ -23,17 +27,19 @@ def _bounded() -> Any:
     import httpx
 
     class Bounded(httpx.AsyncByteStream):
-        """The stream of an answer, ended with an error beyond `most` bytes."""
+        """The stream of an answer, ended beyond `most` bytes, with an error where it must be `whole`."""
 
-        def __init__(self, inner: Any, most: int) -> None:
-            self.inner, self.most = inner, most
+        def __init__(self, inner: Any, most: int, whole: bool) -> None:
+            self.inner, self.most, self.whole = inner, most, whole
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for part in self.inner:
                 self.most -= len(part)
-                if self.most < 0:
+                if self.most < 0 and self.whole:
                     raise httpx.RemoteProtocolError("the answer does not end")
                 yield part
+                if self.most < 0:
+                    return
 
         async def aclose(self) -> None:
             await self.inner.aclose()
@@ -41,9 +47,28 @@ def _bounded() -> Any:
     return Bounded
 
 
-async def _limit(response: Any) -> None:
+MOST = "ambjudge_most"
+"""Extension of a request whose answer may be longer than `MAX_ANSWER`: its bytes."""
+
+
+async def limit(response: Any) -> None:
+    """Hook of an httpx client for every answer: what is too long is an error, or cut where it is one already."""
     packed = response.headers.get("content-encoding", "identity").lower() != "identity"
-    response.stream = _bounded()(response.stream, MAX_PACKED if packed else MAX_ANSWER)
+    most = response.request.extensions.get(MOST, MAX_PACKED if packed else MAX_ANSWER)
+    most = min(most, MAX_ERROR) if response.is_error else most
+    response.stream = _bounded()(response.stream, most, not response.is_error)
+
+
+async def _limit_json(response: Any) -> None:
+    """`limit`, and what claims to be an answer is JSON of bounded depth and number of values before litellm sees it."""
+    import httpx
+
+    await limit(response)
+    if response.is_success:
+        try:
+            loads((await response.aread()).decode("utf-8", "replace"))
+        except ValueError as error:
+            raise httpx.DecodingError(f"the answer cannot be read: {str(error)[:100]}", request=response.request) from None  # fmt: skip
 
 
 @cache
@@ -57,7 +82,7 @@ def _new() -> Any:
     import httpx
 
     return httpx.AsyncClient(
-        event_hooks={"response": [_limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
+        event_hooks={"response": [limit]}, headers={"Accept-Encoding": "identity"}, follow_redirects=True,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=100), verify=_certificates(),
     )  # fmt: skip
 
@@ -84,3 +109,23 @@ def own_client() -> Iterator[Any]:
         yield mine
     finally:
         idle.append(mine)
+
+
+@cache
+def bound_litellm() -> None:
+    """Clients that litellm makes from now on (for Anthropic and others that do not speak as OpenAI does) are bounded too.
+
+    It takes no client for all of its providers, so that the place where it makes them is wrapped.
+    """
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    made = AsyncHTTPHandler.create_client
+
+    def create(self: Any, *args: Any, **named: Any) -> Any:
+        client = made(self, *args, **named)
+        hooks = client.event_hooks
+        client.event_hooks = {**hooks, "response": [*hooks["response"], _limit_json]}
+        client.headers["Accept-Encoding"] = "identity"
+        return client
+
+    AsyncHTTPHandler.create_client = create

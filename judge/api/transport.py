@@ -23,7 +23,7 @@ from ...errors import JudgeError
 from ...sanitize import mask, sanitize_line
 from ...trajectories.json_bytes import loads, whole_text
 from ..limits import throttled
-from .session import client, own_client
+from .session import bound_litellm, client, own_client
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +90,7 @@ def litellm() -> Any:
     module.drop_params = False
     # aiohttp sessions of litellm outlive the event loop they belong to; httpx clients do no harm there.
     module.disable_aiohttp_transport = True
+    bound_litellm()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return module

@@ -12,7 +12,6 @@ request may have been carried out, and its `file_content` reads a file of any si
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +21,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 from ...errors import JudgeError
+from ...trajectories.json_bytes import loads
+from ..api.session import MOST, limit
 from ..api.transport import Retry, redact, retry_after, wait_s
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ MARK = "ambjudge_batch"
 FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
 _OTHER_NAMES = {"succeeded": "completed", "canceled": "cancelled"}
 _TIMEOUT_S = 120.0
+_LONGEST_S = 1800.0
+"""Of one request with its answer, however it drips: an upload or an output may have hundreds of megabytes."""
 _PAGES = 10
 _PAGE = 100
 
@@ -83,8 +86,8 @@ async def endpoint(base: str, key: str | None, name: str, retry: Retry) -> Async
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes every address
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with httpx.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as client:
+    headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    async with httpx.AsyncClient(headers=headers, timeout=_TIMEOUT_S, event_hooks={"response": [limit]}) as client:
         yield BatchEndpoint(client, base, key, name, retry)
 
 
@@ -180,7 +183,7 @@ class BatchEndpoint:
             to.truncate()
             path = f"files/{quote(file_id, safe='')}/content"
             try:
-                async with self._client.stream("GET", f"{self._base}/{path}") as response:
+                async with self._client.stream("GET", f"{self._base}/{path}", extensions={MOST: most + 1}) as response:
                     if response.status_code != 200:
                         await response.aread()
                     self._check(response)
@@ -210,8 +213,8 @@ class BatchEndpoint:
             raise self._lost(error) from None
         self._check(response)
         try:
-            data = response.json()
-        except (ValueError, RecursionError):
+            data = loads(response.text)
+        except ValueError:
             data = None
         if not isinstance(data, dict):
             raise _Busy("the provider's answer is no JSON object", unclear=True)
@@ -256,7 +259,10 @@ class BatchEndpoint:
         )  # fmt: skip
 
         async def run() -> T:  # tenacity awaits what is declared as a coroutine, not what merely returns one
-            return await call()
+            try:
+                return await asyncio.wait_for(call(), _LONGEST_S)
+            except TimeoutError:
+                raise _Busy(f"no whole answer within {_LONGEST_S:.0f} s", unclear=True) from None
 
         try:
             return await tries(run)
@@ -313,7 +319,7 @@ def _count(value: Any) -> int | None:
 def _message(response: httpx.Response) -> str:
     """The error's code and message, or the beginning of whatever was sent instead."""
     try:
-        error = response.json()["error"]
+        error = loads(response.text)["error"]
         return f"{error.get('code') or ''} {error['message']}".strip()
-    except (ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return response.text[:200]

@@ -11,7 +11,11 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from ambjudge.judge.api.transport import CallFailed, Retry, complete
+from ambjudge.cli import run
+from ambjudge.commands import doctor
+from ambjudge.errors import JudgeError
+from ambjudge.judge.api.transport import CallFailed, Retry, complete, litellm
+from ambjudge.judge.provider_batch import endpoints
 
 BODY = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
 
@@ -24,9 +28,11 @@ def serving(answer):
         def log_message(self, *args) -> None: ...
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
             with suppress(OSError):
                 answer(self)
+
+        do_GET = do_POST
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -38,11 +44,11 @@ def serving(answer):
         server.server_close()
 
 
-def asked(url: str, timeout: float = 30.0):
-    options = {"api_base": url, "timeout": timeout}
+def asked(url: str, timeout: float = 30.0, model: str = "openai/m"):
+    options = {"api_base": url, "timeout": timeout, "max_tokens": 100}
     retry = Retry(attempts=2, total_s=timeout, first_s=0.01)
     messages = [{"role": "user", "content": "?"}]
-    return asyncio.run(complete("openai/m", messages, options, retry, api_key="none"))[0]
+    return asyncio.run(complete(model, messages, options, retry, api_key="none"))[0]
 
 
 def head(handler, status: int = 200, **headers: str) -> None:
@@ -81,15 +87,64 @@ def packed(handler) -> None:
     handler.wfile.write(gzip.compress(b" " * (1 << 20)) * 1024)
 
 
-@pytest.mark.parametrize(
-    ("answer", "timeout"), [(endless(200), 30), (endless(500), 30), (dripping, 1), (broken, 30), (packed, 30)],
-    ids=["endless", "endless error", "dripping", "broken off", "packed"],
-)  # fmt: skip
-def test_what_does_not_end_is_cut_off(answer, timeout) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def sending(text: bytes):
+    def answer(handler) -> None:
+        head(handler)
+        handler.wfile.write(text)
+
+    return answer
+
+
+def again(handler) -> None:
+    head(handler, 307, Location=handler.path, Content_Length="0")
+
+
+ENDLESS = {
+    "endless": (endless(200), 30), "endless error": (endless(500), 30), "dripping": (dripping, 0.5),
+    "broken off": (broken, 30), "packed": (packed, 30), "deep": (sending(b"[" * 1_000_000), 30),
+    "values": (sending(b'{"content": [' + b"{}," * 5_000_000 + b"{}]}"), 30), "sent elsewhere": (again, 30),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["openai/m", "anthropic/m", "gemini/m"])
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_does_not_end_is_cut_off(kind, model) -> None:
+    """At an address that is spoken to directly, and at those that litellm speaks to."""
+    answer, timeout = ENDLESS[kind]
+    litellm()
+    before = resource.getrusage(resource.RUSAGE_SELF)
     with serving(answer) as url, pytest.raises(CallFailed):
-        asked(url, timeout)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000, "kilobytes, litellm among them"
+        asked(url, timeout, model)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert after.ru_maxrss - before.ru_maxrss < 250_000, "kilobytes"
+    assert after.ru_utime - before.ru_utime < 5
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(endpoints, "_LONGEST_S", 0.5)
+    monkeypatch.setattr(doctor, "_SERVER_S", 0.5)
+
+    async def asked_for_batch(url: str) -> None:
+        async with endpoints.endpoint(url, None, "m", Retry(attempts=2, first_s=0.01)) as endpoint:
+            await endpoint.get("b")
+
+    with serving(ENDLESS[kind][0]) as url:
+        assert run(["doctor", "--api-base", url]) == 1
+        with pytest.raises((JudgeError, endpoints.NotThere)):
+            asyncio.run(asked_for_batch(url))
+    seen = capsys.readouterr()
+    assert (seen.err, "problem  server" in seen.out) == ("", True)
+
+
+def test_a_long_error_is_still_the_error_that_it_is() -> None:
+    def answer(handler) -> None:
+        head(handler, 401)
+        handler.wfile.write(b"<p>" * 1_000_000)
+
+    for model in ("openai/m", "anthropic/m"):
+        with serving(answer) as url, pytest.raises(JudgeError, match="refused the credentials"):
+            asked(url, 30, model)
 
 
 USAGES = [
