@@ -10,25 +10,24 @@ import polars as pl
 from .codes_read import CODES
 from .design import design, designs, prepared
 from .estimate import Estimate, Rows, adjusted, estimate, tidy
-from .overlap import REFUSE_FIRED, average_effects, circular_codes, fitted, overlap
+from .jackknife import codes_of, demean
+from .overlap import REFUSE_FIRED, average_effects, circular_codes, fitted
 
 UPSTREAM: dict[str, tuple[str, ...]] = {"E3": ("S1", "S2"), "E4": ("S1",), "E5": ("S1", "S2")}
 """Stages finished before the code can arise: its effect on them should be 0."""
 OUTCOME_SHARE, OUTCOME_LEAK = 0.9, 0.02
-
-
-LATE, EARLY = ("E3", "E5"), ("S1", "S2")
-"""Codes that arise after both stages: taken together, the one test that sees confounding of the run soonest."""
+EARLY = ("S1", "S2")
 ALARM = 0.05
+COHORT, EACH = 0.8, 0.2
+"""How the level of the alarm is shared: the one test of the cohort, which sees confounding soonest, and those of single codes."""
 
 
 def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -> pl.DataFrame:
-    """Effects of codes on stages before them (points of 100); Holm over codes and stages, and one test of E3 or E5 together on
-    the mean of S1 and S2, for the cohort as a whole.
+    """Effects of codes on stages before them (points of 100), and one test of all of them for the cohort as a whole.
 
-    A clear effect means that runs with the code differed before it: harder luck of the run, tags derived from outcomes, halo
-    (or chance, in up to one cohort in ten: two tests at .05). No effect does not prove the contrary: halo from Task alone leaves S1
-    and S2 untouched.
+    `p_holm`: so that chance alarms in one cohort of twenty (Holm over codes and stages, beside the cohort's with weights EACH and
+    COHORT). A clear effect means that runs with the code differed before it: harder luck of the run, tags derived
+    from outcomes, halo. No effect does not prove the contrary: halo from Task alone leaves S1 and S2 untouched.
     """
     if prepare:
         table, _ = prepared(table, keep_breach=False)
@@ -45,37 +44,53 @@ def placebo(table: pl.DataFrame, *, source: str = "any", prepare: bool = True) -
                     block.append(({"code": code, "stage": stage}, est))
         rows += sorted(block, key=lambda row: str(row[0]["code"]))
     for (key, _), p in zip(rows, adjusted([est.p for _, est in rows], "holm"), strict=True):
-        key["p_holm"] = p
-    key, est = _together(table, source)
-    for each, found_ in [*rows, (key, est)]:
+        key["p_holm"] = None if p is None else min(p / EACH, 1.0)
+    rows.append(_together(table, source))
+    for each, found_ in rows:
         if (p := each["p_holm"]) is not None:
             each["verdict"] = "alarm: moves with an earlier stage" if p < ALARM else "no sign"
         elif found_.value is not None:
             each["verdict"] = "not testable"
-    return tidy([*rows, (key, est)], keys)
+    return tidy(rows, keys)
 
 
 def _together(table: pl.DataFrame, source: str) -> tuple[dict[str, Any], Estimate]:
-    both = table.with_columns(_early=50 * (pl.col(EARLY[0]) + pl.col(EARLY[1])))
-    d = design(both, "_early", source=source, prepare=False)
-    label = "placebo: effect of E3 or E5 on the mean of S1 and S2, points of 100"
-    key: dict[str, Any] = {"code": " or ".join(LATE), "stage": " and ".join(EARLY), "p_holm": None}
-    late = [d.code_names.index(code) for code in LATE if code in d.code_names]
-    codes = np.column_stack([np.delete(d.codes, late, 1), d.codes[:, late].any(1)])
-    fit = overlap(codes, codes.shape[1] - 1, d.y[:, None], d.cell, d.task) if late and d.n else None
-    if fit is None or fit.compared < REFUSE_FIRED:
+    """How the early stages move with the number of codes that cannot have arisen before them, among repeats of a cell with the
+    same earlier codes. Without confounding runs are exchangeable there, so their spread is the error."""
+    label = "placebo: S1 and S2 by each later code, points of 100"
+    key: dict[str, Any] = {"code": " or ".join(UPSTREAM), "stage": " and ".join(EARLY), "p_holm": None}
+    d = design(table, EARLY[0], source=source, prepare=False)
+    if not d.n:
+        return key, Estimate(label, "new", None, reason="too few runs to compare")
+    moved, whole, free, units = np.zeros((2, d.n)), 0.0, 0, np.zeros(d.n_cells, dtype=bool)
+    for stage in EARLY:
+        y = 100 * d.table[stage].cast(pl.Float64).to_numpy()
+        later = [k for k, code in enumerate(d.code_names) if stage in UPSTREAM.get(code, ())]
+        before = np.delete(d.codes, later, 1) @ (1 << np.arange(len(d.code_names) - len(later)))
+        use = np.isfinite(y)
+        group, n = codes_of(d.cell[use], before[use].astype(np.int64))
+        size = np.bincount(group, minlength=n)[group]
+        centred = demean(np.column_stack([d.codes[np.ix_(use, later)].sum(1), y[use]]), group, n)
+        count, part = centred[:, 0], centred.prod(1)
+        # Centred values of n runs have (n - 1) / n of their spread.
+        moved[:, use] += part, part * np.sqrt(size / np.maximum(size - 1, 1))
+        whole += float(count @ count)
+        varied = np.abs(count) > 1e-9
+        free += int(varied.sum()) - len(np.unique(group[varied]))
+        units[d.cell[use][varied]] = True
+    if free < REFUSE_FIRED or whole <= 0:
         return key, Estimate(label, "new", None, n=d.n, reason="too few runs to compare")
     est = estimate(
-        label, "new", fit.value[0], fit.se_new[0], fit.df_new, n=d.n, n_clusters=len(fit.tasks), limits=(-100.0, 100.0),
-        method="same cell and other codes, weighed by overlap; jackknife over tasks", warnings=d.notes,
+        label, "new", moved[0].sum() / whole, float(np.sqrt(moved[1] @ moved[1])) / whole, free, n=d.n, n_clusters=int(units.sum()),
+        limits=(-100.0, 100.0), method="same cell and earlier codes; runs as exchangeable", warnings=d.notes,
     )  # fmt: skip
-    return {**key, "p_holm": est.p}, est
+    return {**key, "p_holm": None if est.p is None else min(est.p / COHORT, 1.0)}, est
 
 
 def alarms(table: pl.DataFrame, source: str) -> dict[str, float]:
     """For each code the smallest adjusted p of its placebos on a prepared table, and of the one for the whole cohort."""
     found = placebo(table, source=source, prepare=False).drop_nulls("p_holm")
-    of = {code: found.filter(pl.col("code").is_in([code, " or ".join(LATE)]))["p_holm"] for code in CODES}
+    of = {code: found.filter(pl.col("code").is_in([code, " or ".join(UPSTREAM)]))["p_holm"] for code in CODES}
     return {code: float(p.min()) for code, p in of.items() if p.len()}  # type: ignore[arg-type]
 
 

@@ -107,7 +107,7 @@ def _effect_row(
     elif moved is not None and moved < ALARM:
         key["status"] = "confounded"
         warnings.append(
-            "runs with this code, or with E3 or E5, differ already in stages before it: no effect may be claimed"
+            "runs with this code, or with E3, E4 or E5, differ already in stages before it: no effect may be claimed"
         )
     if population == "new" and 2 <= len(fit.tasks) < 10:
         warnings.append(f"{len(fit.tasks)} tasks: intervals of so few are rough")

@@ -122,7 +122,7 @@ TABLES: dict[str, Table] = {
     "effects_by_agent": Table("Effects of codes on {score} by agent", "BH over the grid; rank by the shrunk value only.", lambda q: effects_by(q.runs, "agent", q.outcome, source=q.source)),
     "robustness": Table("Effects on {score} under other models", "What changes when the model changes; traps are named in the warnings.", lambda q: robustness(q.runs, q.outcome, source=q.source)),
     "explained": Table("How much of {score} codes explain", "R2 within cells on left-out tasks.", lambda q: explained_variance(q.runs, q.outcome, source=q.source)),
-    "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that runs with the code differed before it could act; up to one cohort in ten raises one by chance (two tests).", lambda q: placebo(q.runs, source=q.source)),
+    "placebo": Table("Placebo: effects on earlier stages", "Should be 0. An alarm means that runs with the code differed before it could act; one cohort in twenty raises one by chance.", lambda q: placebo(q.runs, source=q.source)),
     "circularity": Table("Circular codes", "Codes that restate the score cannot explain it.", lambda q: circularity(q.runs)),
     "leave_agent_out": Table("Effects on {score} without one agent", "Whether a single agent carries a result.", lambda q: leave_one_out(q.runs, q.outcome, source=q.source)),
     "cost": Table("Cost and {score}", "Correlations over runs mix agents with runs; within_cell compares repeats only.", lambda q: cost_score(q.runs, outcome=q.outcome)),
