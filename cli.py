@@ -83,10 +83,21 @@ def _in_the_group(command: click.Command) -> click.Command:
         for shared in app.params
         if isinstance(shared, click.Option) and shared.expose_value and not taken & set(shared.opts)
     )  # fmt: skip
+    if not taken & {"--version"}:
+        command.params.append(
+            click.Option(["--version"], is_flag=True, is_eager=True, hidden=True, expose_value=False, callback=_version)
+        )
     if isinstance(command, click.Group):
         for below in command.commands.values():
             _in_the_group(below)
     return command
+
+
+def _version(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """What `ambjudge --version` says, after the name of a command."""
+    if value and not context.resilient_parsing:
+        click.echo(f"ambjudge, version {__version__}")
+        context.exit()
 
 
 def _also(context: click.Context, option: click.Parameter, value: Any) -> None:

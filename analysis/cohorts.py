@@ -51,6 +51,8 @@ class Cohort:
     codes: pl.DataFrame
     problems: tuple[str, ...] = ()
     parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS_SCHEMA))
+    titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Rubric of a user's own -> titles of its criteria by id."""
 
 
 class _Builder:
@@ -204,8 +206,11 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
     problems: list[str] = []
     told: list[Mapping[str, Outcome]] = []
     groups: list[Mapping[str, float | None]] = []
+    titles: dict[str, dict[str, str]] = {}
     for number, card in enumerate(read_cards(source, frames, problems, scoring or Scoring())):
         told.append(card.outcomes)
+        if card.rubric.titles:
+            titles.setdefault(card.rubric.id, {}).update(card.rubric.titles)
         groups.append({name: stage.score for name, stage in card.stages.items() if name not in STAGES})
         run, judge = card.run.id, card.judge.name
         rows.add(_run_row(card))
@@ -235,7 +240,7 @@ def cohort(source: Any, scoring: Scoring | None = None) -> Cohort:
         runs = runs.with_columns(ids)
         tables = [table.with_columns(run_id=ids.gather(table["card"])) for table in tables]
     return Cohort(
-        runs, tables[0].drop("card", "counted"), tables[1].drop("card"), tuple(problems), tables[2].drop("card")
+        runs, tables[0].drop("card", "counted"), tables[1].drop("card"), tuple(problems), tables[2].drop("card"), titles
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..error_codes.taxonomy import taxonomy
@@ -20,6 +21,8 @@ class Term(NamedTuple):
     name: str
     title: str
     text: str
+    in_prose: bool = True
+    """Explained in sentences too; the others are words like others there."""
 
     @property
     def anchor(self) -> str:
@@ -85,17 +88,23 @@ def _of_rubric(id: str) -> dict[str, str]:
     return {c.id: c.title for c in load_rubric(id).criteria()} if id in builtin_ids() else {}
 
 
-def terms_of(rubrics: Iterable[str | None]) -> list[Term]:
-    """The names in a report on runs that were judged by these rubrics: scores, stages, codes, statistics, criteria."""
+def terms_of(rubrics: Iterable[str | None], own: Mapping[str, Mapping[str, str]] = MappingProxyType({})) -> list[Term]:
+    """The names in a report on runs that were judged by these rubrics: scores, stages, codes, statistics, criteria.
+
+    `own`: titles of criteria by rubric, of rubrics that do not ship with ambjudge.
+    """
     found = [Term(name, name, text) for name, text in _SCORES.items()]
     found += [Term(s, f"{s} {name}", _STAGES[s]) for s, name in STAGE_NAMES.items()]
     found += [Term(c.code, f"{c.code} {c.name}", c.description) for c in taxonomy("paper").codes]
-    found += [Term(name, name, text) for name, text in (_NAMES | _HEADINGS).items()]
+    found += [Term(name, name, text, name in _NAMES) for name, text in (_NAMES | _HEADINGS).items()]
+    known = {term.name for term in found}
     titles: dict[str, dict[str, None]] = {}
     for rubric in sorted({id for id in rubrics if id}):
-        for id, title in _of_rubric(rubric).items():
-            titles.setdefault(id, {})[title] = None
-    return found + [Term(id, id, "Criterion: " + "; or ".join(said)) for id, said in titles.items()]
+        for id, title in (_of_rubric(rubric) | dict(own.get(rubric, {}))).items():
+            if title and id not in known:
+                titles.setdefault(id, {})[title] = None
+    ours = {id for rubric in builtin_ids() for id in _of_rubric(rubric)}
+    return found + [Term(id, id, "Criterion: " + "; or ".join(said), id in ours) for id, said in titles.items()]
 
 
 class Glossary:
@@ -107,7 +116,7 @@ class Glossary:
         self.used: dict[str, Term] = {}
         """What the page names, in order."""
         self._linked: set[str] = set()
-        self._prose = {escape(name, quote=True): term for name, term in self.terms.items() if name not in _HEADINGS}
+        self._prose = {escape(name, quote=True): term for name, term in self.terms.items() if term.in_prose}
         names = sorted(self._prose, key=len, reverse=True)
         self._pattern = re.compile(rf"(?<![\w^@&#-])(?:{'|'.join(map(re.escape, names))})(?![\w^@-])")
 

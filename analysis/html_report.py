@@ -122,7 +122,7 @@ def render(
 ) -> str:
     """The report as one HTML document. Deterministic: it holds no time stamp, and no path beyond those of the scorecards whose
     runs it names and has no `links` for."""
-    names = Glossary(terms_of(analysis.runs["rubric"].unique().to_list()))
+    names = Glossary(terms_of(analysis.runs["rubric"].unique().to_list(), analysis.cohort.titles))
     listed = ListedRuns(analysis.runs) if links is None else None
     links = links or listed
     drawn = {figure.name: figure for figure in figures}

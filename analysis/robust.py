@@ -16,10 +16,10 @@ import polars as pl
 from ..errors import ConfigError
 from .codes_read import CODES
 from .design import Design, designs
-from .estimate import Estimate, Floats, Rows, estimate, tidy
+from .estimate import Estimate, Floats, Ints, Rows, estimate, tidy
 from .jackknife import codes_of, cr3, demean, group_sums
 from .judge_error import additive_design, weighted_fit
-from .overlap import fitted
+from .overlap import Fitted, fitted
 
 SEED = 20260601
 KEYS: dict[str, Any] = {"code": pl.String, "model": pl.String, "target": pl.String}
@@ -45,16 +45,15 @@ def robustness(
     if unknown:
         raise ConfigError(f"unknown model {unknown[0]!r}", f"choose from {', '.join(_MODELS)}")
     rows: Rows = []
-    parts = designs(table, outcome, source=source, prepare=prepare)
+    parts = [(d, codes, fitted(d)) for d, codes in designs(table, outcome, source=source, prepare=prepare)]
     for name in models:
-        for d, codes in parts:
-            rows += _rows(d, codes, name, seed)
+        for d, codes, found_by in parts:
+            rows += _rows(d, codes, found_by, name, seed)
     return tidy(rows, KEYS)
 
 
-def _rows(d: Design, codes: tuple[str, ...], model: str, seed: int) -> Rows:
+def _rows(d: Design, codes: tuple[str, ...], found_by: Fitted, model: str, seed: int) -> Rows:
     """The rows of one model for `codes`, all of which a design has."""
-    found_by = fitted(d)
     reasons = {code: found_by.why_not(k) for k, code in enumerate(d.code_names)}
     if all(reasons[code] for code in codes):
         return [({"code": code, "model": model}, _none(d, model, reasons[code])) for code in codes]
@@ -101,9 +100,9 @@ def _within(d: Design) -> tuple[Floats, Floats]:
     return demean(d.codes.astype(float), d.cell, d.n_cells), demean(d.y[:, None], d.cell, d.n_cells)[:, 0]
 
 
-def _by_task(d: Design, influence: Floats) -> Floats:
-    """Standard errors from each run's influence (n x k) on the estimates, summed by task."""
-    sums = group_sums(influence, d.task, d.n_tasks)
+def _by_task(d: Design, influence: Floats, task: Ints | None = None) -> Floats:
+    """Standard errors from each run's influence (n x k) on the estimates, summed by task; or that of runs of one `task`."""
+    sums = group_sums(influence, d.task if task is None else task, d.n_tasks)
     return np.asarray(np.sqrt((sums**2).sum(0) * d.n_tasks / max(d.n_tasks - 1, 1)))
 
 
@@ -135,15 +134,21 @@ def _logit(d: Design, seed: int) -> Rows:
         return _without(d, "logit", "AME", f"{d.outcome} is not within its scale")
     codes = d.codes.astype(float)
     means = codes - demean(codes, d.cell, d.n_cells)
-    x = np.hstack([codes, means, additive_design(d)])
+    # Runs of a cell with the same codes are alike to the model: each group of them is a row that weighs their number.
+    pattern = d.codes @ (1 << np.arange(len(d.code_names)))
+    _, first, group, n = np.unique(
+        d.cell * (1 << len(d.code_names)) + pattern, return_index=True, return_inverse=True, return_counts=True
+    )
+    x = np.hstack([codes, means, additive_design(d)])[first]
+    y, task = np.bincount(group, y) / n, d.task[first]
     with python_warnings.catch_warnings(record=True) as told:
         python_warnings.simplefilter("always")
-        fit = GLM(y, x, family=Binomial()).fit(tol=1e-10)
+        fit = GLM(y, x, family=Binomial(), freq_weights=n).fit(tol=1e-10)
     if any(issubclass(w.category, PerfectSeparationWarning) for w in told):
         return _without(d, "logit", "AME", "the model predicts every score: no effect can be told")
     beta, p = fit.params, fit.fittedvalues
-    bread = np.linalg.pinv(x.T @ (x * (p * (1 - p))[:, None]), hermitian=True)
-    score = x * (y - p)[:, None]
+    bread = np.linalg.pinv(x.T @ (x * (n * p * (1 - p))[:, None]), hermitian=True)
+    score = x * (n * (y - p))[:, None]
     influence = score @ bread
     value, se = np.zeros(len(d.code_names)), np.zeros(len(d.code_names))
     for k in range(len(d.code_names)):
@@ -153,11 +158,12 @@ def _logit(d: Design, seed: int) -> Rows:
             moved[:, k] = level
             q = 1 / (1 + np.exp(-np.clip(moved @ beta, -30, 30)))
             ends.append(q)
-            slope += sign * ((q * (1 - q))[:, None] * moved).mean(0)
+            slope += sign * (n * q * (1 - q)) @ moved / d.n
         gain = ends[0] - ends[1]
-        value[k] = scale * gain.mean()
-        total = influence @ slope + (gain - gain.mean()) / d.n
-        se[k] = scale * _by_task(d, total)[0]
+        mean = n @ gain / d.n
+        value[k] = scale * mean
+        total = influence @ slope + n * (gain - mean) / d.n
+        se[k] = scale * _by_task(d, total, task)[0]
     note = ("the link alone does not undo sub-additivity of codes",)
     return _block(
         d, "logit", "AME", value, se, d.n_tasks - 1, "fractional logit, Mundlak means, CR1 by task", warnings=note
@@ -171,7 +177,10 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
     rng = np.random.default_rng(seed)
     x, y = _within(d)
     order = np.argsort(d.cell, kind="stable")
-    x, y, cell = x[order], y[order], d.cell[order]
+    x, y = x[order], y[order]
+    start, size = np.unique(d.cell[order], return_index=True, return_counts=True)[1:]
+    # Cells of one size are the lines of a matrix, whose lines are sorted at once.
+    grids = [start[size == n][:, None] + np.arange(n) for n in np.unique(size)]
     pure, rest, b = np.zeros_like(x), np.zeros_like(x), np.full(len(d.code_names), np.nan)
     for k in range(len(d.code_names)):
         others = np.delete(x, k, 1)
@@ -182,9 +191,14 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
             b[k] = pure[:, k] @ y / norm
     beaten = np.zeros(len(d.code_names))
     actual = np.abs((pure * rest).sum(0))
+    columns = [(np.ascontiguousarray(pure[:, k]), np.ascontiguousarray(rest[:, k])) for k in range(len(beaten))]
+    shuffled = np.empty(len(y), dtype=np.intp)
     for _ in range(draws):
-        shuffled = np.argsort(cell + rng.random(len(y)), kind="stable")
-        beaten += np.abs(np.einsum("ij,ij->j", pure, rest.take(shuffled, 0))) >= actual * (1 - 1e-12)
+        keys = rng.random(len(y))
+        for grid in grids:
+            shuffled[grid] = np.take_along_axis(grid, keys[grid].argsort(1), 1)
+        sums = np.array([weights @ values.take(shuffled) for weights, values in columns])
+        beaten += np.abs(sums) >= actual * (1 - 1e-12)
     p = (1 + beaten) / (1 + draws)
     return [
         (

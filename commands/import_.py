@@ -130,9 +130,16 @@ def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft
                 if name is None:
                     yield path, None
                     continue
+                held = False
                 try:
                     for item in IMPORTERS.get(name).read(path):
+                        held = True
                         yield path, item
+                    if not held and is_file(source):
+                        raise InputError(
+                            "holds no run of its own: it goes on with one that another file beside it begins",
+                            f"give that file or the folder: ambjudge import {name} {path.parent}", path,
+                        )  # fmt: skip
                 except InputError as error:
                     yield path, error
             if not known:

@@ -17,7 +17,7 @@ from .. import __version__
 from ..error_codes.registry import packages
 from ..error_codes.trace_facts import bare_facts
 from ..plugins import stamps
-from ..rubrics.load import load_rubric, rubric_for
+from ..rubrics.load import builtin_ids, load_rubric, rubric_for
 from ..rubrics.model import Rubric, in_all_stages
 from ..tracks import TRACKS
 from ..trajectories.models import Run, Segmentation, Stage
@@ -294,7 +294,7 @@ def assemble(
     return ScoreCard(
         ambjudge=__version__,
         run=RunInfo(**run_info(run)),
-        rubric=RubricInfo(id=rubric.id, version=rubric.version, sha256=rubric.sha256),
+        rubric=RubricInfo(id=rubric.id, version=rubric.version, sha256=rubric.sha256, titles=_own_titles(rubric)),
         judge=JudgeInfo(
             name=judge.name, members=judge.members, prompt_sha256=judge.prompt_sha256, **asdict(usage)
         ),
@@ -352,6 +352,13 @@ def _cap(caps: Sequence[Cap]) -> dict[str, Any]:
         return {}
     lowest = min(caps, key=lambda cap: cap.value)
     return {"cap": lowest.value, "cap_reason": lowest.reason}
+
+
+def _own_titles(rubric: Rubric) -> dict[str, str]:
+    """Titles of the criteria of a rubric that does not ship with ambjudge: nobody else could say them."""
+    if rubric.id in builtin_ids() and load_rubric(rubric.id).sha256 == rubric.sha256:
+        return {}
+    return {criterion.id: criterion.title for criterion in rubric.criteria()}
 
 
 def _status(run: Run) -> CardStatus:

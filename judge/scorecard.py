@@ -62,9 +62,13 @@ class Vote(Part):
     """What one member of a panel, or one sample, said."""
 
     judge: str
+    """Its name; of a panel the member's."""
     value: Unit | None
+    """What it gave, 0 to 1; null where it gave none."""
     reason: UnscoredReason | None = None
+    """Why there is no value."""
     sample: Whole = 0
+    """Which of several answers of one judge, from 0."""
     probability: Unit | None = None
     """The probability that a likelihood-scoring judge gives its value."""
     answer: JsonValue = None
@@ -75,14 +79,21 @@ class CriterionResult(Part):
     """The verdict on one criterion. `value` is None unless scored, presumed or credited; an unscored one has a reason."""
 
     id: str
+    """As the rubric has it."""
     value: Unit | None
+    """0 to 1, on the criterion's scale."""
     status: CriterionStatus
+    """How it came to its value, or that it has none."""
     reason: UnscoredReason | None = None
+    """Why it is unscored."""
     detail: str = ""
     """More words on an unscored, presumed or not applicable criterion; on one about plan.png, whether the picture was looked at."""
     rationale: str = ""
+    """The judge's reason, in its words."""
     evidence: tuple[Evidence, ...] = ()
+    """Turns and quotes that the value rests on, checked against the run."""
     votes: tuple[Vote, ...] = ()
+    """What members of a panel, or several samples, said; empty where one judge answered once."""
     answer: JsonValue = None
     """What a reply says beside or instead of a value: a diagnosis' turns, facts and confidence, the stages of all turns,
     the answer to an ad-hoc question."""
@@ -107,16 +118,25 @@ class StageChecks(Part):
     """Facts behind S4 and S5. `source`: opened output files, else the report, else the trace."""
 
     completion: Unit | None = None
+    """Share of the expected cases that have a result."""
     format_valid: bool | None = None
+    """Whether every file that is there has the form that the track asks for."""
     has_valid_results: bool | None = None
+    """Whether some result counts."""
     parse_rate: Unit | None = None
     """Of answers: share of expected questions with an answer that can be read; stands where other tracks have format_valid."""
     placeholder_rate: Unit | None = None
+    """Share of the answers that say nothing of their case."""
     model_call_found: bool | None = None
+    """Whether the trace shows that a model was run."""
     expected_cases: Whole | None = None
+    """How many cases the run had to do."""
     complete_cases: Whole | None = None
+    """How many of them have a result."""
     cases_from: Literal["public", "agent_summary", "report", "submit", "trace"] | None = None
+    """Who says how many cases there are."""
     source: Literal["files", "report", "trace"] | None = None
+    """What was read: the delivered files, else the report, else the trace."""
     caps: tuple[str, ...] = ()
     """Guards that lowered the score, in words."""
     problems: tuple[str, ...] = ()
@@ -127,15 +147,21 @@ class StageResult(Part):
     """One stage. `method`: judge (S1-S3), deterministic (S4-S5), policy (zeroed by a rule), unscored."""
 
     score: Unit | None
+    """0 to 1; null where nothing can be said."""
     method: Literal["judge", "deterministic", "unscored", "policy"]
+    """How it came about."""
     bounds: tuple[Unit, Unit]
+    """Least and most, whatever a judge would say of what is presumed or unscored."""
     failure: str | None = None
     """Harness taxonomy code of this stage (E1-E5), if one fired."""
     cap: Unit | None = None
     """A rule's upper limit on the score of this stage, when one is in force."""
     cap_reason: str = ""
+    """The rule, in words."""
     criteria: tuple[CriterionResult, ...] = ()
+    """Verdicts, in the rubric's order."""
     checks: StageChecks | None = None
+    """Of S4 and S5: what was found about the outputs."""
     parts: dict[str, Unit] = Field(default_factory=dict, exclude_if=lambda parts: not parts)
     """With `like: harness`, what a score of answers is made of beside criteria and checks: `env_ready`, `model_loaded` and
     `smoke_forward` of S2; `counted` in Agentic and `tool_usage` of S3 and S4, which are blended after Agentic is computed."""
@@ -155,13 +181,19 @@ class FiredCode(Part):
     """An error code with the turns it rests on, a reason in one sentence, and who says so."""
 
     code: str
+    """E1 to E5 of the paper's taxonomy, or of the harness's."""
     taxonomy: CodeTaxonomy
+    """Which one."""
     stage: Stage
+    """The stage that it is counted for."""
     turns: tuple[Whole, ...]
+    """Where it shows, 1-based."""
     why: str
+    """One sentence."""
     by: str
     """`detector:<name>` or `judge:<model>`."""
     confidence: Unit
+    """0 to 1; of a detector how often such a finding is right, of a reader what it said."""
     independence: Literal["from_trace", "from_files", "from_score", "from_judge"]
     """Where the code was read from; from_score ones are circular when related to the score."""
     facts: tuple[str, ...] = ()
@@ -172,31 +204,55 @@ class FiredCode(Part):
 
 class RunInfo(Part):
     id: str
+    """Name of the run, of its folder where it has none."""
     path: str
+    """The conversation file, as it was given."""
     sha256: str
+    """Of the conversation's bytes."""
     agent: str | None
+    """Who did the run."""
     model: str | None
+    """The agent's language model."""
     task: str | None
+    """Name of the task."""
     track: TrackName | None
+    """Kind of task; decides the rubric and the checks of the outputs."""
     tier: Tier | None
+    """How much help the brief gave."""
     repeat: Whole | None
+    """Which of several runs of the agent on the task."""
     turns: Whole
+    """How many there are."""
     format: str
+    """What the conversation file looked like."""
 
 
 class RubricInfo(Part):
+    """The rubric that the run was judged by."""
+
     id: str
+    """Its name."""
     version: str
+    """As the file says."""
     sha256: str
+    """Of everything in it that decides a verdict or a score."""
+    titles: dict[str, str] = Field(default_factory=dict, exclude_if=lambda titles: not titles)
+    """Of the criteria by id, where the rubric is not one that ships with ambjudge."""
 
 
 class JudgeInfo(Part):
     name: str
+    """`rules`, a model, `local:NAME`, `replay:NAME` or `panel`."""
     members: tuple[str, ...] = ()
+    """Of a panel."""
     prompt_sha256: str | None = None
+    """Of the words around the questions; null for rules."""
     calls: Whole = 0
+    """Requests that this scorecard took; what the store answered is not counted."""
     input_tokens: Whole | None = 0
+    """Null where the provider did not say."""
     output_tokens: Whole | None = 0
+    """Null where the provider did not say."""
     cached_tokens: Whole | None = 0
     """Of the input tokens, those that a provider read from its cache; None where it did not say."""
     cache_write_tokens: Whole | None = 0
@@ -211,9 +267,11 @@ class Policy(Part):
     like: Like = "paper"
     """Whose rules where the benchmark's text and its public harness part; `harness` decides the others."""
     missing: Literal["renormalize", "zero"] = "renormalize"
+    """What is unscored is left out of a mean, or counts 0."""
     breach: Literal["zero-all", "from-stage", "from-turn", "ignored"] = "zero-all"
     """`from-turn`, `ignored`: as the track's branch of the harness, and for `like: harness` alone."""
     completeness_gate: bool = True
+    """Whether Task is 0 where cases lack a result."""
     malformed: Literal["formula", "zero"] = "formula"
     """S5 of a malformed submission: by its formula, or 0 as the paper's text says."""
     strict_evidence: bool = False
@@ -222,29 +280,45 @@ class Policy(Part):
 
 class CardResources(Part):
     turns: Whole
+    """Of the agent."""
     calls: Whole
+    """Of tools."""
     failed_calls: Whole
+    """Those that ended in an error."""
     wall_time_s: Amount | None
+    """Seconds from start to end."""
     input_tokens: Whole | None
+    """That the agent's model read."""
     output_tokens: Whole | None
+    """That it wrote."""
     cost_usd: Amount | None
+    """Of the agent's run, not of judging it."""
 
 
 class StageUse(Part):
     """What the turns of one stage used; seconds are None when no call of the stage has a recorded time."""
 
     turns: Whole
+    """Of the stage."""
     calls: Whole
+    """Of tools."""
     failed_calls: Whole
+    """Those that ended in an error."""
     exec_time_s: Amount | None = None
+    """Seconds that its calls ran."""
 
 
 class CardStatus(Part):
     submitted: bool
+    """Whether the run handed its results in."""
     completed: bool | None
+    """Whether the harness says that it came to its end; null where it says nothing."""
     disqualified: bool
+    """Whether it broke a rule that ends it with 0."""
     violations: Whole
+    """How many breaches the harness counted."""
     ended: Literal["submitted", "stopped", "breach", "cut"]
+    """submitted; stopped without; ended by a breach; cut off by a limit."""
 
 
 class PartScore(Part):
@@ -253,22 +327,30 @@ class PartScore(Part):
     by: str
     """What the cases are split by."""
     name: str
+    """Of the part: `lesion`, say."""
     value: Unit
+    """The metric, 0 to 1."""
     cases: Whole | None = None
+    """How many the part has."""
 
 
 class Grades(Part):
     """What the benchmark's own analysis says of the run beside its scores; null where the files do not say."""
 
     medal: Medal | None = None
+    """Of Task, by the track's published limits."""
     rating: Rating | None = None
+    """A and B are resolved, C is not, F failed."""
     progress: Unit | None = None
+    """Share of the way to the better limit, 0 to 1."""
     failure: FailureKind | None = None
+    """Why it is rated F."""
     pass_rate: Unit | None = None
     """Of images: the share of cases nearly as good as a classical baseline."""
     shuffled: Unit | None = None
     """The Task metric of a control, in which outputs were held against the references of other cases."""
     parts: tuple[PartScore, ...] = ()
+    """The metric by classes, tissues or kinds of question."""
 
     @property
     def resolved(self) -> bool | None:
@@ -280,39 +362,58 @@ class Contradiction(Part):
     """A verdict that a fact speaks against."""
 
     criterion: str
+    """Whose value the fact speaks against."""
     fact: str
+    """In words."""
     turns: tuple[Whole, ...] = ()
+    """Where it shows."""
 
 
 class FactInfo(Part):
     """A fact that a code names: what files, exit codes, the harness or the trace showed when the run was judged."""
 
     id: str
+    """`F1`, `F2`, as the judge was shown them."""
     source: FactSource
+    """What showed it."""
     text: str
+    """In words."""
     turns: tuple[Whole, ...] = ()
+    """Where it shows; none for a file."""
 
 
 class EpisodeInfo(Part):
     """A step that failed: what went wrong, its attempts, and the turn at which it worked (None: it never did)."""
 
     cause: str
+    """The error in a few words."""
     kind: str
+    """Family of causes."""
     stage: Stage
+    """Of its first turn."""
     environment: bool
+    """Whether the machine or its packages were at fault, not the work."""
     first_turn: Whole
+    """Where it failed first."""
     turns: tuple[Whole, ...]
+    """All turns in which it failed."""
     attempts: Whole
+    """How often it was tried in vain."""
     resolved_at: Whole | None = None
+    """The turn in which it worked; null: never."""
 
 
 class PlanItem(Part):
     """One commitment of plan.md and its fate, with the words that show it."""
 
     commitment: str
+    """What the plan says will be done."""
     state: Literal["kept", "broken", "dropped"]
+    """What became of it."""
     turns: tuple[Whole, ...] = ()
+    """Where that shows."""
     quote: Evidence | None = None
+    """The words that show it, checked."""
 
 
 class ScoreCard(Part):
@@ -323,11 +424,17 @@ class ScoreCard(Part):
     """
 
     schema_: Literal["ambjudge.scorecard/1"] = Field(default=SCHEMA, alias="schema")
+    """Name and version of this form."""
     ambjudge: str
+    """The version that made it."""
     run: RunInfo
+    """What was judged."""
     rubric: RubricInfo
+    """By what."""
     judge: JudgeInfo
+    """By whom, and what it took."""
     policy: Policy
+    """The choices that the numbers depend on."""
     stages: dict[str, StageResult]
     """S1-S5 by the benchmark's rubrics; by one of the user's own the stages, or groups of criteria, that it declares."""
     read_share: Unit
@@ -344,9 +451,11 @@ class ScoreCard(Part):
     """report: the harness's number; outcome: one of `outcomes`, which the user named; gate: 0 by the completeness gate; policy: 0 by disqualification; outputs: 0 as no output
     counts and no report says otherwise."""
     grades: Grades = Grades()
+    """What the benchmark's own analysis says beside the scores."""
     overall: Percent | None
     """50 Agentic + 50 Task; null where Task is unknown."""
     overall_bounds: tuple[Percent, Percent]
+    """Least and most, as of Agentic."""
     outcomes: dict[str, Outcome] = Field(default_factory=dict)
     """By name, what another harness found out about the run."""
     imported: str | None = None
@@ -370,16 +479,21 @@ class ScoreCard(Part):
     answer_codes: dict[str, Whole] = Field(default_factory=dict)
     """Answer-level code -> answers that earn it, when answer files are there."""
     segments: tuple[Segment, ...] = ()
+    """Consecutive turns of one stage."""
     turn_stages: tuple[Stage, ...] = ()
     """The stage of every turn."""
     stage_use: dict[Stage, StageUse] = Field(default_factory=dict)
     """Calls, failures and seconds by stage, as in `ambjudge.segments/1`; empty when nobody counted."""
     resources: CardResources
+    """What the run used."""
     status: CardStatus
+    """How the run ended."""
     plugins: tuple[str, ...] = ()
     """Packages that had a say: what they added, name, version and SHA-256 of the module."""
     contradictions: tuple[Contradiction, ...] = ()
+    """Verdicts that facts speak against; with `strict_evidence` they are unscored."""
     warnings: tuple[str, ...] = ()
+    """What a reader of this scorecard should know, in sentences."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 

@@ -194,6 +194,7 @@ class Outcome(Frozen):
     """What another harness found out about the run. Numbers are as they stood, in the source's own units."""
 
     value: bool | float | str
+    """As it stood."""
     source: str = ""
     """The format and the field that it stood in."""
 
@@ -310,8 +311,11 @@ class Segment(Frozen):
     """Consecutive turns of one stage, both ends included, 1-based."""
 
     stage: Stage
+    """S1 to S5."""
     first_turn: int
+    """From here."""
     last_turn: int
+    """To here."""
 
 
 class Segmentation(Frozen):

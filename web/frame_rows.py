@@ -8,17 +8,21 @@ from typing import Any
 import polars as pl
 
 from ..analysis.design import unread
-from ..analysis.frames import OUTCOME
+from ..analysis.frames import GROUP, OUTCOME
 from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGES
 from ..tui.run_rows import RunRow
 
 
-def rows_of_frame(table: pl.DataFrame, first: int) -> Iterator[RunRow]:
-    """A row a run of a run frame, numbered from `first`."""
+def rows_of_frame(table: pl.DataFrame, first: int) -> Iterator[tuple[RunRow, tuple[tuple[str, float], ...]]]:
+    """A row a run of a run frame, numbered from `first`, and the scores of its groups of criteria that are no S1-S5."""
     told = [name for name in table.columns if name.startswith(OUTCOME)]
+    groups = [name for name in table.columns if name.startswith(GROUP)]
     for number, row in enumerate(table.with_columns(_open=unread()).iter_rows(named=True), first):
-        yield _row(number, row, told)
+        yield (
+            _row(number, row, told),
+            tuple((name.removeprefix(GROUP), row[name]) for name in groups if row[name] is not None),
+        )
 
 
 def _row(number: int, row: dict[str, Any], told: list[str]) -> RunRow:

@@ -145,7 +145,7 @@ class Contents:
 
     def _item(self, place: str, result: CriterionResult, asked: Criterion | None) -> Item:
         mark, style = sign(result)
-        title = asked.title if asked else ""
+        title = asked.title if asked else self.card.rubric.titles.get(result.id, "")
         says = result.rationale or result.detail
         evidence = tuple(
             (e, self._cite(e, mark, style, result.id, title or says, place)) for e in result.evidence[:MOST_EVIDENCE]

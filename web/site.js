@@ -27,10 +27,22 @@
   const figure = function (v, digits, presumed) { return v === null ? "·" : (presumed ? "~" : "") + v.toFixed(digits); };
   const rowsOf = function (data) {
     return data.rows.map(function (values, number) {
-      const row = { number: number, rubricNumber: values[data.fields.length], signs: values[data.fields.length + 1] };
+      const row = { number: number, rubricNumber: values[data.fields.length], signs: values[data.fields.length + 1], groups: new Map(values[data.fields.length + 2]) };
       data.fields.forEach(function (name, at) { row[name] = values[at]; });
       return row;
     });
+  };
+
+  // S1 to S5 as far as some row has a score, and the groups of criteria of rubrics of one's own.
+  const MOST_GROUPS = 12;
+  const partsOf = function (rows) {
+    const groups = Array.from(new Set(rows.flatMap(function (r) { return Array.from(r.groups.keys()); }))).slice(0, MOST_GROUPS);
+    const stages = [0, 1, 2, 3, 4].filter(function (i) { return !groups.length || rows.some(function (r) { return r.stages[i] !== null; }); });
+    return stages.map(function (i) {
+      return { name: "S" + (i + 1), read: i < 3, of: function (r) { return r.stages[i]; } };
+    }).concat(groups.map(function (name) {
+      return { name: name, read: true, of: function (r) { return r.groups.has(name) ? r.groups.get(name) : null; } };
+    }));
   };
 
   const index = function () {
@@ -46,19 +58,21 @@
     let sorted = null;
     let down = false;
     const text = function (value) { return value === null ? "" : String(value); };
-    const stage = function (i) {
-      return { name: "S" + (i + 1), kind: "num fine", key: function (r) { return r.stages[i]; }, cell: function (r, td) {
-        td.textContent = figure(r.stages[i], 2, r.presumed && i < 3); td.classList.add(grade(r.stages[i]));
+    const parts = partsOf(rows);
+    const stage = function (part) {
+      return { name: part.name, kind: "num fine", key: part.of, cell: function (r, td) {
+        td.textContent = figure(part.of(r), 2, r.presumed && part.read); td.classList.add(grade(part.of(r)));
       } };
     };
-    const lowest = function (r) { return r.stages.reduce(function (a, b) { return a === null || (b !== null && b < a) ? b : a; }, null); };
+    const scores = function (r) { return parts.map(function (part) { return part.of(r); }); };
+    const lowest = function (r) { return scores(r).reduce(function (a, b) { return a === null || (b !== null && b < a) ? b : a; }, null); };
     const bars = function (stages) {
       const draw = function (tag, values) {
         const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
         Object.keys(values).forEach(function (name) { node.setAttribute(name, values[name]); });
         return node;
       };
-      const svg = draw("svg", { viewBox: "0 0 50 20", role: "img", "aria-label": stages.map(function (v) { return figure(v, 2, false); }).join(" ") });
+      const svg = draw("svg", { viewBox: "0 0 " + 10 * stages.length + " 20", preserveAspectRatio: "none", role: "img", "aria-label": stages.map(function (v) { return figure(v, 2, false); }).join(" ") });
       stages.forEach(function (v, i) {
         svg.append(draw("rect", { class: "ground", x: 10 * i, y: 0, width: 8, height: 20 }));
         if (v !== null) { svg.append(draw("rect", { class: grade(v), x: 10 * i, y: 19 * (1 - v), width: 8, height: 1 + 19 * v })); }
@@ -82,9 +96,9 @@
         if (r.page) { link.href = "pages/" + r.page + ".html"; }
         td.append(link, make("span", "sub", [r.agent, r.task, r.tier].filter(Boolean).join(" · ")));
       } },
-      plain("Agent", "agent", "wide1"), plain("Task", "task", "wide1"), plain("Tier", "tier", "wide2"),
-      stage(0), stage(1), stage(2), stage(3), stage(4),
-      { name: "Stages", kind: "bars", key: lowest, cell: function (r, td) { td.append(bars(r.stages)); } },
+      plain("Agent", "agent", "wide1 text"), plain("Task", "task", "wide1 text"), plain("Tier", "tier", "wide2"),
+      ...parts.map(stage),
+      { name: "Stages", kind: "bars", key: lowest, cell: function (r, td) { td.append(bars(scores(r))); } },
       score("Agentic", "agentic", 2, 1, true), score("Task score", "task_score", 2, 1, false), score("Overall", "overall", 1, 100, true),
       { name: "Codes", kind: "codes", key: function (r) { return r.codes.join(" ") || (r.read && !r.unknown.length ? "" : null); }, cell: function (r, td) {
         td.append(make("span", "code", r.codes.join(" ")), make("span", "unknown", r.unknown.length ? " ?" : ""));
@@ -282,7 +296,7 @@
     target();
     listen({
       j: function () { turnTo(at + 1); }, k: function () { turnTo(at - 1); },
-      Enter: function () { if (at < 0 || !shown[at].page) { return false; } turns[at].open = !turns[at].open; return true; },
+      Enter: function () { if (at < 0) { return false; } turns[at].open = !turns[at].open; return true; },
       o: unfold, e: function () { quoteTo(1); }, E: function () { quoteTo(-1); },
       f: function () { among(failures, 1); }, F: function () { among(failures, -1); },
       1: stage, 2: stage, 3: stage, 4: stage, 5: stage,
@@ -322,7 +336,7 @@
     numbers("Overall", pair.map(function (r) { return r.overall; }), 1, "");
     numbers("Agentic", pair.map(function (r) { return r.agentic; }), 2, "");
     numbers("Task", pair.map(function (r) { return r.task_score; }), 2, "");
-    for (let i = 0; i < 5; i += 1) { numbers("S" + (i + 1), pair.map(function (r) { return r.stages[i]; }), 2, "S" + (i + 1)); }
+    partsOf(pair).forEach(function (part) { numbers(part.name, pair.map(part.of), 2, part.name); });
     lines.push({ name: "Codes", cells: pair.map(function (r) { return r.codes.join(" ") + (r.unknown.length ? " ?" : "") || "none"; }), change: "", kind: "", always: true, places: ["", ""] });
     const names = pair.map(function (r) { return data.rubrics[r.rubricNumber].map(function (c) { return c[0]; }); });
     const titles = new Map(pair.flatMap(function (r) { return data.rubrics[r.rubricNumber]; }));

@@ -24,6 +24,7 @@ from ..rubrics.load import builtin_ids, load_rubric
 from ..sanitize import sanitize
 from ..trajectories.layout import nearby
 from ..trajectories.load import load_conversation
+from ..trajectories.stages import STAGES
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
 from .frame_rows import rows_of_frame
@@ -87,13 +88,14 @@ class Site:
         results = [result for stage in sorted(card.stages) for result in card.stages[stage].criteria]
         results = results[:MOST_IN_CELL]
         values += [self._rubric(card, [result.id for result in results]), [sign(result)[0] for result in results]]
-        self._row(values)
+        groups = [(name, stage.score) for name, stage in card.stages.items() if name not in STAGES]
+        self._row([*values, _clean(tuple(groups))])
 
     def add_frame(self, table: pl.DataFrame) -> None:
         """Writes the rows of runs of which a frame has the numbers alone."""
         none = self._number(())
-        for row in rows_of_frame(table, self._rows):
-            self._row([*row_values(row, ""), none, []])
+        for row, groups in rows_of_frame(table, self._rows):
+            self._row([*row_values(row, ""), none, [], _clean(groups)])
             self.without_page += 1
 
     def _row(self, values: list[Any]) -> None:
@@ -181,7 +183,7 @@ class Site:
     def _rubric(self, card: ScoreCard, ids: Sequence[str]) -> int:
         """The number of the list of criteria that a card has."""
         rubric = self._words(card)
-        return self._number(tuple(ids), {c.id: c.title for c in rubric.criteria()} if rubric else {})
+        return self._number(tuple(ids), {c.id: c.title for c in rubric.criteria()} if rubric else card.rubric.titles)
 
     def _number(self, ids: tuple[str, ...], titles: Mapping[str, str] = MappingProxyType({})) -> int:
         if ids not in self._rubrics:

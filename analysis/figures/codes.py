@@ -202,14 +202,16 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Dra
     d = design(runs, score.column)
     rng = np.random.default_rng(SEED)
     jitter = rng.uniform(-0.3, 0.3, d.n)
+    step, sampled = style.thinned(d.n)
+    drawn = np.arange(d.n) % step == 0
     with style.styled():
         figure, (ax, drops) = sheet.beside([2.6, sheet.tall(2 + len(CODES), 0.37)], (1.2, 1), 0.7)
         y, x = d.y, np.minimum(d.codes.sum(1), 3)
         for at, row in enumerate(means):
             if row["value"] is None:
                 continue
-            here = x == at
-            style.points_cloud(ax, at + jitter[here], y[here], SKY, n=d.n, size=6 if d.n > 200 else 18, alpha=0.3)
+            here = (x == at) & drawn
+            style.points_cloud(ax, at + jitter[here], y[here], SKY, size=6 if d.n > 200 else 18, alpha=0.3)
             style.interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
             style.point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(
@@ -231,6 +233,7 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Dra
         figure,
         "Runs (spread sideways) and means; beside or below: change against runs without codes, raw and among repeats of the same "
         "agent, task and tier; 95 % intervals for new tasks. The within-cell change is free of ‘harder cells fire more codes’."
+        + sampled
         + counted(d),
         f"{score.name} by number of fired codes; one code against none: {style.signed(one['value'] if one else None)} %.",
     )

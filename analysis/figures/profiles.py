@@ -90,6 +90,8 @@ def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
     )
     if data.height < 3:
         raise Nothing("fewer than three runs have a cost and a score")
+    step, sampled = style.thinned(data.height)
+    data = data.with_columns(drawn=pl.int_range(pl.len()) % step == 0)
     tracks = sorted(data["track"].unique().to_list())
     agents = sorted(data["agent"].unique().to_list())
     coloured = len(agents) <= len(MARKERS)
@@ -104,7 +106,7 @@ def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
                 if own.is_empty():
                     continue
                 colour = SERIES[k % len(SERIES)] if coloured else SKY
-                style.points_cloud(ax, own[cost], own[score.column], colour, n=data.height, size=5, alpha=0.28)
+                style.points_cloud(ax, *(own.filter("drawn")[name] for name in (cost, score.column)), colour, size=5, alpha=0.28)
                 centre: tuple[Any, Any] = math.exp(np.log(own[cost].to_numpy()).mean()), own[score.column].mean()
                 marker = MARKERS[k % len(MARKERS)] if coloured else "o"
                 ax.plot(
@@ -138,7 +140,7 @@ def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
     return Drawn(
         figure,
         "Small dots: runs; large marks: agents (geometric mean of cost, mean score). r over runs mixes differences between "
-        "agents with those between their runs; within cell compares repeats of the same agent, task and tier.",
+        f"agents with those between their runs; within cell compares repeats of the same agent, task and tier.{sampled}",
         f"Cost against {score.name} on {len(tracks)} tracks for {len(agents)} agents.",
     )
 

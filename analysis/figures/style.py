@@ -35,8 +35,8 @@ ROLES = dict(
 )
 SERIES = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-VECTOR_POINTS = 1500
-"""Above so many points a cloud is drawn as pixels inside the SVG: thousands of marks would make the page heavy."""
+MOST_POINTS = 1200
+"""Runs that a cloud of points shows: thousands of marks would make the page heavy, and hide each other."""
 
 _RC: dict[str, Any] = {
     "font.family": ["sans-serif"],
@@ -249,10 +249,16 @@ def _panel(ax: Axes, columns: Sequence[Column]) -> None:
         )  # fmt: skip
 
 
-def points_cloud(ax: Axes, x: Any, y: Any, colour: str, *, n: int, size: float = 6, alpha: float = 0.35) -> None:
-    """Single runs, as background. Many of them (`n` in the whole figure) become pixels."""
-    ax.scatter(
-        x, y, s=size, c=colour, alpha=alpha, linewidths=0, rasterized=n > VECTOR_POINTS, zorder=1
+def thinned(n: int) -> tuple[int, str]:
+    """Of `n` runs each how many-th is a point in a cloud, and a sentence on that for the caption."""
+    step = -(-n // MOST_POINTS)
+    return step, f" A dot stands for every {step}th run." if step > 1 else ""
+
+
+def points_cloud(ax: Axes, x: Any, y: Any, colour: str, *, size: float = 6, alpha: float = 0.35) -> None:
+    """Single runs, as background."""
+    ax.plot(
+        x, y, "o", markersize=size**0.5, color=colour, alpha=alpha, markeredgewidth=0, zorder=1
     )  # fmt: skip
 
 
@@ -295,7 +301,7 @@ def to_svg(figure: Figure) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     # Not by savefig, which draws once more to find a layout that is settled already.
-    out, figure.dpi = io.StringIO(), 180
+    out = io.StringIO()
     FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
     return out.getvalue()
 

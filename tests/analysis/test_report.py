@@ -16,6 +16,7 @@ from ambjudge.analysis.codes_read import CODES
 from ambjudge.analysis.display import display, number
 from ambjudge.analysis.figures import draw_all
 from ambjudge.analysis.findings import findings
+from ambjudge.analysis.glossary import Glossary, terms_of
 from ambjudge.analysis.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
 from ambjudge.analysis.report_outline import SECTIONS
 from ambjudge.analysis.report_tables import TABLES
@@ -64,6 +65,12 @@ def test_names_are_explained_where_they_first_stand(html: str) -> None:
         assert re.search(rf'<a class="name" href="#n-{name}"><abbr title="[^"]+">', html)
         assert re.search(rf'<dt id="n-{name}">[^<]+</dt><dd>[^<]+</dd>', html)
     assert '<abbr title="verification' in html
+
+
+def test_criteria_of_ones_own_rubric_are_explained_in_tables_alone() -> None:
+    names = Glossary(terms_of(["mine"], {"mine": {"checked": "result looked at"}}))
+    assert names.prose("it was checked") == "it was checked"
+    assert "Criterion: result looked at" in names.beside(["checked"])
 
 
 def test_runs_that_are_named_lead_to_where_they_lie() -> None:

@@ -31,6 +31,7 @@ def test_the_reference_has_what_the_program_has(site: Path) -> None:
     pages = {page.stem: page.read_text("utf-8") for page in (site / "reference").glob("*.md")}
     assert not [name for name in COMMANDS if f"## {name}\n" not in pages["commands"]]
     assert not [name for name in SETTINGS if f"AMBJUDGE_{name.upper()}" not in pages["settings"]]
+    assert not re.findall(r"^.*needed\. \|$", pages["scorecard"], re.MULTILINE), "every field says what it holds"
     assert "| `overall` | number 0 to 100 or null, needed. " in pages["scorecard"]
     assert "### paper E3: verification and recovery" in pages["error-codes"]
     assert "score_many(paths: Paths" in pages["python"]

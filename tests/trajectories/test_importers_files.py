@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from ambjudge.cli import run as run_command
 from ambjudge.errors import InputError
 from ambjudge.trajectories.importers import IMPORTERS
 from ambjudge.trajectories.importers.draft import Draft
@@ -128,7 +129,7 @@ def test_the_events_of_codex_exec_become_a_run(tmp_path: Path) -> None:
     assert run.turns[-2].text == "Done. Dice is 0.93." or run.turns[-1].text == "Done. Dice is 0.93."
 
 
-def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(tmp_path: Path) -> None:
+def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(tmp_path: Path, capsys) -> None:
     folder = IMPORTS / "harbor-raw" / "kidney__raw1" / "agent"
     run = imported(folder / "trajectory.json", tmp_path / "run")
     assert [turn.code for turn in run.turns] == [f"cd work\n{CODE}\n", "ls out\nwc -l out/log\n", ""]
@@ -137,6 +138,8 @@ def test_a_trajectory_of_raw_replies_that_goes_on_in_another_file_is_one_run(tmp
     assert "12 log" in run.turns[1].output
     for part in ("trajectory.cont-1.json", "trajectory.summarization-1-summary.json"):
         assert list(IMPORTERS.get("atif").read(folder / part)) == []
+        assert run_command(["import", "atif", str(folder / part), "--out", str(tmp_path / "none")]) == 2
+        assert "goes on with one that another file beside it begins" in capsys.readouterr().err
 
 
 def test_every_format_that_has_a_mark_is_told_from_a_head_that_is_cut_anywhere() -> None:

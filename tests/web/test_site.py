@@ -297,6 +297,8 @@ const outside = (win) => win.performance.getEntriesByType("resource").map((e) =>
   report.seen = page.document.querySelector("mark.now").checkVisibility();
   press(page, "o");
   report.open = page.document.querySelectorAll("details.turn:not([open])").length;
+  press(page, "j", "Enter");
+  report.folded = page.document.querySelectorAll("details.turn:not([open])").length;
   press(page, "4");
   report.stage = page.document.querySelector("details.here").className;
   const two = await load(report.compare);
@@ -344,7 +346,7 @@ def test_in_a_browser(site: Path, tmp_path: Path) -> None:
     )
     assert said["quote"] == first.quote
     assert said["seen"]
-    assert said["open"] == 0
+    assert (said["open"], said["folded"]) == (0, 1)
     assert " s4" in said["stage"]
     assert said["two"] == said["sorted"][:2]
     assert said["lines"][0][:3] == ["Overall", *(f"{scorecards[id].overall:.1f}" for id in said["two"])]

@@ -41,8 +41,11 @@ class Evidence(Frozen):
     """A turn and the words a value rests on. `check`: the quote stands in that turn, in another one, or nowhere."""
 
     turn: Whole
+    """As it was cited; 0 is the plan."""
     quote: str = ""
+    """Words of the run, as they were cited."""
     check: Literal["verified", "moved", "not_found"]
+    """Whether they stand there."""
     found_turn: Whole | None = None
     """Where the quote really stands, when it was moved."""
 
