@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import AmbjudgeError, ConfigError
 from .base import Usage
 from .limits import Accounts, Budget, Call
-from .scorecard import ScoreCard
+from .scorecard import CardLine
 from .select import make_judge
 from .session import ScoreOptions, Scorer
 from .workers import Told, Work, Worker, WorkerDied, scored
@@ -78,9 +78,10 @@ class _Actor:
         self._ray, self._actor, self._died, self._accounts, self._name = ray, actor, died, accounts, name
         self.told, self.in_hand, self._dead = Told(), 0, False
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def score(self, path: Path) -> CardLine:
         self.in_hand += 1
         try:
+            result: CardLine | AmbjudgeError
             result, self.told = await self._actor.score.remote(path)
         except self._ray.exceptions.RayActorError:
             if not self._dead:
@@ -93,7 +94,7 @@ class _Actor:
             self.in_hand -= 1
         if isinstance(result, AmbjudgeError):
             raise result
-        return ScoreCard.model_validate_json(result)
+        return result
 
     def dismiss(self) -> None:
         pass
@@ -124,7 +125,7 @@ class _Scorer:
         budget = None if accounts is None else _AskedBudget(accounts, name, work.options.max_cost)
         return Scorer(make_judge(work.judges, work.judge_options), work.options, store, budget)
 
-    async def score(self, path: Path) -> tuple[str | AmbjudgeError, Told]:
+    async def score(self, path: Path) -> tuple[CardLine | AmbjudgeError, Told]:
         if self._scorer is None:
             assert self._broken is not None
             return self._broken, Told()

@@ -20,16 +20,19 @@ from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import AmbjudgeError, ConfigError, unexpected
 from .base import Usage
 from .limits import Accounts, Call
 from .rules import RULES
 from .runner import Progress
-from .scorecard import ScoreCard
+from .scorecard import CardLine
 from .select import JudgeOptions, make_judge
 from .session import Outcome, ScoreOptions, Scorer, Session, score_with
+
+if TYPE_CHECKING:
+    from .unchanged import Unchanged
 
 _TRIES = 3
 _GRACE_S = 5.0
@@ -71,7 +74,7 @@ class Worker(Protocol):
     def in_hand(self) -> int:
         """Runs that it was given and that it has not answered."""
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def score(self, path: Path) -> CardLine:
         """AmbjudgeError where the run, or the worker's own setting, is at fault; WorkerDied, after `died` was called."""
 
     def dismiss(self) -> None:
@@ -138,7 +141,7 @@ class Workers:
         await asyncio.gather(*(asyncio.to_thread(worker.end) for worker in self._workers))
         await asyncio.to_thread(self._engine.close)
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def score(self, path: Path) -> CardLine:
         """As `Scorer.score`, by the worker that has least to do."""
         for _ in range(_TRIES):
             with suppress(WorkerDied):
@@ -159,12 +162,15 @@ async def score_in_workers(
     take: Callable[[Outcome], None],
     *,
     engine: Callable[[Work], Engine] | None = None,
+    unchanged: Unchanged | None = None,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> Session:
     """`session.score_many` by so many workers; `engine`: processes of this machine, or another that makes workers."""
     async with Workers(number, work, engine) as pool:
-        return await score_with(pool, paths, take, concurrency=pool.room, on_progress=on_progress, signals=signals)
+        return await score_with(
+            pool, paths, take, concurrency=pool.room, unchanged=unchanged, on_progress=on_progress, signals=signals
+        )
 
 
 class Processes:
@@ -212,7 +218,7 @@ class _Process:
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
         self.process.start()
         theirs.close()
-        self.waiting: dict[int, asyncio.Future[ScoreCard]] = {}
+        self.waiting: dict[int, asyncio.Future[CardLine]] = {}
         self.told = Told()
         self._accounts, self._name, self._dead = accounts, name, False
         self._asking: set[asyncio.Task[None]] = set()
@@ -225,11 +231,11 @@ class _Process:
     def in_hand(self) -> int:
         return len(self.waiting)
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def score(self, path: Path) -> CardLine:
         if self._broken is not None:
             raise self._broken
         number = next(self._numbers)
-        answer: asyncio.Future[ScoreCard] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[CardLine] = asyncio.get_running_loop().create_future()
         self.waiting[number] = answer
         with suppress(OSError):  # it died: the reader sees that too
             self._connection.send((number, path))
@@ -281,7 +287,7 @@ class _Process:
         assert self._accounts is not None
         await self._accounts.settle(self._name, settled.call, settled.usage)
 
-    def _take(self, number: int, result: str | AmbjudgeError | None, told: Told) -> None:
+    def _take(self, number: int, result: CardLine | AmbjudgeError | None, told: Told) -> None:
         self._ready, self.told = True, told
         answer = self.waiting.get(number)
         if number == _FATAL and isinstance(result, AmbjudgeError):
@@ -290,8 +296,8 @@ class _Process:
             return
         elif isinstance(result, AmbjudgeError):
             answer.set_exception(result)
-        else:
-            answer.set_result(ScoreCard.model_validate_json(result or ""))
+        elif result is not None:
+            answer.set_result(result)
 
     def _end(self) -> None:
         self._dead = True
@@ -345,10 +351,11 @@ async def _one(scorer: Scorer, send: Any, number: int, path: Path) -> None:
     send(number, await scored(scorer, path))
 
 
-async def scored(scorer: Scorer, path: Path) -> str | AmbjudgeError:
-    """The card as JSON, or what stopped it."""
+async def scored(scorer: Scorer, path: Path) -> CardLine | AmbjudgeError:
+    """The card as its line, or what stopped it."""
     try:
-        return (await scorer.score(path)).to_json()
+        card = await scorer.score(path)
+        return CardLine(card.to_json(), card.gist)
     except AmbjudgeError as error:
         return error
     except Exception as error:
@@ -378,6 +385,6 @@ class _AskedBudget:
             waiting.set_result(granted.fits)
 
 
-def _send(connection: Connection, scorer: Scorer, number: int, result: str | AmbjudgeError | None) -> None:
+def _send(connection: Connection, scorer: Scorer, number: int, result: CardLine | AmbjudgeError | None) -> None:
     with suppress(OSError):  # nobody is there any more: the next message that does not come ends this
         connection.send((number, result, Told(scorer.usage, scorer.throttles, scorer.apart)))
