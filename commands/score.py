@@ -78,7 +78,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     import asyncio
 
     from ..judge.base import answers
-    from ..judge.session import conversations, score_with
+    from ..judge.session import conversations, score_with, unchanged_in
 
     settings = load(obj["config"])
     judge = judge_of(settings, flags)
@@ -103,10 +103,11 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             if (code := part.said(obj["quiet"])) is not None:
                 return code
         sink = _Sink(obj, flags, stack, read, out, stored=store is not None)
+        kept = None if store is None else unchanged_in(store, judge, options)
 
         async def work() -> Session:
             async with scorer_of(settings, flags, judge, options, store) as scorer:
-                return await score_with(scorer, runs, sink.take, on_progress=sink.tell)
+                return await score_with(scorer, runs, sink.take, unchanged=kept, on_progress=sink.tell)
 
         code = sink.finish(asyncio.run(work()))
         if part is not None and code in (0, 1) and not sink.retriable:
@@ -170,28 +171,26 @@ class _Sink:
         return {reason: n for reason, n in self.missed.most_common() if reason in RETRIABLE}
 
     def take(self, outcome: Outcome) -> None:
-        if outcome.card is None:
+        if outcome.scored is None:
             self.failed += 1
             self.progress.clear()
             console.error(outcome.error)
             return
-        card = outcome.card
+        gist, line = outcome.scored.gist, outcome.scored.to_json() if self.as_json or self.file is not None else ""
         self.done += 1
-        self.partial += any(card.stages[s].score is None for s in card.stages)
-        self.standings[card.standing] += 1
-        self.shares += [] if card.read_share is None or card.standing == "read" else [card.read_share]
-        quotes, found = card.quotes
-        self.quotes, self.found = self.quotes + quotes, self.found + found
-        self.contradicted += len(card.contradictions)
-        self.strict |= card.policy.strict_evidence
-        criteria = [result for stage in card.stages.values() for result in stage.criteria]
-        self.missed.update(result.reason for result in criteria if result.reason is not None)
-        self.unread += self.read and "not_read" in card.codes_read.values()
+        self.partial += gist.incomplete
+        self.standings[gist.standing] += 1
+        self.shares += [] if gist.read_share is None or gist.standing == "read" else [gist.read_share]
+        self.quotes, self.found = self.quotes + gist.quotes, self.found + gist.found
+        self.contradicted += gist.contradictions
+        self.strict |= gist.strict
+        self.missed.update(gist.missed)
+        self.unread += self.read and gist.codes_unread
         if self.file is not None:
-            self.file.write(card.to_json())
+            self.file.write(line)
         if self.as_json:
-            console.raw(card.to_json())
-        else:
+            console.raw(line)
+        elif (card := outcome.card) is not None:
             from .render import row
 
             self.only = card if self.done == 1 else None

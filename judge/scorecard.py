@@ -6,8 +6,10 @@ best case over what is unscored or presumed. Values are kept exact and rounded o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
 
@@ -520,6 +522,17 @@ class ScoreCard(Part):
         bare = sum(r.status == "scored" and bool(r.value) and not r.evidence and not self._by_rules(r) for r in results)
         return len(cited) + bare, sum(evidence.check != "not_found" for evidence in cited)
 
+    @property
+    def gist(self) -> Gist:
+        """What a summary of many cards counts."""
+        reasons = Counter[str](
+            r.reason for stage in self.stages.values() for r in stage.criteria if r.reason is not None
+        )
+        return Gist(
+            any(stage.score is None for stage in self.stages.values()), self.standing, self.read_share, *self.quotes,
+            len(self.contradictions), self.policy.strict_evidence, "not_read" in self.codes_read.values(), dict(reasons),
+        )  # fmt: skip
+
     def _by_rules(self, result: CriterionResult) -> bool:
         return self.judge.name == RULES or any(vote.judge == RULES and vote.value for vote in result.votes)
 
@@ -547,3 +560,35 @@ class ScoreCard(Part):
         from .scorecard_html import card_html
 
         return card_html(self)
+
+
+class Gist(NamedTuple):
+    """What a summary of many cards counts of each."""
+
+    incomplete: bool
+    """A stage has no score."""
+    standing: Standing
+    read_share: float | None
+    quotes: int
+    found: int
+    contradictions: int
+    strict: bool
+    """By strict evidence."""
+    codes_unread: bool
+    missed: dict[str, int]
+    """Criteria without a verdict, by reason."""
+
+
+class CardLine:
+    """A scorecard as its line of JSON, which is parsed when the card itself is asked for."""
+
+    def __init__(self, line: str, gist: Gist) -> None:
+        self._line, self.gist = line, gist
+
+    def to_json(self) -> str:
+        return self._line
+
+    @cached_property
+    def card(self) -> ScoreCard:
+        """ValueError where the line is none."""
+        return ScoreCard.model_validate_json(self._line)

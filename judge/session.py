@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -26,16 +26,19 @@ from .questions.items import Wanted
 from .rules import RULES
 from .runner import BatchSummary, Progress, run_batch
 from .scope import Scope
-from .scorecard import Policy, ScoreCard
+from .scorecard import CardLine, Policy, ScoreCard
 
 if TYPE_CHECKING:
     from .questions.keys import CardKeys
     from .rejudge.staleness import Need
     from .store import Store
+    from .unchanged import Unchanged
 
 R = TypeVar("R")
 
 _MOST_LISTED = 100_000
+_ASKED_FOR = 200
+"""Runs that are looked up in the store at a time."""
 
 _AHEAD = 4
 """Runs read ahead of the oldest unfinished one, in multiples of the concurrency: results come in order, and what is
@@ -47,8 +50,13 @@ class Outcome:
     """What became of one conversation file (or of a path that holds none): a scorecard, or the error that stopped it."""
 
     path: Path
-    card: ScoreCard | None = None
+    scored: ScoreCard | CardLine | None = None
     error: AmbjudgeError | None = None
+
+    @property
+    def card(self) -> ScoreCard | None:
+        """The scorecard, parsed where it came as a line."""
+        return self.scored.card if isinstance(self.scored, CardLine) else self.scored
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,15 @@ def scope_of(options: ScoreOptions) -> Scope:
     """The scope that a plan for the same runs has."""
     rubric = load_rubric(options.rubric) if options.rubric else None
     return Scope(rubric, options.track, options.tier, options.wanted, options.public)
+
+
+def unchanged_in(store: Store, judge: Judge, options: ScoreOptions) -> Unchanged:
+    """The scorecards in a store that are still what this judge would give under these options."""
+    from .trust.rightness import shares_right
+    from .unchanged import Unchanged
+
+    rubric, keys = scope_of(options).rubric, card_keys(judge, options, shares_right(store, judge.name))
+    return Unchanged(store, judge.name, keys, rubric.sha256 if rubric else None)
 
 
 def card_keys(judge: Judge, options: ScoreOptions, right: Mapping[str, float] | None = None) -> CardKeys:
@@ -154,8 +171,10 @@ async def over_runs(
     concurrency: int,
     on_progress: Callable[[Progress], None] | None = None,
     signals: bool = True,
+    known: Callable[[Sequence[Path]], Mapping[Path, R]] | None = None,
 ) -> BatchSummary:
     """Do `work` on every conversation file at or below the paths, and hand each result to `take`, in their order.
+    `known` is asked for the results of some hundred paths at a time; there is no work on those that it has.
 
     An error belongs to its run and is handed on as the result, unless a judge, a store or settings cannot be used: that
     ends everything. The first Ctrl-C waits for the runs under way; what follows an unfinished run is handed on as it is.
@@ -166,12 +185,27 @@ async def over_runs(
     total = len(listed) if len(listed) <= _MOST_LISTED else None
     room = asyncio.Semaphore(concurrency * _AHEAD)
     early: dict[int, tuple[Path, R | AmbjudgeError]] = {}
-    due = 0
+    due = reused = 0
 
     async def jobs() -> AsyncIterator[tuple[int, Path | Outcome]]:
-        for number, item in enumerate(chain(listed, found)):
-            await room.acquire()
-            yield number, item
+        nonlocal reused
+        every = enumerate(chain(listed, found))
+        while some := list(islice(every, _ASKED_FOR)):
+            have = {} if known is None else known([item for _, item in some if isinstance(item, Path)])
+            for number, item in some:
+                await room.acquire()
+                if isinstance(item, Path) and item in have:
+                    ordered((number, item), (item, have[item]))
+                    reused += 1
+                else:
+                    yield number, item
+            if have:
+                tell(Progress(0, total, 0))
+                await asyncio.sleep(0)  # for Ctrl-C
+
+    def tell(progress: Progress) -> None:
+        if on_progress is not None:
+            on_progress(replace(progress, done=progress.done + reused))
 
     async def call(job: tuple[int, Path | Outcome]) -> tuple[Path, R | AmbjudgeError]:
         item = job[1]
@@ -195,11 +229,11 @@ async def over_runs(
             room.release()
 
     summary = await run_batch(
-        jobs(), call, concurrency=concurrency, total=total, on_result=ordered, on_progress=on_progress, signals=signals
+        jobs(), call, concurrency=concurrency, total=total, on_result=ordered, on_progress=tell, signals=signals
     )
     for number in sorted(early):
         take(*early.pop(number))
-    return summary
+    return replace(summary, done=summary.done + reused)
 
 
 async def score_many(
@@ -217,7 +251,9 @@ async def score_many(
     With a store, verdicts that it has are not asked for again, new ones are in it before they count, and scorecards are
     kept. A judge, a store or settings that cannot be used end the whole session; every other error belongs to its run.
     """
-    return await score_with(Scorer(judge, options, store), paths, take, on_progress=on_progress, signals=signals)
+    kept = None if store is None else unchanged_in(store, judge, options)
+    scorer = Scorer(judge, options, store)
+    return await score_with(scorer, paths, take, unchanged=kept, on_progress=on_progress, signals=signals)
 
 
 @dataclass(frozen=True)
@@ -242,7 +278,7 @@ class Scores(Protocol):
     def room(self) -> int:
         """Runs under way at once."""
 
-    async def score(self, path: Path) -> ScoreCard: ...
+    async def score(self, path: Path) -> ScoreCard | CardLine: ...
     async def make(self, needs: tuple[Need, ...]) -> Made: ...
 
 
@@ -251,20 +287,25 @@ async def score_with(
     paths: Iterable[str | Path | Outcome],
     take: Callable[[Outcome], None],
     *,
+    unchanged: Unchanged | None = None,
     on_progress: Callable[[Progress, Usage], None] | None = None,
     signals: bool = True,
 ) -> Session:
-    """The same by a scorer that is there already (`workers.Workers`)."""
+    """The same by a scorer that is there already (`workers.Workers`), for runs that have no `unchanged` card."""
+    known = None if unchanged is None else unchanged.among
 
-    def hand_on(path: Path, result: ScoreCard | AmbjudgeError) -> None:
-        take(Outcome(path, card=result) if isinstance(result, ScoreCard) else Outcome(path, error=result))
+    def hand_on(path: Path, result: ScoreCard | CardLine | AmbjudgeError) -> None:
+        take(Outcome(path, error=result) if isinstance(result, AmbjudgeError) else Outcome(path, result))
 
     def told(progress: Progress) -> None:
         if on_progress is not None:
             on_progress(progress, scorer.usage)
 
-    summary = await over_runs(paths, scorer.score, hand_on, concurrency=scorer.room, on_progress=told, signals=signals)
-    return Session(summary, scorer.usage, scorer.throttles, scorer.apart)
+    summary = await over_runs(
+        paths, scorer.score, hand_on, concurrency=scorer.room, on_progress=told, signals=signals, known=known
+    )
+    apart = scorer.apart + (0 if unchanged is None else unchanged.apart)
+    return Session(summary, scorer.usage, scorer.throttles, apart)
 
 
 class _AtOnce(Around):
@@ -314,12 +355,9 @@ class Scorer:
         return self.pacer.throttles
 
     async def score(self, path: Path) -> ScoreCard:
-        """The card of the run at a path: the store's, where nothing that decides it has changed."""
+        """The card of the run at a path."""
         from .store import stamps
 
-        if self.store is not None and (card := self._unchanged(path, self.store)) is not None:
-            self.apart += self.scope.rubric is not None and card.rubric.sha256 != self.scope.rubric.sha256
-            return card
         if isinstance(path, RemotePath):
             with ExitStack() as stack:
                 here = await asyncio.to_thread(stack.enter_context, staged(path))
@@ -330,21 +368,6 @@ class Scorer:
         started = stamps.clock()
         run = load_conversation(path)
         return await self.score_run(run, path, stamps.take(run, started))
-
-    def _unchanged(self, path: Path, store: Store) -> ScoreCard | None:
-        """The stored card, when the files are as they were and it was decided by what is in force now, in a store of ours:
-        what another store says is marked each time."""
-        from .store import stamps
-
-        if not store.own:
-            return None
-        seen = store.stamped([path]).get(path)
-        if seen is None:
-            return None
-        same = seen.stamp == path.stamp if isinstance(path, RemotePath) else stamps.unchanged(path, seen.stamp)
-        if not same or not seen.stamp:
-            return None
-        return store.card_decided_by(self._keys.of(path, seen.run.content_sha256), path, self.judge.name)
 
     async def make(self, needs: tuple[Need, ...]) -> Made:
         """Ask for the verdicts that a plan lacks on one run (`rejudge.staleness`), into the store; it has answered already

@@ -27,7 +27,7 @@ from .base import Usage
 from .limits import Accounts, Call
 from .rejudge.staleness import Need
 from .rules import RULES
-from .scorecard import ScoreCard
+from .scorecard import CardLine
 from .select import JudgeOptions, make_judge
 from .session import Made, ScoreOptions, Scorer
 
@@ -39,8 +39,8 @@ _FATAL = -1
 
 Task = Path | tuple[Need, ...]
 """A run to score, or what a plan lacks of one."""
-Result = str | Made
-"""Its card as JSON, or what asking came to."""
+Result = CardLine | Made
+"""Its card as a line, or what asking came to."""
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,11 @@ class Workers:
         await asyncio.gather(*(asyncio.to_thread(worker.end) for worker in self._workers))
         await asyncio.to_thread(self._engine.close)
 
-    async def score(self, path: Path) -> ScoreCard:
+    async def score(self, path: Path) -> CardLine:
         """As `Scorer.score`, by the worker that has least to do."""
         card = await self._do(path)
-        assert isinstance(card, str)
-        return ScoreCard.model_validate_json(card)
+        assert isinstance(card, CardLine)
+        return card
 
     async def make(self, needs: tuple[Need, ...]) -> Made:
         """As `Scorer.make`."""
@@ -355,7 +355,10 @@ def of(task: Task) -> Path:
 async def done(scorer: Scorer, task: Task) -> Result | AmbjudgeError:
     """What the task came to, or what stopped it."""
     try:
-        return (await scorer.score(task)).to_json() if isinstance(task, Path) else await scorer.make(task)
+        if not isinstance(task, Path):
+            return await scorer.make(task)
+        card = await scorer.score(task)
+        return CardLine(card.to_json(), card.gist)
     except AmbjudgeError as error:
         return error
     except Exception as error:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Connection
 
-VERSION = 3
+VERSION = 4
 """Of the schema. A store with another one is refused, never guessed at: the first release has this one."""
 
 APPEND_ONLY = ("rubrics", "calls", "call_replies", "verdicts", "attempts", "replies", "labels", "events")
@@ -197,10 +197,11 @@ cards = Table(
     Column("body", LargeBinary, nullable=False),
     Column("created_at", String(32), nullable=False),
     Column("key", String(64)),
+    Column("gist", Text, nullable=False),
     Index("cards_by_path", "path", "judge", "rubric_id"),
 )
-"""Scorecards as JSON, zlib; the last one of a (path, judge, rubric) is the one in force. `key`: a hash of everything that
-decided it (`keys.CardKeys`), NULL where an item still waits for its verdict."""
+"""Scorecards as lines of JSON, zlib; the last one of a (path, judge, rubric) is the one in force. `key`: a hash of everything
+that decided it (`keys.CardKeys`), NULL where an item still waits for its verdict. `gist`: a `scorecard.Gist`, as JSON."""
 
 rubrics = Table(
     "rubrics",

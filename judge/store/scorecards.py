@@ -7,19 +7,31 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import ValidationError
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
-from ..scorecard import Policy, ScoreCard
+from ..scorecard import CardLine, Gist, Policy, ScoreCard
 from . import schema
-from .connection import StorePart, clean_row, now, to_json
+from .connection import StorePart, clean_row, clean_text, now, to_json
 
 _PAGE = 200
 """Scorecards in memory at a time."""
+
+
+class Kept(NamedTuple):
+    """A run's last scorecard by a judge, unread, with what its files were when last read, and what decided the card."""
+
+    path: Path
+    stamp: str
+    content_sha256: str
+    key: str | None
+    rubric_sha256: str
+    gist: str
+    body: bytes
 
 
 class Archive(StorePart):
@@ -27,7 +39,7 @@ class Archive(StorePart):
 
     def add_card(self, run_ref: int, path: Path, card: ScoreCard, key: str | None = None) -> None:
         """Keep a scorecard, unless the last one of this run, judge and rubric says the same, and what it was decided by."""
-        text = to_json(card.model_dump())
+        text = clean_text(card.to_json())
         digest, name = hashlib.sha256(text.encode()).hexdigest(), self.relative(path)
         table = schema.cards
         same = (table.c.path == name) & (table.c.judge == card.judge.name) & (table.c.rubric_id == card.rubric.id)
@@ -40,16 +52,27 @@ class Archive(StorePart):
             row = {
                 "run_ref": run_ref, "path": name, "judge": card.judge.name, "rubric_id": card.rubric.id,
                 "rubric_sha256": card.rubric.sha256, "sha256": digest, "created_at": now(), "key": key,
+                "gist": to_json(card.gist),
             }  # fmt: skip
             connection.execute(table.insert().values(**clean_row(row), body=zlib.compress(text.encode())))
 
-    def card_decided_by(self, key: str, path: Path, judge: str) -> ScoreCard | None:
-        """The last scorecard of this run and judge, if this key is what decided it."""
-        table = schema.cards
-        same = (table.c.path == self.relative(path)) & (table.c.judge == judge)
-        for row in self._read(sa.select(table.c.key, table.c.body).where(same).order_by(table.c.seq.desc()).limit(1)):
-            return self._card(row.body) if row.key == key else None
-        return None
+    def kept(self, paths: Iterable[Path], judge: str) -> Iterator[Kept]:
+        """The last scorecard of this judge on each of these runs, with what the run's files were when last read."""
+        table, files, later = schema.cards, schema.files, schema.cards.alias()
+        newer = sa.select(sa.func.max(later.c.seq)).where(later.c.path == files.c.path, later.c.judge == judge)
+        columns = files.c.path, files.c.stamp, files.c.content_sha256, table.c.key, table.c.rubric_sha256, table.c.gist, table.c.body  # fmt: skip
+        query = sa.select(*columns).join_from(files, table, table.c.seq == newer.scalar_subquery())
+        by_name = {self.relative(path): path for path in paths}
+        rows: Iterator[Any] = self._in_chunks(query, files.c.path, by_name)
+        for name, *rest in rows:
+            yield Kept(by_name[name], *rest)
+
+    def line(self, kept: Kept) -> CardLine:
+        """Its scorecard."""
+        try:
+            return CardLine(zlib.decompress(kept.body).decode(), Gist(*json.loads(kept.gist)))
+        except (zlib.error, ValueError, TypeError) as error:
+            raise self._unreadable(error) from error
 
     def cards(self, path: Path, *, judge: str | None = None) -> Iterator[ScoreCard]:
         """Scorecards of the run at a path, newest first."""
@@ -175,12 +198,13 @@ class Archive(StorePart):
 
     def _card(self, body: bytes) -> ScoreCard:
         try:
-            return ScoreCard.model_validate(json.loads(zlib.decompress(body)))
+            return ScoreCard.model_validate_json(zlib.decompress(body))
         except (zlib.error, ValueError) as error:
-            raise StoreError(
-                f"{self.where}: a scorecard cannot be read: {' '.join(str(error).split())[:120]}",
-                "score its run again",
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> StoreError:
+        why = " ".join(str(error).split())[:120]
+        return StoreError(f"{self.where}: a scorecard cannot be read: {why}", "score its run again")
 
 
 def _policy(body: bytes) -> Policy | None:
