@@ -75,6 +75,11 @@ def _unescape(match: re.Match[str]) -> str:
     return mark if mark is not None else "\\"
 
 
+def quoted_parts(normal: str) -> list[str]:
+    """What stands around the ellipses of a quote whose white space is single spaces; parts without a letter or digit are none."""
+    return [part for part in _ELLIPSIS.split(normal) if any(char.isalnum() for char in part)]
+
+
 class QuoteIndex:
     """The searchable text of one run; each turn is normalised at most once, when it is first asked for."""
 
@@ -103,7 +108,7 @@ class QuoteIndex:
         """
         wanted = normalise(quote)
         if any(char.isalnum() for char in wanted):
-            parts = [part for part in _ELLIPSIS.split(wanted) if any(char.isalnum() for char in part)]
+            parts = quoted_parts(wanted)
             if _stands(self.text(turn), wanted, parts):
                 return Evidence(turn=turn, quote=quote, check="verified")
             for other in sorted(range(len(self._run.turns) + 1), key=lambda n: (n == PLAN_TURN, abs(n - turn), n)):
