@@ -12,7 +12,7 @@ from ..error_codes.context import CodeContext
 from ..error_codes.detectors.answers import AnswerCode
 from ..error_codes.diagnosis import Reading, merge
 from ..error_codes.fired import Fired, context, fired, primary_failure, stage_failures
-from ..error_codes.output_facts import OutputFact, OutputFacts
+from ..error_codes.output_facts import OutputFacts
 from ..error_codes.taxonomy import taxonomy
 from ..trajectories.models import Run, Segmentation, Stage
 from .base import Reply
@@ -63,7 +63,7 @@ def output_facts(check: OutputCheck) -> OutputFacts:
         format_valid=stage.format_valid, placeholder_rate=stage.placeholder_rate,
         model_call_found=stage.model_call_found, real_but_broken=check.real_but_broken, task_score=check.task,
         measures={case: dict(values) for case, values in check.measures.items()},
-        facts=tuple(OutputFact(kind=f.kind, text=f.text, case=f.case, file=f.file, fatal=f.fatal) for f in check.facts),
+        facts=check.facts,
     )  # fmt: skip
 
 
