@@ -46,6 +46,11 @@ class Evidence(Frozen):
     found_turn: Whole | None = None
     """Where the quote really stands, when it was moved."""
 
+    @property
+    def place(self) -> int:
+        """The turn in which the words stand, as far as is known."""
+        return self.turn if self.found_turn is None else self.found_turn
+
 
 def normalise(text: str) -> str:
     """`text` with escapes resolved, made safe as `sanitize` does, Unicode composed (NFC) and each run of white space
