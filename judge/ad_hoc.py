@@ -173,7 +173,7 @@ class _Reader:
         return self.keys.context("ask", run.track or self.scope.track, run.tier or self.scope.tier)
 
     def _answer(self, path: Path, run: StoredRun, result: CriterionResult) -> RunAnswer:
-        stands = (e.found_turn if e.check == "moved" else e.turn for e in result.evidence if e.check != "not_found")
+        stands = (e.place for e in result.evidence if e.check != "not_found")
         known = {name: getattr(run, name) for name in RunInfo.model_fields}
         said = {
             "path": whole_text(str(path)),

@@ -12,7 +12,7 @@ from ..error_codes.context import CodeContext
 from ..error_codes.detectors.answers import AnswerCode
 from ..error_codes.diagnosis import Reading, merge
 from ..error_codes.fired import Fired, context, fired, primary_failure, stage_failures
-from ..error_codes.output_facts import OutputFact, OutputFacts
+from ..error_codes.output_facts import OutputFacts
 from ..error_codes.taxonomy import taxonomy
 from ..trajectories.models import Run, Segmentation, Stage
 from .base import Reply
@@ -63,7 +63,7 @@ def output_facts(check: OutputCheck) -> OutputFacts:
         format_valid=stage.format_valid, placeholder_rate=stage.placeholder_rate,
         model_call_found=stage.model_call_found, real_but_broken=check.real_but_broken, task_score=check.task,
         measures={case: dict(values) for case, values in check.measures.items()},
-        facts=tuple(OutputFact(kind=f.kind, text=f.text, case=f.case, file=f.file, fatal=f.fatal) for f in check.facts),
+        facts=check.facts,
     )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _reading(code: str, result: CriterionResult | None) -> Reading | None:
     said = cast(dict[str, Any], result.answer) if isinstance(result.answer, dict) else {}
     state = "cannot_tell" if result.value is None else "present" if result.value > 0.5 else "absent"
     proof = [e for e in result.evidence if e.check != "not_found"]
-    places = {e.turn if e.found_turn is None else e.found_turn for e in proof}
+    places = {e.place for e in proof}
     shown = proof or list(result.evidence)
     vote = next((v.probability for v in result.votes if v.probability is not None), None)
     turns = tuple(said.get("turns") or ()) or tuple(sorted(places - {0}))

@@ -45,7 +45,7 @@ class Browser(App[None]):
     TITLE = "ambjudge"
     NOTIFICATION_TIMEOUT = 4
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+p", "command_palette", "Command palette: themes, views and more", show=False),
+        Binding("ctrl+p", "command_palette", "Command palette: themes and more", show=False),
         Binding("ctrl+q", "quit", "Quit", show=False),
     ]
 
@@ -81,11 +81,6 @@ class Browser(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
         if isinstance(screen, RunsScreen):
-            for view in screen.views.all():
-                name = sanitize_line(view.name).replace("[", "(")
-                yield SystemCommand(
-                    f"View: {name}", "Filter and sort the runs", lambda view=view: screen.use_view(view)
-                )
             yield SystemCommand("Label the next run", "The next of the label plan", lambda: self.label_next(None))
 
     def notify(self, message: str, **options: Any) -> None:

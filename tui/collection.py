@@ -219,8 +219,6 @@ class Collection:
     def open(self, row: RunRow) -> Opened:
         """Read a run and its scorecard; what cannot be read is missing and noted. Scores nothing."""
         from ..trajectories.load import load_conversation
-        from ..trajectories.models import Segmentation
-        from ..trajectories.segment import segment
 
         notes: list[str] = []
         run, card = None, None
@@ -236,15 +234,9 @@ class Collection:
                 run = load_conversation(where)
             except AmbjudgeError as error:
                 notes.append(str(error))
-        segmentation = None
-        if run is not None:
-            if card is not None and card.run.sha256 != run.sha256:
-                notes.append("the scorecard was made from another version of this run; score it again")
-            if card is not None and len(card.turn_stages) == len(run.turns):
-                segmentation = Segmentation(turn_stages=card.turn_stages, segments=card.segments)
-            else:
-                segmentation = segment(run)
-        return Opened(row, run, card, segmentation, tuple(notes))
+        if run is not None and card is not None and card.run.sha256 != run.sha256:
+            notes.append("the scorecard was made from another version of this run; score it again")
+        return Opened(row, run, card, None if run is None else stages_of(run, card), tuple(notes))
 
     def score(self, row: RunRow) -> RunRow:
         """Score a run by the rules judge and remember its card; the row that now stands for it."""
@@ -273,3 +265,13 @@ class Collection:
         data = card.to_dict()
         self._scored[row.number] = zlib.compress(json.dumps(data, ensure_ascii=True).encode(), 1)
         return row_of(row.number, data, Path(row.path))
+
+
+def stages_of(run: Run, card: ScoreCard | None) -> Segmentation:
+    """The stages of a run's turns: the scorecard's where it has one for each, else by rules."""
+    from ..trajectories.models import Segmentation
+    from ..trajectories.segment import segment
+
+    if card is not None and len(card.turn_stages) == len(run.turns):
+        return Segmentation(turn_stages=card.turn_stages, segments=card.segments)
+    return segment(run)

@@ -1,4 +1,4 @@
-"""A pager or an editor on a sanitised copy of some text; the browser waits."""
+"""The editor on a sanitised copy of some text; the browser waits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from textual.app import App, SuspendNotSupported
 
 
-def show_in(app: App[Any], variable: str, default: str, text: str, name: str) -> str:
-    """Run the program that the environment variable names on a private temporary file; returns what went wrong, or "".
+def show_in_editor(app: App[Any], text: str, name: str) -> str:
+    """Run $EDITOR (vi) on a private temporary file; returns what went wrong, or "".
 
     `text` must be sanitised already. The file is removed afterwards; changes to it are not read.
     """
-    command = shlex.split(os.environ.get(variable) or default)
+    command = shlex.split(os.environ.get("EDITOR") or "vi")
     if not command:
-        return f"${variable} is empty"
+        return "$EDITOR is empty"
     with tempfile.TemporaryDirectory(prefix="ambjudge-") as folder:
         file = Path(folder) / f"{name}.txt"
         file.write_text(text, "utf-8", "backslashreplace")
@@ -29,5 +29,5 @@ def show_in(app: App[Any], variable: str, default: str, text: str, name: str) ->
         except SuspendNotSupported:
             return "this terminal cannot be handed to another program"
         except OSError as error:
-            return f"{command[0]}: {error.strerror} (set ${variable})"
+            return f"{command[0]}: {error.strerror} (set $EDITOR)"
     return f"{command[0]} ended with status {done.returncode}" if done.returncode else ""

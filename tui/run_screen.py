@@ -15,7 +15,7 @@ from ..sanitize import replaced, sanitize_line
 from ..trajectories.stages import STAGE_NAMES, Stage
 from .collection import Collection, Opened
 from .dialogs import Reader
-from .external_program import show_in
+from .external_program import show_in_editor
 from .lines import Line, Target, line, section
 from .pane import Pane
 from .reading_screen import ReadingScreen
@@ -54,7 +54,6 @@ class RunScreen(ReadingScreen):
         Binding("R", "rejudge", "Judge this run", show=False),
         Binding("y", "copy", "Copy the selection, or a reference to this turn", show=False),
         Binding("x", "raw", "This turn with every hidden character spelled out", show=False),
-        Binding("p", "pager", "This turn in $PAGER", show=False),
         Binding("ctrl+e", "editor", "A copy of this turn in $EDITOR", show=False),
         Binding("question_mark", "help", "Help"),
         Binding("escape,q", "leave", "Back"),
@@ -286,7 +285,7 @@ class RunScreen(ReadingScreen):
             bits.append(f"{name}: evidence {place}{len(target.turns)}")
         return bits
 
-    # Copying, other programs.
+    # Copying, the editor.
 
     def action_copy(self) -> None:
         text = self.get_selected_text()
@@ -309,15 +308,9 @@ class RunScreen(ReadingScreen):
         count = self.transcript.replaced_in(turn)
         self.app.push_screen(Reader(f"Turn {turn}, {count} hidden characters spelled out", lines))
 
-    def action_pager(self) -> None:
-        self._run_program("PAGER", "less")
-
     def action_editor(self) -> None:
-        self._run_program("EDITOR", "vi")
-
-    def _run_program(self, variable: str, default: str) -> None:
         turn = self.transcript.turn
-        problem = show_in(self.app, variable, default, self.transcript.turn_text(turn), f"turn-{turn}")
+        problem = show_in_editor(self.app, self.transcript.turn_text(turn), f"turn-{turn}")
         if problem:
             self.notify(problem, severity="error")
 

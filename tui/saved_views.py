@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import AmbjudgeError
+from ..whole_files import whole
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,12 @@ def default_file() -> Path:
     return Path(base) / "ambjudge" / "views.json"
 
 
+def _adapter() -> TypeAdapter[list[View]]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(list[View])
+
+
 class Views:
     """Built-in views, then the user's own. Nothing is written until one is saved."""
 
@@ -46,19 +55,11 @@ class Views:
         self.file = file or default_file()
 
     def own(self) -> list[View]:
-        """The user's views; those that cannot be read are left out."""
-        from pydantic import TypeAdapter, ValidationError
-
-        read = TypeAdapter(View).validate_python
+        """The user's views; none where the file cannot be read."""
         try:
-            data = json.loads(self.file.read_text("utf-8"))
+            return _adapter().validate_json(self.file.read_bytes())
         except (OSError, ValueError):
             return []
-        found = []
-        for item in data if isinstance(data, list) else ():
-            with suppress(ValidationError):
-                found.append(read(item))
-        return found
 
     def all(self) -> list[View]:
         return [*BUILT_IN, *self.own()]
@@ -68,8 +69,7 @@ class Views:
         views = [old for old in self.own() if old.name != view.name] + [view]
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.file.with_suffix(".new")
-            temporary.write_text(json.dumps([asdict(v) for v in views], indent=1), "utf-8")
-            temporary.replace(self.file)
+            with whole(self.file) as part:
+                part.write_bytes(_adapter().dump_json(views, indent=1))
         except OSError as error:
             raise AmbjudgeError(f"{self.file}: cannot be written: {error.strerror}", "set XDG_CONFIG_HOME") from None

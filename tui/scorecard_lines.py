@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..judge.read_share import total_words
@@ -48,7 +49,7 @@ def stage_style(name: str) -> str:
 
 def evidence_target(result: CriterionResult) -> Target:
     """A criterion with the turns and quotes that its value rests on; a moved quote where it really stands."""
-    items = [(_place(e), e.quote) for e in result.evidence]
+    items = [(e.place, e.quote) for e in result.evidence]
     return Target("criterion", result.id, tuple(t for t, _ in items), tuple(q for _, q in items))
 
 
@@ -159,18 +160,13 @@ def _reasons(result: CriterionResult, criterion: Criterion | None) -> list[Line]
     return lines
 
 
-def _place(item: Evidence) -> int:
-    """The turn in which the words really stand, as far as is known."""
-    return item.found_turn if item.check == "moved" and item.found_turn is not None else item.turn
-
-
 def _evidence_line(item: Evidence, id: str) -> Line:
     """A quote with its check, as a line that leads to it."""
     notes = {"verified": "", "moved": f" (stands in turn {item.found_turn})", "not_found": " (not found there)"}
     where = "plan" if item.turn == 0 else f"turn {item.turn}"
     words = item.quote if len(item.quote) <= 200 else item.quote[:200] + "…"
     quote: Part = (f" “{words}”" if words else "", "quote" if item.check == "verified" else "bad")
-    target = Target("evidence", id, (_place(item),), (item.quote,))
+    target = Target("evidence", id, (item.place,), (item.quote,))
     return line(("   ↳ ", "dim"), (where, "link"), (notes[item.check], "bad"), quote, target=target, indent=5)
 
 
@@ -192,13 +188,17 @@ def _check_lines(checks: StageChecks) -> list[Line]:
     return lines
 
 
-_STATES = {"absent": "absent", "cannot_tell": "cannot tell", "not_read": "not read"}
+def not_fired(card: ScoreCard) -> Iterator[tuple[str, str]]:
+    """Codes that did not fire, by what is known of them, in words."""
+    for state in ("absent", "cannot_tell", "not_read"):
+        if codes := [code for code in sorted(card.codes_read) if card.codes_read[code] == state]:
+            yield state.replace("_", " "), ", ".join(codes)
 
 
 def code_target(code: FiredCode, number: int, mark: str = "") -> Target:
     """Where a code leads to: its turns, with the quoted words in the one that holds them. `number` is its place among the
     scorecard's codes; `mark` sets apart those that did not fire."""
-    place = _place(code.quote) if code.quote is not None else None
+    place = code.quote.place if code.quote is not None else None
     quotes = tuple(code.quote.quote if code.quote is not None and turn == place else "" for turn in code.turns)
     return Target("code", f"{mark}{code.code}.{number}", code.turns, quotes)
 
@@ -210,9 +210,8 @@ def _code_lines(card: ScoreCard, open_id: str) -> list[Line]:
         lines.append(line(("   none fired", "dim")))
     for number, code in enumerate(card.codes):
         lines += _code(code, code_target(code, number), open_id)
-    for state, words in _STATES.items():
-        if codes := [code for code in sorted(card.codes_read) if card.codes_read[code] == state]:
-            lines.append(line((f" {', '.join(codes)}: ", "dim"), (words, "dim" if state == "absent" else "unknown")))
+    for words, codes in not_fired(card):
+        lines.append(line((f" {codes}: ", "dim"), (words, "dim" if words == "absent" else "unknown")))
     if card.unproven:
         lines.append(line(("Readings without proof ", "head"), ("(did not fire)", "dim")))
         for number, code in enumerate(card.unproven):
@@ -243,7 +242,7 @@ def _plan_lines(card: ScoreCard) -> list[Line]:
     marks: dict[str, Part] = {"kept": ("✓ ", "good"), "broken": ("✗ ", "bad"), "dropped": ("– ", "warn")}
     lines = section("What the plan promised")
     for number, item in enumerate(card.plan):
-        place = _place(item.quote) if item.quote is not None else None
+        place = item.quote.place if item.quote is not None else None
         words = item.quote.quote if item.quote is not None else ""
         turns = item.turns or ((place,) if place is not None else ())
         where = f" {item.state}, turn {numbers(item.turns)}" if item.turns else f" {item.state}"

@@ -25,7 +25,7 @@ def summary_lines(rows: Sequence[RunRow]) -> list[Line]:
         text = f"{unread:,} runs have a range and no point, as too little of them was read: no mean holds them"
         lines.append(line((text, "unknown")))
     if scored:
-        for part in (_codes, _cliff, _stages, _agents):
+        for part in (_codes, _cliff, _stages):
             lines += [line(""), *part(scored)]
     return lines
 
@@ -86,22 +86,4 @@ def _stages(rows: Sequence[RunRow]) -> list[Line]:
         value = mean(row.stages[place] for row in rows)
         label = (f" {name} {STAGE_NAMES[name]:<10}", name.lower())
         lines.append(line(label, (bar(value, 24), grade(value)), f" {decimals(value)}"))
-    return lines
-
-
-_MOST_AGENTS = 20
-
-
-def _agents(rows: Sequence[RunRow]) -> list[Line]:
-    groups: dict[str, list[RunRow]] = {}
-    for row in rows:
-        groups.setdefault(row.agent or "unknown", []).append(row)
-    ranked = sorted(groups.items(), key=lambda item: -(mean(r.overall for r in item[1]) or -1))
-    lines = [line((f"{'Agents':<18}", "head"), ("   S1   S2   S3   S4   S5  Overall    n", "dim"))]
-    for agent, runs in ranked[:_MOST_AGENTS]:
-        cells = "".join(f" {decimals(mean(r.stages[i] for r in runs)):>4}" for i in range(5))
-        overall = f"  {decimals(mean(r.overall for r in runs), 1):>7}"
-        lines.append(line(f" {agent[:17]:<17}", cells, overall, (f" {len(runs):>4}", "dim")))
-    if len(ranked) > _MOST_AGENTS:
-        lines.append(line((f" … and {len(ranked) - _MOST_AGENTS} more agents", "dim")))
     return lines

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from ..trajectories.record.quotes import quoted_parts
 from .transcript_layout import Block
 
-_ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.{3,}|…)\s*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…)\s*")
 _LONGEST_QUOTE = 2000
 """Characters of a quote that are looked for; more would only make the pattern slow."""
 
@@ -49,7 +49,7 @@ def locate(quote: str, blocks: Sequence[Block], numbers: Sequence[int]) -> list[
 
     The first place is taken. Parts around an ellipsis must follow each other in one block.
     """
-    parts = [part for part in _ELLIPSIS.split(quote[:_LONGEST_QUOTE]) if any(c.isalnum() for c in part)]
+    parts = quoted_parts(" ".join(quote[:_LONGEST_QUOTE].split()))
     if not parts:
         return []
     patterns = [re.compile(r"\s+".join(re.escape(word) for word in part.split())) for part in parts]

@@ -360,7 +360,7 @@ class TranscriptView(RowView):
         return text + " " + "─" * max(0, room), marks
 
     def turn_text(self, turn: int) -> str:
-        """The sanitised text of a turn with its titles, for an editor, a pager or the clipboard."""
+        """The sanitised text of a turn with its titles, for an editor or the clipboard."""
         parts = []
         for number in self.layout_.blocks_of_turn(turn):
             block = self.layout_.blocks[number]

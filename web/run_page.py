@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..trajectories.models import Segmentation
 from ..trajectories.stages import STAGE_NAMES, Stage
+from ..tui.collection import stages_of
 from ..tui.lines import numbers
 from ..tui.run_lines import size
-from ..tui.scorecard_lines import sign
+from ..tui.scorecard_lines import not_fired, sign
 from .transcript import Citation, Limits, TurnView, turns_of
 
 if TYPE_CHECKING:
@@ -91,14 +91,8 @@ class Contents:
 
     def read(self, run: Run) -> None:
         """Adds what the run's own files hold."""
-        card, self.run, self.note = self.card, run, ""
-        if len(card.turn_stages) == len(run.turns):
-            stages = Segmentation(turn_stages=card.turn_stages, segments=card.segments)
-        else:
-            from ..trajectories.segment import segment
-
-            stages = segment(run)
-        self.turns = turns_of(run, stages, self.citations, self.limits)
+        self.run, self.note = run, ""
+        self.turns = turns_of(run, stages_of(run, self.card), self.citations, self.limits)
         self.shown = frozenset(view.number for view in self.turns)
         files = run.outputs.files
         self.files = [("/".join((f.case, f.name) if f.case else (f.name,)), size(f.size)) for f in files[:MOST_FILES]]
@@ -120,9 +114,7 @@ class Contents:
     @property
     def readings(self) -> Iterator[tuple[str, str]]:
         """Codes that did not fire, by what is known of them."""
-        for state, words in (("absent", "absent"), ("cannot_tell", "cannot tell"), ("not_read", "not read")):
-            if codes := [code for code in sorted(self.card.codes_read) if self.card.codes_read[code] == state]:
-                yield words, ", ".join(codes)
+        return not_fired(self.card)
 
     @property
     def steps(self) -> Iterator[tuple[bool, str, int]]:
@@ -156,7 +148,7 @@ class Contents:
     def _code(self, place: str, code: FiredCode, fired: bool) -> CodeItem:
         """A code beside all its turns, its quote in the one that holds it."""
         style, mark = ("code", "!") if fired else ("unknown", "?")
-        at = None if code.quote is None or code.quote.check == "not_found" else _place(code.quote)
+        at = None if code.quote is None or code.quote.check == "not_found" else code.quote.place
         turns = dict.fromkeys([*code.turns[:MOST_EVIDENCE], *([] if at is None else [at])])
         words = code.quote.quote if code.quote is not None else ""
         cites = tuple(Citation(t, words if t == at else "", mark, style, code.code, code.why, place) for t in turns)
@@ -164,7 +156,7 @@ class Contents:
         return CodeItem(place, code, cites)
 
     def _cite(self, evidence: Evidence | None, mark: str, style: str, name: str, says: str, place: str) -> Citation:
-        turn = -1 if evidence is None else _place(evidence)
+        turn = -1 if evidence is None else evidence.place
         quote = evidence.quote if evidence is not None and evidence.check != "not_found" else ""
         citation = Citation(turn, quote, mark, style, name, says, place)
         self.citations.append(citation)
@@ -172,11 +164,6 @@ class Contents:
 
 
 _SOURCES = {"file": "delivered files", "exit": "exit codes", "harness": "the harness", "trace": "the trace"}
-
-
-def _place(item: Evidence) -> int:
-    """The turn in which the words really stand, as far as is known."""
-    return item.found_turn if item.check == "moved" and item.found_turn is not None else item.turn
 
 
 def heading(card: ScoreCard) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..context import CodeContext
-from ..output_facts import OutputFact
+from ..output_facts import Fact
 from ..registry import Finding, detector
 
 _DEMANDS: dict[str, re.Pattern[str]] = {
@@ -26,7 +26,7 @@ def _turns(ctx: CodeContext) -> tuple[int, ...]:
     return tuple(sorted(ends))
 
 
-def _describe(facts: tuple[OutputFact, ...]) -> str:
+def _describe(facts: tuple[Fact, ...]) -> str:
     cases = {f.case for f in facts if f.case}
     text, count = Counter(f.text for f in facts).most_common(1)[0]
     where = f" in {len(cases)} cases" if len(cases) > 1 else ""

@@ -104,7 +104,6 @@ calls = Table(
     Column("input_tokens", Integer),
     Column("output_tokens", Integer),
     Column("cost_usd", Float(53)),
-    Column("codes", Text, nullable=False),
     Column("warnings", Text, nullable=False),
     Column("created_at", String(32), nullable=False),
     Column("cached_tokens", Integer),
@@ -113,7 +112,7 @@ calls = Table(
     Index("calls_by_judge", "judge", "stage"),
 )
 """One answered request: its cost and the warnings that came with it. `stage` here and below is the question's name
-(`base.QuestionName`). Cached tokens are NULL where nobody counted them. `codes` is no longer used."""
+(`base.QuestionName`). Cached tokens are NULL where nobody counted them."""
 
 replies = Table(
     "replies",

@@ -187,7 +187,7 @@ class VerdictTables(StorePart):
         row = {
             "id": call_id, "run_ref": run_ref, "stage": stage, "judge": keys[0].judge if keys else "",
             "rubric_sha256": rubric.sha256, "sample": keys[0].sample if keys else 0,
-            "criteria": to_json([key.criterion_id for key in keys]), "codes": "[]",
+            "criteria": to_json([key.criterion_id for key in keys]),
             "warnings": to_json(list(reply.warnings)), "created_at": at, **asdict(reply.usage),
         }  # fmt: skip
         connection.execute(schema.calls.insert().values(clean_row(row)))

@@ -186,11 +186,8 @@ def _bare(run: Run, turns: tuple[Turn, ...]) -> Run:
 def _pilot_last(run: Run, segmentation: Segmentation) -> tuple[Run, Segmentation]:
     """The batch first, its test afterwards."""
     stages = segmentation.turn_stages
-    early = [t for t, s in zip(run.turns, stages, strict=True) if s in ("S1", "S2")]
-    batch = [t for t, s in zip(run.turns, stages, strict=True) if s == "S4"]
-    pilot = [t for t, s in zip(run.turns, stages, strict=True) if s == "S3"]
-    end = [t for t, s in zip(run.turns, stages, strict=True) if s == "S5"]
-    old = [*early, *batch, *pilot, *end]
+    order = {"S1": 0, "S2": 0, "S4": 1, "S3": 2, "S5": 3}
+    old = sorted(run.turns, key=lambda turn: order[stages[turn.index - 1]])
     turns = tuple(t.model_copy(update={"index": i}) for i, t in enumerate(old, 1))
     return run.model_copy(update={"turns": turns}), Segmentation.of(tuple(stages[t.index - 1] for t in old))
 

@@ -52,8 +52,8 @@ async def test_a_run_opens_with_its_scorecard_and_is_searched_and_copied(
         assert screen.transcript.has_focus
 
         assert "import" in screen.transcript.turn_text(1) + screen.transcript.turn_text(2)
-        monkeypatch.setenv("PAGER", "")
-        await pilot.press("p")  # Headless terminals cannot be handed over: a message, no crash.
+        monkeypatch.setenv("EDITOR", " ")
+        await pilot.press("ctrl+e")  # Headless terminals cannot be handed over: a message, no crash.
         assert app.screen is screen
         screen.notify("[red]\x1b[2J[/red] [/Users/foo]", markup=True)
         await pilot.pause()

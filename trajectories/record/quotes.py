@@ -49,6 +49,11 @@ class Evidence(Frozen):
     found_turn: Whole | None = None
     """Where the quote really stands, when it was moved."""
 
+    @property
+    def place(self) -> int:
+        """The turn in which the words stand, as far as is known."""
+        return self.turn if self.found_turn is None else self.found_turn
+
 
 def normalise(text: str) -> str:
     """`text` with escapes resolved, made safe as `sanitize` does, Unicode composed (NFC) and each run of white space
@@ -76,6 +81,11 @@ def _unescape(match: re.Match[str]) -> str:
     if blank is not None:
         return " "
     return mark if mark is not None else "\\"
+
+
+def quoted_parts(normal: str) -> list[str]:
+    """What stands around the ellipses of a quote whose white space is single spaces; parts without a letter or digit are none."""
+    return [part for part in _ELLIPSIS.split(normal) if any(char.isalnum() for char in part)]
 
 
 class QuoteIndex:
@@ -106,7 +116,7 @@ class QuoteIndex:
         """
         wanted = normalise(quote)
         if any(char.isalnum() for char in wanted):
-            parts = [part for part in _ELLIPSIS.split(wanted) if any(char.isalnum() for char in part)]
+            parts = quoted_parts(wanted)
             if _stands(self.text(turn), wanted, parts):
                 return Evidence(turn=turn, quote=quote, check="verified")
             for other in sorted(range(len(self._run.turns) + 1), key=lambda n: (n == PLAN_TURN, abs(n - turn), n)):
