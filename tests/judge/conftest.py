@@ -1,14 +1,20 @@
-"""The databases that a store can lie in."""
+"""The databases that a store can lie in, and copies of recorded runs."""
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import postgres
 import pytest
 import sqlalchemy as sa
-from stored import recorded_run
+from ambjudge.judge.store import Store, open_store
+from ambjudge.trajectories.layout import find_conversations
+from stored import RECORDED, recorded_run
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +46,22 @@ def target(request, tmp_path) -> Iterator[str]:
 @pytest.fixture
 def run():
     return recorded_run()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def runs(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
+    """Conversations of copies of the recorded runs that the module's RUNS names, below runs/; an hour old, so that their
+    file times are trusted."""
+    for name in request.module.RUNS:
+        shutil.copytree(RECORDED / "runs" / name, tmp_path / "runs" / name)
+    past = time.time() - 3600
+    for where, folders, files in os.walk(tmp_path / "runs"):
+        for name in (*folders, *files):
+            os.utime(Path(where) / name, (past, past))
+    return sorted(find_conversations(tmp_path / "runs"))

@@ -23,7 +23,7 @@ from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry, redact, retry_after
 from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request
 from ambjudge.judge.engine import ask_all, prepare, score_run
-from ambjudge.judge.questions.items import Answer, Wanted, ask_item, diagnosis_items, stage_items
+from ambjudge.judge.questions.items import Wanted, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.record.facts import Fact
@@ -226,20 +226,6 @@ async def test_false_quotes_are_counted(judge_server) -> None:
     assert any("0 of 6 quotes verified" in w for w in reply.warnings)
 
 
-async def test_samples_are_votes(judge_server) -> None:
-    reply = await judge_of(judge_server, "good", "lowest", "lowest", samples=3, temperature=1.0).judge(request())
-    assert {len(r.votes) for r in reply.results} == {3}
-    assert {r.value for r in reply.results} == {0.0}
-    assert len({b["seed"] for b in judge_server.requests if "seed" in b}) >= 2
-    assert reply.usage.calls == 3
-
-
-async def test_nothing_to_judge_is_no_call(judge_server) -> None:
-    asked = request()
-    reply = await judge_of(judge_server, "good").judge(Request(RUN, SEGMENTS, asked.rubric, "S1", ()))
-    assert (reply.results, judge_server.count) == ((), 0)
-
-
 def test_slots_in_a_transcript_are_text() -> None:
     """Slots are filled in one pass, so that a record cannot pull another slot into itself."""
     filled = prompts.fill("repair", {"problem": "<<problem>> {problem} %s ${x} <<criteria>>"})
@@ -367,24 +353,6 @@ def loopback_cache(server):
 # Other questions ----------------------------------------------------------------------------------------------------
 
 
-async def test_codes_are_said_with_turns_quote_and_confidence(judge_server) -> None:
-    reply = await judge_of(judge_server, "codes:E3").judge(request("diagnosis", facts=FACTS))
-    found = {r.id: r for r in reply.results}
-    assert {name: r.value for name, r in found.items()} == {"E1": 0, "E2": 0, "E3": 1, "E4": 0, "E5": 0, "plan": None}
-    assert found["E3"].answer == {"turns": [1], "facts": ["F1"], "confidence": 0.9}
-    assert [e.check for e in found["E3"].evidence] == ["verified"]
-    assert found["plan"].answer["commitments"][0]["state"] == "kept"
-    assert reply.warnings == ()
-
-
-async def test_what_the_reader_cannot_tell_is_a_verdict_and_not_asked_again(judge_server) -> None:
-    for question in ("diagnosis", "ask"):
-        reply = await judge_of(judge_server, "cannot_tell").judge(request(question))
-        told = [r for r in reply.results if r.id != "plan"]
-        assert {(r.status, r.reason) for r in told} == {("unscored", "no_evidence")}
-        assert reply.transient == frozenset()
-
-
 async def test_a_cut_repair_leaves_what_was_said_alone(judge_server) -> None:
     """Only what is still missing may be asked again: not the codes that the reader could not tell."""
     server = judge_server
@@ -407,20 +375,6 @@ async def test_stages_of_all_turns(judge_server, script: str, answer: list | Non
     if answer is None:
         repair = judge_server.requests[1]["messages"][-1]["content"]
         assert f"every turn from 1 to {len(RUN.turns)} must stand in exactly one; see turn 1" in repair
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (Answer(), True), (Answer("choice", ("CT", "MR")), "CT"), (Answer("number"), 3.0), (Answer("text"), "Because."),
-        (Answer("json", (), {"type": "object"}), {}),
-    ],
-)  # fmt: skip
-async def test_an_ad_hoc_question(judge_server, answer: Answer, said: object) -> None:
-    asked = replace(request("ask"), criteria=(ask_item("Which scanner was it?", answer),))
-    (result,) = (await judge_of(judge_server, "good").judge(asked)).results
-    assert (result.status, result.answer) == ("scored", said)
-    assert "Which scanner was it?" in judge_server.requests[0]["messages"][1]["content"]
 
 
 # plan.png -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +31,6 @@ from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.layout import find_conversations
 from batch_server import BatchServer
 from stored import spent
 
@@ -48,19 +46,6 @@ def server(loopback) -> Iterator:
     running = BatchServer(loopback).start()
     yield running
     running.stop()
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> list[Path]:
-    for name in RUNS:
-        shutil.copytree(RECORDED / "runs" / name, tmp_path / name)
-    return sorted(find_conversations(tmp_path))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
-        yield opened
 
 
 def judge_of(server, **options) -> ApiJudge:
