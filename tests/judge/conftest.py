@@ -12,6 +12,9 @@ from pathlib import Path
 import postgres
 import pytest
 import sqlalchemy as sa
+import yaml
+from ambjudge.error_codes import taxonomy
+from ambjudge.judge.questions import items
 from ambjudge.judge.store import Store, open_store
 from ambjudge.trajectories.layout import find_conversations
 from stored import RECORDED, recorded_run
@@ -65,3 +68,28 @@ def runs(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
         for name in (*folders, *files):
             os.utime(Path(where) / name, (past, past))
     return sorted(find_conversations(tmp_path / "runs"))
+
+
+@pytest.fixture
+def edit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator:
+    """`edit_code(E3="...")` gives codes of the paper's taxonomy another description, as somebody who edits the file does;
+    without any, the file is as it was."""
+
+    def forget() -> None:
+        taxonomy._read.cache_clear()
+        items.diagnosis_items.cache_clear()
+
+    original = taxonomy.TAXONOMIES_FILE
+
+    def edit(**descriptions: str) -> None:
+        data = yaml.safe_load(original.read_text(encoding="utf-8"))
+        for code, text in descriptions.items():
+            data["paper"]["codes"][code]["description"] = text
+        changed = tmp_path / "taxonomies.yaml"
+        changed.write_text(yaml.safe_dump(data), encoding="utf-8")
+        monkeypatch.setattr(taxonomy, "TAXONOMIES_FILE", changed)
+        forget()
+
+    yield edit
+    monkeypatch.undo()
+    forget()

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-import yaml
-from ambjudge.error_codes import taxonomy
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.questions import items
 from ambjudge.judge.questions.items import Wanted
 from ambjudge.judge.rejudge.execute import Execution, execute
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan
@@ -50,31 +45,6 @@ def edited(id: str, **update) -> Rubric:
         for stage, part in RUBRIC.stages.items()
     }
     return RUBRIC.model_copy(update={"stages": stages, "sha256": "e" * 64})
-
-
-@pytest.fixture
-def edit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator:
-    """`edit_code(E3="...")` gives codes of the paper's taxonomy another description, as somebody who edits the file does;
-    without any, the file is as it was."""
-
-    def forget() -> None:
-        taxonomy._read.cache_clear()
-        items.diagnosis_items.cache_clear()
-
-    original = taxonomy.TAXONOMIES_FILE
-
-    def edit(**descriptions: str) -> None:
-        data = yaml.safe_load(original.read_text(encoding="utf-8"))
-        for code, text in descriptions.items():
-            data["paper"]["codes"][code]["description"] = text
-        changed = tmp_path / "taxonomies.yaml"
-        changed.write_text(yaml.safe_dump(data), encoding="utf-8")
-        monkeypatch.setattr(taxonomy, "TAXONOMIES_FILE", changed)
-        forget()
-
-    yield edit
-    monkeypatch.undo()
-    forget()
 
 
 async def test_an_edited_criterion_asks_its_stage_once_and_nothing_else(

@@ -5,55 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-import threading
 import time
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from ambjudge.judge.api.transport import CallFailed, Retry, complete
+from serving import head, serving
 
 BODY = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
 
 
-@contextmanager
-def serving(answer):
-    """The address of a server that answers each POST by `answer(handler)`."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *args) -> None: ...
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            with suppress(OSError):
-                answer(self)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 def asked(url: str, timeout: float = 30.0):
-    options = {"api_base": url, "timeout": timeout}
+    options = {"api_base": f"{url}/v1", "timeout": timeout}
     retry = Retry(attempts=2, total_s=timeout, first_s=0.01)
     messages = [{"role": "user", "content": "?"}]
     return asyncio.run(complete("openai/m", messages, options, retry, api_key="none"))[0]
 
 
-def head(handler, status: int = 200, **headers: str) -> None:
-    handler.send_response(status)
-    for name, value in {"Content-Type": "application/json", **headers}.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.end_headers()
-
-
 def endless(status: int):
-    def answer(handler) -> None:
+    def answer(handler, _) -> None:
         head(handler, status)
         for _ in range(1024):
             handler.wfile.write(b" " * 1_048_576)
@@ -61,7 +30,7 @@ def endless(status: int):
     return answer
 
 
-def dripping(handler) -> None:
+def dripping(handler, _) -> None:
     head(handler)
     for _ in range(600):
         handler.wfile.write(b" ")
@@ -69,12 +38,12 @@ def dripping(handler) -> None:
         time.sleep(0.1)
 
 
-def broken(handler) -> None:
+def broken(handler, _) -> None:
     head(handler, Content_Length="1000")
     handler.wfile.write(b'{"id":')
 
 
-def packed(handler) -> None:
+def packed(handler, _) -> None:
     import gzip
 
     head(handler, Content_Encoding="gzip")
@@ -106,7 +75,7 @@ def test_usage_that_is_nonsense_is_no_usage_or_no_answer(usage, counted) -> None
     message = {"role": "assistant", "content": "a \ud800 b", "refusal": None}
     body = {**BODY, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
 
-    def answer(handler) -> None:
+    def answer(handler, _) -> None:
         head(handler)
         handler.wfile.write(json.dumps(body).encode())
 
