@@ -226,6 +226,19 @@ async def test_false_quotes_are_counted(judge_server) -> None:
     assert any("0 of 6 quotes verified" in w for w in reply.warnings)
 
 
+async def test_nothing_to_judge_is_no_call(judge_server) -> None:
+    asked = request()
+    reply = await judge_of(judge_server, "good").judge(Request(RUN, SEGMENTS, asked.rubric, "S1", ()))
+    assert (reply.results, judge_server.count) == ((), 0)
+
+
+async def test_one_judge_serves_several_event_loops(judge_server) -> None:
+    judge = judge_of(judge_server, "good")
+    first = await judge.judge(request())
+    second = await asyncio.to_thread(lambda: asyncio.run(judge.judge(request())))
+    assert first.results == second.results
+
+
 def test_slots_in_a_transcript_are_text() -> None:
     """Slots are filled in one pass, so that a record cannot pull another slot into itself."""
     filled = prompts.fill("repair", {"problem": "<<problem>> {problem} %s ${x} <<criteria>>"})
