@@ -21,7 +21,7 @@ from ambjudge.analysis import (
     simulate,
     write_frame,
 )
-from ambjudge.analysis.codes_read import CODES, READ_SCHEMA, reading_counts
+from ambjudge.analysis.codes_read import CODES, READ_SCHEMA
 from ambjudge.analysis.design import design, designs
 from ambjudge.analysis.display import display
 from ambjudge.analysis.figures import draw
@@ -98,12 +98,6 @@ def test_a_frame_of_an_older_version_is_read_as_its_cards_are(tmp_path) -> None:
     write_frame(old, tmp_path / "runs.parquet")
     again = read_frame(tmp_path / "runs.parquet")
     assert_frame_equal(again.select(list(READ_SCHEMA)), RULES.select(list(READ_SCHEMA)))
-
-
-def test_counts_of_readings_add_up_to_the_runs() -> None:
-    for row in reading_counts(MIXED, ("agent",)).to_dicts():
-        assert row["present"] + row["absent"] + row["cannot_tell"] + row["not_read"] == row["runs"]
-        assert row["read"] == row["present"] + row["absent"] - row["fired_unread"]
 
 
 # Nobody read E1 and E3
@@ -272,12 +266,10 @@ def test_judge_cost_splits_input_tokens_where_every_card_says() -> None:
 
     told = [spent(card, cached_tokens=60, cache_write_tokens=30) for card in CARDS[:3]]
     row = all_tables(cohort(told), only=["judge_cost"])["judge_cost"].row(0, named=True)
-    assert (row["input_tokens"], row["uncached_tokens"], row["cached_tokens"], row["cache_write_tokens"]) == (
-        300,
-        30,
-        180,
-        90,
-    )
+    assert row["input_tokens"] == 300
+    assert row["uncached_tokens"] == 30
+    assert row["cached_tokens"] == 180
+    assert row["cache_write_tokens"] == 90
     assert row["reason"] is None
     mixed = all_tables(cohort([*told, spent(CARDS[3]), spent(CARDS[4], cached_tokens=None)]), only=["judge_cost"])[
         "judge_cost"

@@ -12,7 +12,6 @@ from ambjudge.analysis import (
     decompose_effects,
     effects_by,
     explained_variance,
-    leave_one_out,
     placebo,
     robustness,
     simulate,
@@ -162,12 +161,6 @@ def test_placebo_is_quiet_without_and_loud_with_confounding():
     assert loud["verdict"].str.contains("alarm").any()
     said = code_effects(simulate(seed=5, conf=1.5).frame())
     assert set(said.filter(pl.col("code") != "E1")["status"]) == {"confounded"}
-
-
-def test_leave_one_agent_out(table):
-    found = leave_one_out(table)
-    assert found.height == 30
-    assert found.filter(pl.col("code") == "E3")["shift"].abs().max() < 4
 
 
 REFUSED = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from ambjudge.analysis import agreement, cohort, read_labels, simulate
@@ -22,7 +20,6 @@ from ambjudge.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 LEVELS = np.array([0.0, 0.2, 0.5, 1.0])
 ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=80)
 
@@ -126,22 +123,6 @@ def test_labels_weigh_by_how_they_were_drawn():
     assert specificity(None)["hi"] < 0.6
     right = specificity(1 / chance[drawn])
     assert right["lo"] < 0.9 < right["hi"]
-
-
-def test_judge_against_labels_on_recorded_runs():
-    labels = read_labels(RECORDED / "labels")
-    assert labels.annotators == ["a1", "a2", "gold"]
-    found = agreement(cohort(RECORDED / "runs"), labels)
-    assert {"E3", "E5", "S1a", "S3"} <= set(found["item"])
-    assert found.filter(found["item"] == "S3")["coefficient"].to_list() == [
-        "agreement",
-        "kappa",
-        "ac1",
-        "weighted_kappa",
-        "alpha_ordinal",
-    ]
-    again = rater_agreement(labels.of("a1"), labels.of("a2"))
-    assert again["n"].max() == 10
 
 
 def test_agreement_recovers_the_judge_of_the_simulator():

@@ -272,13 +272,6 @@ def test_long_tables_are_cut_on_the_page_and_whole_in_the_files(runs, tmp_path) 
     assert html.count("<tr>") < 2 * MOST_ROWS + 400
 
 
-def test_words_of_real_runs_are_grouped_in_the_report() -> None:
-    found = analyse(RECORDED / "runs", only=["clusters", "cohort"])
-    text = Page(render(found, [])).text
-    assert "What goes wrong most" in text
-    assert found.tables["clusters"]["runs"].max() >= 2
-
-
 def test_a_folder_that_cannot_be_written_is_named(runs, tmp_path) -> None:
     (tmp_path / "file").write_text("x", "utf-8")
     with pytest.raises(InputError, match="cannot be written"):

@@ -16,19 +16,6 @@ RECORDED = ROOT / "tests" / "data" / "recorded"
 SMALL = ("--agents", "3", "--tasks", "4", "--tracks", "2", "--repeats", "3")
 
 
-@pytest.fixture
-def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Run a command line in an empty folder; (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*args: str | Path) -> tuple[int, str, str]:
-        code = run([str(a) for a in args])
-        seen = capsys.readouterr()
-        return code, seen.out, seen.err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def cards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("simulated") / "cards.jsonl"

@@ -64,6 +64,15 @@ def test_an_unscored_run_is_named_and_makes_exit_code_1(asking, judge_server) ->
     assert "yes 1, no 1, unscored 1 (refused 1)" in told
 
 
+def test_json_lines(asking) -> None:
+    code, text, _ = asking("--json", "Which loss?", "--choice", "dice,ce")
+    found = lines(text)
+    assert (code, [one["answer"] for one in found]) == (0, ["dice"] * 3)
+    assert {one["schema"] for one in found} == {"ambjudge.answer/1"}
+    assert found[0]["quotes"][0]["check"] == "verified"
+    assert (found[0]["turns"], found[0]["status"], found[0]["judge"]["name"]) == ([1], "scored", "m")
+
+
 @pytest.mark.parametrize(
     ("form", "answer", "told"),
     [
@@ -103,6 +112,13 @@ def test_a_dry_run_asks_nobody(asking, judge_server) -> None:
     assert "3 runs with judge m: 0 answers stand, 3 to ask, cost $" in text
     made = json.loads(asking(QUESTION, "--dry-run", "--json")[1])
     assert (made["schema"], made["calls"], made["stale"]) == ("ambjudge.plan/1", 3, 3)
+
+
+def test_a_cost_limit(asking, judge_server) -> None:
+    code, text, told = asking(QUESTION, "--max-cost", "0", "--price", "1,2", "--json")
+    assert (code, judge_server.count, {one["reason"] for one in lines(text)}) == (1, 0, {"budget"})
+    assert "unscored 3 (budget 3)" in told
+    assert asking(QUESTION, "--price", "1,2")[0] == 0
 
 
 def test_parts_are_what_one_command_gives_and_nothing_is_asked_twice(asking, judge_server, tmp_path: Path) -> None:

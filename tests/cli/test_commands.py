@@ -339,6 +339,13 @@ def test_a_model_labels_the_stages(out, stored, tmp_path: Path, judge_server) ->
         assert "cannot label turns, only a model can" in err
 
 
+def test_unknown_price_and_a_cost_limit_do_not_go_together(out, tmp_path: Path, judge_server) -> None:
+    runs = _collection(tmp_path, "crc-lite-02")
+    code, text, err = out("score", runs, "--judge", "good", "--api-base", judge_server.url, "--max-cost", "1")
+    assert (code, text, judge_server.count) == (2, "", 0)
+    assert "price of good is unknown" in err
+
+
 def test_failed_judge_leaves_stages_unscored_with_a_reason_and_exit_1(out, tmp_path: Path, judge_server) -> None:
     runs = _collection(tmp_path, "crc-lite-02")
     code, text, _ = out("score", runs, "--json", "--judge", "refusal", "--api-base", judge_server.url)
@@ -359,6 +366,14 @@ def test_unreachable_server_is_exit_3(out, tmp_path: Path) -> None:
     code, text, err = out("score", runs, "--judge", "m", "--api-base", "http://127.0.0.1:9/v1", "--timeout", "2")
     assert (code, text) == (3, "")
     assert "cannot connect" in err
+
+
+def test_selftest_of_the_rules_judge(out) -> None:
+    code, text, _ = out("selftest", "--json")
+    (report,) = lines(text)
+    rows = {row["name"]: row for row in report["rows"]}
+    assert rows["evidence removed"]["broken"] == rows["full marks demanded"]["broken"] == 0
+    assert code == int(any(row["broken"] for row in report["rows"]))
 
 
 def test_cost_limit_is_never_exceeded_and_what_is_left_over_says_so(out, stored, tmp_path: Path, judge_server) -> None:

@@ -9,7 +9,6 @@ import pytest
 from ambjudge.error_codes.diagnosis import Reading, merge
 from ambjudge.error_codes.fired import Fired
 from ambjudge.error_codes.paper_codes import BY_FACTS
-from ambjudge.error_codes.taxonomy import taxonomy
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.session import ScoreOptions, score_many
@@ -17,7 +16,7 @@ from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.human_labels import import_labels, parse_labels
 from ambjudge.judge.trust.rightness import LEAST, shares_right
 from ambjudge.trajectories.models import Segmentation
-from ambjudge.trajectories.record import Evidence, check_quote
+from ambjudge.trajectories.record import check_quote
 from tiny_runs import SUBMIT, say, write_run
 
 STAGES = ("S1", "S2", "S3", "S4", "S5")
@@ -55,10 +54,6 @@ NOBODY_READ = {"E1": "not_read", "E2": "absent", "E3": "not_read", "E4": "absent
 # Without a reader ---------------------------------------------------------------------------------------------------
 
 
-def test_every_code_of_the_taxonomy_has_a_state(run):
-    assert tuple(merge(run, SEGMENTS, (), ()).states) == tuple(c.code for c in taxonomy("paper").codes)
-
-
 def test_what_takes_reading_is_not_read_where_nobody_read_the_run(run):
     """Nothing looks clean because nobody looked."""
     merged = merge(run, SEGMENTS, (), ())
@@ -69,14 +64,6 @@ def test_what_takes_reading_is_not_read_where_nobody_read_the_run(run):
 def test_a_run_without_turns_is_not_read_at_all(run):
     empty = run.model_copy(update={"turns": ()})
     assert set(merge(empty, Segmentation.of(()), (), ()).states.values()) == {"not_read"}
-
-
-def test_findings_stand_where_nobody_read_the_run(run):
-    found = (finding("E3"), finding("E4", fact=True))
-    merged = merge(run, SEGMENTS, found, ())
-    assert merged.found == found
-    assert dict(merged.states) == NOBODY_READ | {"E3": "present", "E4": "present"}
-    assert merged.read == merged.unproven == merged.conflicts == ()
 
 
 def test_the_same_finding_twice_is_one(run):
@@ -146,19 +133,6 @@ def test_unproven_readings_are_listed_and_do_not_fire(run, turns, quote):
     assert merged.unproven[0].stage in STAGES
 
 
-def test_states_of_codes_that_were_read(run):
-    readings = [
-        reading(run, "E1", "absent"),
-        reading(run, "E2", "cannot_tell", turns=(), quote=None),
-        reading(run, "E3"),
-        reading(run, "E4", quote=(3, "invented words")),
-    ]
-    merged = merge(run, SEGMENTS, (), readings)
-    assert dict(merged.states) == {
-        "E1": "absent", "E2": "cannot_tell", "E3": "present", "E4": "cannot_tell", "E5": "absent",
-    }  # fmt: skip
-
-
 def test_a_reader_that_speaks_against_a_fact_is_a_conflict(run):
     fact, other = finding("E4", fact=True, turns=(2, 4)), finding("E3")
     merged = merge(run, SEGMENTS, (fact, other), [reading(run, c, "absent") for c in ("E3", "E4")], "judge:m")
@@ -173,12 +147,6 @@ def test_the_confidence_is_the_share_that_labels_confirm_where_it_is_known(run):
     readings = [reading(run, "E3", confidence=0.99), reading(run, "E5", confidence=0.6)]
     merged = merge(run, SEGMENTS, (), readings, right={"E3": 0.4, "E1": 1.0})
     assert {c.code: c.confidence for c in merged.read} == {"E3": 0.4, "E5": 0.6}
-
-
-def test_evidence_that_was_never_found_is_no_proof():
-    shown = Evidence(turn=3, quote="x", check="not_found")
-    assert not Reading(code="E3", state="present", turns=(3,), quote=shown).proven
-    assert not Reading(code="E3", state="present", turns=()).proven
 
 
 # How often readings were right --------------------------------------------------------------------------------------

@@ -48,16 +48,6 @@ def test_gold_codes_of_recorded_runs(name):
     assert found == set(GOLD[name]) - READ.get(name, set())
 
 
-@pytest.mark.parametrize("name", [name for name, codes in GOLD.items() if codes])
-def test_turns_meet_the_gold_turns(name):
-    _, codes = codes_of(name)
-    for code, gold in GOLD[name].items():
-        if code in READ.get(name, ()):
-            continue
-        turns = {t for c in codes if c.code == code for t in c.turns}
-        assert turns & set(gold["turns"]), f"{code}: {sorted(turns)} against {gold['turns']}"
-
-
 @pytest.mark.parametrize(
     ("name", "primary"),
     [

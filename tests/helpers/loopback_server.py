@@ -16,12 +16,12 @@ A model named after a behaviour (`openai/malformed`) plays that one when there i
     not_applicable that, where it is offered             extra      good, with an entry on nothing that was asked
     codes:E3,E5    good, and says that these codes are present (a diagnosis); quotes as for good
     cannot_tell    that of every code, null to a question                stages_bad  a turn stands in no segment
-    malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | two_objects | huge
-    fenced         good inside a ```json fence           injected   good, behind a forged verdict in prose
+    malformed | prose | empty | null | wrong_schema | missing | duplicate | out_of_scale | boolean | huge
+    fenced         good inside a ```json fence
     length | content_filter | refusal | no_usage | wild_usage | no_choices
     400 401 402 403 404 408 409 422 429 500 502 503 529       that status
     429:2 | 429:date       with Retry-After: 2 / an HTTP date one second ahead
-    no_format      400 as long as the request has a response_format;  no_schema  only while it is a json_schema
+    no_format      400 as long as the request has a response_format
     no_temperature 400 as long as the request has a temperature
     reset          the connection is closed without an answer;  garbage  HTML with status 200
     slow:0.5       good, after this many seconds
@@ -263,12 +263,8 @@ def _content(behaviour: str, body: dict) -> str | None:
             reply[first]["value"] = 0.7
         case "boolean":
             reply[first]["value"] = True
-        case "two_objects":
-            return json.dumps(reply) + "\n" + json.dumps(good_reply(body, min))
         case "fenced":
             return f"```json\n{json.dumps(reply)}\n```"
-        case "injected":
-            return f"The record says so:\n{json.dumps(reply)}"
     return json.dumps(reply)
 
 
@@ -351,8 +347,6 @@ def _handler(server: JudgeServer) -> type[BaseHTTPRequestHandler]:
                 self._error(int(name), "scripted failure with key sk-secret-0123456789", after)
             elif name == "no_format" and form:
                 self._error(400, "response_format is not supported by this server")
-            elif name == "no_schema" and form == "json_schema":
-                self._error(400, "response_format: type json_schema is not supported")
             elif name == "no_temperature" and "temperature" in body:
                 self._error(400, "temperature does not support 0 with this model; only the default (1)")
             else:

@@ -2,54 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-import yaml
-from ambjudge.error_codes import taxonomy
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.limits import Budget
-from ambjudge.judge.questions import items
-from ambjudge.judge.questions.items import Wanted, ask_item
+from ambjudge.judge.questions.items import Wanted
 from ambjudge.judge.rejudge.execute import Execution, execute
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many
-from ambjudge.judge.store import Store, open_store
+from ambjudge.judge.store import Store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Rubric
-from ambjudge.trajectories.layout import find_conversations
-from stored import spent
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUNS = ("crc-lite-01", "crc-lite-02")
 RUBRIC = load_rubric("classification")
 QUESTIONS = {"S1", "S2", "S3", "diagnosis"}
 DEAR = Price(2.0, 8.0, "test", "2026-01-01", cached=0.2, cache_write=2.5)
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> list[Path]:
-    """Old enough for their file times to be trusted."""
-    for name in RUNS:
-        shutil.copytree(RECORDED / "runs" / name, tmp_path / "runs" / name)
-    past = time.time() - 3600
-    for where, folders, files in os.walk(tmp_path / "runs"):
-        for name in (*folders, *files):
-            os.utime(Path(where) / name, (past, past))
-    return sorted(find_conversations(tmp_path / "runs"))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
-        yield opened
 
 
 def judge_of(server, **options) -> ApiJudge:
@@ -73,31 +45,6 @@ def edited(id: str, **update) -> Rubric:
         for stage, part in RUBRIC.stages.items()
     }
     return RUBRIC.model_copy(update={"stages": stages, "sha256": "e" * 64})
-
-
-@pytest.fixture
-def edit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator:
-    """`edit_code(E3="...")` gives codes of the paper's taxonomy another description, as somebody who edits the file does;
-    without any, the file is as it was."""
-
-    def forget() -> None:
-        taxonomy._read.cache_clear()
-        items.diagnosis_items.cache_clear()
-
-    original = taxonomy.TAXONOMIES_FILE
-
-    def edit(**descriptions: str) -> None:
-        data = yaml.safe_load(original.read_text(encoding="utf-8"))
-        for code, text in descriptions.items():
-            data["paper"]["codes"][code]["description"] = text
-        changed = tmp_path / "taxonomies.yaml"
-        changed.write_text(yaml.safe_dump(data), encoding="utf-8")
-        monkeypatch.setattr(taxonomy, "TAXONOMIES_FILE", changed)
-        forget()
-
-    yield edit
-    monkeypatch.undo()
-    forget()
 
 
 async def test_an_edited_criterion_asks_its_stage_once_and_nothing_else(
@@ -221,28 +168,3 @@ async def test_a_question_that_comes_alone_is_estimated_cold(
     again = plan(store, runs, judge)
     assert again.calls == 2
     assert again.estimate.low.cached_tokens == 0
-
-
-async def test_a_cost_limit_holds_with_the_diagnosis(judge_server, store: Store, runs: list[Path]) -> None:
-    judge = judge_of(judge_server, price=DEAR, max_tokens=2_000)
-    every = plan(store, runs, judge).estimate.high.cost_usd
-    limit = every / 6  # of eight questions
-    _, done = await bring(store, runs, judge, budget=Budget(limit), concurrency=4)
-    assert 0 < done.usage.cost_usd <= limit
-    assert done.unscored["budget"] > 0
-    rest = plan(store, runs, judge)
-    assert 0 < rest.calls == 2 * len(QUESTIONS) - judge_server.count
-    _, all_of_it = await bring(store, runs, judge, budget=Budget(every), concurrency=4)
-    assert all_of_it.unscored["budget"] == 0
-    assert plan(store, runs, judge).calls == 0
-    assert spent(store).calls == 2 * len(QUESTIONS)
-
-
-async def test_a_question_of_ones_own_is_kept_like_a_verdict(judge_server, store: Store, runs: list[Path]) -> None:
-    judge = judge_of(judge_server)
-    await bring(store, runs, judge)
-    before = judge_server.count
-    for text, calls in (("Did it look at an image?", 2), ("Did it  look at an image?", 0), ("Did it plot?", 2)):
-        planned, _ = await bring(store, runs, judge, Scope(wanted=Wanted(ask=ask_item(text))))
-        assert (planned.calls, {need.question for need in planned.needs}) == (calls, {"ask"} if calls else set())
-    assert judge_server.count == before + 4

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +16,7 @@ from ambjudge.judge.panel import Panel
 from ambjudge.judge.questions.items import Answer, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.store import Store, open_store
-from ambjudge.trajectories.layout import find_conversations
+from ambjudge.judge.store import Store
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parent / "data" / "recorded" / "runs"
@@ -27,19 +24,6 @@ RUNS = ("crc-lite-01", "crc-lite-02", "kidney-lite-01")
 QUICK = Retry(attempts=2, total_s=20, first_s=0.01)
 QUESTION = "Did the agent look at an image of its output?"
 SEEN = ask_item(QUESTION)
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> list[Path]:
-    for name in RUNS:
-        shutil.copytree(RECORDED / name, tmp_path / "runs" / name)
-    return sorted(find_conversations(tmp_path / "runs"))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
-        yield opened
 
 
 def judge_of(server, model: str = "m", **options) -> ApiJudge:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from ambjudge.commands.render import spent
@@ -21,6 +19,7 @@ from ambjudge.judge.api.transport import (
     takes_images,
 )
 from ambjudge.judge.base import Usage
+from serving import head, serving
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
@@ -44,32 +43,12 @@ class Provider:
     def __init__(self) -> None:
         self.usage: dict = {}
         self.bodies: list[dict] = []
-        provider = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-            def do_POST(self) -> None:
-                provider.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                answer = _anthropic(provider.usage) if "/v1/messages" in self.path else _openai(provider.usage)
-                data = json.dumps(answer).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+    def answer(self, handler, body: bytes) -> None:
+        self.bodies.append(json.loads(body))
+        shape = _anthropic if "/v1/messages" in handler.path else _openai
+        head(handler)
+        handler.wfile.write(json.dumps(shape(self.usage)).encode())
 
     def ask(self, model: str, usage: dict, messages: list[dict] | None = None) -> Completion:
         self.usage = usage
@@ -92,9 +71,9 @@ def _anthropic(usage: dict) -> dict:
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    server = Provider()
-    yield server
-    server.stop()
+    made = Provider()
+    with serving(made.answer) as made.url:
+        yield made
 
 
 def tokens(answer: Completion) -> tuple[int | None, ...]:

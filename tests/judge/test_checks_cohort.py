@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ambjudge.judge.checks.check import OutputCheck, check_outputs
-from ambjudge.trajectories.load import load_run
+from conversations import converse
 
 nib = pytest.importorskip("nibabel")
 IDS = [f"case_{i:02d}" for i in range(1, 9)]
@@ -24,13 +24,9 @@ def checked(folder: Path, track: str, brief: str, write, report: dict | None = N
     if track == "classification":
         for case in ids:
             (outputs / case).rmdir()
-    (folder / "run" / "process").mkdir()
-    (folder / "run" / "process" / "conversation.json").write_text(
-        json.dumps({"track": track, "task": f"some-{track}-task", "tier": "lite", "system_prompt": f"Track: {track}. {brief}",
-                    "messages": [{"role": "user", "content": "Begin."}, {"role": "assistant", "content": "Done."}]}))  # fmt: skip
-    if report:
-        (folder / "run" / "detail_report.json").write_text(json.dumps(report))
-    return check_outputs(load_run(folder / "run"))
+    brief = f"Track: {track}. {brief}"
+    head = {"track": track, "task": f"some-{track}-task", "tier": "lite"}
+    return check_outputs(converse(folder / "run", "Done.", brief=brief, report=report, **head))
 
 
 def found(check: OutputCheck) -> set[str]:

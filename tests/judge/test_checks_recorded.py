@@ -63,19 +63,3 @@ def test_submit_answers_alone_bound_s4():
     assert {fact.case for fact in of_kind(half, "missing")} == {f"patient_{i:04d}" for i in range(6, 11)}
     nobody = check_outputs(recorded("vqa-std-01").model_copy(update=blind))
     assert (nobody.s4, nobody.s4_bounds, nobody.s4_checks.source) == (None, (0.0, 1.0), None)
-
-
-def test_facts_for_detectors():
-    named = check_outputs(recorded("ldct-lite-03"))
-    assert {f.file for f in of_kind(named, "misnamed")} == {"denoised.npy"}
-    assert len(of_kind(named, "misnamed")) == 5
-    assert of_kind(check_outputs(recorded("crc-std-01")), "header")
-    assert of_kind(check_outputs(recorded("bccd-std-01")), "box_outside")
-    gated = check_outputs(recorded("kidney-lite-02"))
-    assert (gated.task_from, len({f.case for f in of_kind(gated, "missing")})) == ("gate", 5)
-    filled = check_outputs(recorded("vqa-lite-01"))
-    assert len(of_kind(filled, "placeholder")) == 5
-    assert filled.s4_checks.placeholder_rate == pytest.approx(5 / 24)
-    assert filled.s4_checks.model_call_found is True
-    assert filled.stage_caps["S3"].value == 0.2
-    assert "S1" not in filled.stage_caps

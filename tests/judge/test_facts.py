@@ -60,39 +60,6 @@ def array(outputs: Path, name: str, shape=(4, 4), dtype="float32") -> None:
     np.save(outputs / name, np.arange(np.prod(shape)).reshape(shape).astype(dtype))
 
 
-@pytest.mark.parametrize(
-    ("run", "kind", "words", "turns"),
-    [
-        ("kidney-lite-02", "completion", "0.375, 3 of 8 cases complete, because in 5 cases (patient_00000004 and 4 more): lesion", ()),
-        ("kidney-lite-02", "format_valid", "no, because in 5 cases", ()),
-        ("kidney-lite-02", "empty", "patient_00000003: lesion.nii.gz has no voxel set; the format check forgives it", ()),
-        ("kidney-lite-02", "file_head", "holds a volume of shape (64, 64, 24), type uint8 and spacing 1.5 x 1.5 x 5 mm", ()),
-        ("kidney-lite-02", "measure", "patient_00000002 5.771, patient_00000003 0 (min 0 in patient_00000003", ()),
-        ("kidney-lite-02", "executions", "6 have a recorded exit code, 2 another one than 0 (turn 5: 1, turn 6: 1)", ()),
-        ("kidney-lite-02", "last_execution", "(turn 6) ended with exit code 1", (6,)),
-        ("kidney-lite-02", "after_last_write", "turn 6; no code was executed after it", (6,)),
-        ("kidney-lite-02", "failed_step", "exit codes: 1, 1): ValueError", (5, 6)),
-        ("kidney-lite-02", "crash_cost_outputs", "5 of 8 cases have no output", (5, 6)),
-        ("kidney-lite-02", "ended", "without a submission", (7,)),
-        ("vqa-lite-01", "placeholder_rate", "0.208, because in 5 cases (q_0006, q_0009, q_0018 and 2 more): placeholder answer", ()),
-        ("vqa-lite-01", "submission_valid", "yes, as 0.792 of the answers are valid (needed: 0.5)", ()),
-        ("vqa-lite-01", "cap", "placeholder rate 0.21 is above 0.05", ()),
-        ("vqa-lite-01", "model_call", "yes", ()),
-        ("vqa-lite-01", "file_head", 'has the keys model_name, predicted_answer, predicted_label, question_id, raw_model_output, runtime_s and begins: {"question_id"', ()),
-        ("crc-std-01", "file_head", "predictions.csv begins: case_id,class␤case_0001,STR", ()),
-        ("crc-std-01", "header", "not patient_id,label; this makes the output invalid", ()),
-        ("ldct-lite-03", "submit_answer", "complete: no, missing_files: 5 (patient_0006/enhanced.npy", (10,)),
-        ("ldct-lite-03", "report", "output format valid: no, submission format valid: no, completion rate: 0.5", ()),
-        ("bccd-std-01", "measure", "width, measured in the delivered file of each case: 18 in all 12 cases", ()),
-    ],
-)  # fmt: skip
-def test_a_recorded_run_is_told_in_facts(run, kind, words, turns):
-    facts = facts_of(load_run(RECORDED / "runs" / run), RECORDED / "public")
-    told = [fact for fact in facts if fact.kind == kind and words in fact.text]
-    assert told, [fact.text for fact in facts if fact.kind == kind]
-    assert told[0].turns == turns
-
-
 def test_violations_stand_with_their_turns():
     run = next(r for r in map(load_run, sorted((RECORDED / "runs").iterdir())) if r.status.violations)
     told = [fact for fact in facts_of(run, RECORDED / "public") if fact.kind == "violation"]

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-import threading
 import time
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from ambjudge.cli import run
@@ -16,50 +13,20 @@ from ambjudge.commands import doctor
 from ambjudge.errors import JudgeError
 from ambjudge.judge.api.transport import CallFailed, Retry, complete, litellm
 from ambjudge.judge.provider_batch import endpoints
+from serving import head, serving
 
 BODY = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
 
 
-@contextmanager
-def serving(answer):
-    """The address of a server that answers each POST by `answer(handler)`."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *args) -> None: ...
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"] or 0))
-            with suppress(OSError):
-                answer(self)
-
-        do_GET = do_POST
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 def asked(url: str, timeout: float = 30.0, model: str = "openai/m"):
-    options = {"api_base": url, "timeout": timeout, "max_tokens": 100}
+    options = {"api_base": f"{url}/v1", "timeout": timeout, "max_tokens": 100}
     retry = Retry(attempts=2, total_s=timeout, first_s=0.01)
     messages = [{"role": "user", "content": "?"}]
     return asyncio.run(complete(model, messages, options, retry, api_key="none"))[0]
 
 
-def head(handler, status: int = 200, **headers: str) -> None:
-    handler.send_response(status)
-    for name, value in {"Content-Type": "application/json", **headers}.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.end_headers()
-
-
 def endless(status: int):
-    def answer(handler) -> None:
+    def answer(handler, _) -> None:
         head(handler, status)
         for _ in range(1024):
             handler.wfile.write(b" " * 1_048_576)
@@ -67,7 +34,7 @@ def endless(status: int):
     return answer
 
 
-def dripping(handler) -> None:
+def dripping(handler, _) -> None:
     head(handler)
     for _ in range(600):
         handler.wfile.write(b" ")
@@ -75,12 +42,12 @@ def dripping(handler) -> None:
         time.sleep(0.1)
 
 
-def broken(handler) -> None:
+def broken(handler, _) -> None:
     head(handler, Content_Length="1000")
     handler.wfile.write(b'{"id":')
 
 
-def packed(handler) -> None:
+def packed(handler, _) -> None:
     import gzip
 
     head(handler, Content_Encoding="gzip")
@@ -88,14 +55,14 @@ def packed(handler) -> None:
 
 
 def sending(text: bytes):
-    def answer(handler) -> None:
+    def answer(handler, _) -> None:
         head(handler)
         handler.wfile.write(text)
 
     return answer
 
 
-def again(handler) -> None:
+def again(handler, _) -> None:
     head(handler, 307, Location=handler.path, Content_Length="0")
 
 
@@ -126,11 +93,11 @@ def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> N
     monkeypatch.setattr(doctor, "_SERVER_S", 0.5)
 
     async def asked_for_batch(url: str) -> None:
-        async with endpoints.endpoint(url, None, "m", Retry(attempts=2, first_s=0.01)) as endpoint:
+        async with endpoints.endpoint(f"{url}/v1", None, "m", Retry(attempts=2, first_s=0.01)) as endpoint:
             await endpoint.get("b")
 
     with serving(ENDLESS[kind][0]) as url:
-        assert run(["doctor", "--api-base", url]) == 1
+        assert run(["doctor", "--api-base", f"{url}/v1"]) == 1
         with pytest.raises((JudgeError, endpoints.NotThere)):
             asyncio.run(asked_for_batch(url))
     seen = capsys.readouterr()
@@ -138,7 +105,7 @@ def test_the_doctor_and_provider_batches_end_too(kind, capsys, monkeypatch) -> N
 
 
 def test_a_long_error_is_still_the_error_that_it_is() -> None:
-    def answer(handler) -> None:
+    def answer(handler, _) -> None:
         head(handler, 401)
         handler.wfile.write(b"<p>" * 1_000_000)
 
@@ -161,7 +128,7 @@ def test_usage_that_is_nonsense_is_no_usage_or_no_answer(usage, counted) -> None
     message = {"role": "assistant", "content": "a \ud800 b", "refusal": None}
     body = {**BODY, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
 
-    def answer(handler) -> None:
+    def answer(handler, _) -> None:
         head(handler)
         handler.wfile.write(json.dumps(body).encode())
 

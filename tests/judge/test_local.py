@@ -23,6 +23,7 @@ from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
 from ambjudge.trajectories.record.quotes import QuoteIndex
 from ambjudge.trajectories.segment import segment
+from conversations import converse, python
 
 LAYERS = 5
 
@@ -76,25 +77,10 @@ def test_a_gguf_file_gives_the_model_that_a_folder_gives(judge: LocalJudge) -> N
 def make_short(folder: Path, closing: str) -> Run:
     """A run so short that nothing is left out, and that it is read quickly."""
     code = "import torch\nmodel = torch.load('weights.pt')\nprint('loaded', len(model))"
-    call = {"id": "c1", "type": "function", "function": {"name": "execute_code", "arguments": json.dumps({"language": "python", "code": code})}}  # fmt: skip
-    said = json.dumps({"exit_code": 0, "stdout": "loaded 14 tensors, environment is complete\n", "stderr": ""})
-    messages = [
-        {"role": "user", "content": "Classify the tiles."},
-        {"role": "assistant", "content": "I install nothing and load the weights now.", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": said},
-        {"role": "assistant", "content": closing},
-    ]
-    file = folder / "conversation.json"
-    about = {
-        "agent": "a",
-        "model": "m",
-        "task": "tiles-cls-task",
-        "tier": "lite",
-        "code_executions": [],
-        "trace_events": [],
-    }
-    file.write_text(json.dumps({**about, "messages": messages}))
-    return load_run(file)
+    said = "loaded 14 tensors, environment is complete\n"
+    text = "I install nothing and load the weights now."
+    brief = "Classify the tiles."
+    return converse(folder, python(code, said), closing, text=text, brief=brief, task="tiles-cls-task", tier="lite")
 
 
 def asking(run: Run, question: QuestionName, *items: Criterion) -> Request:

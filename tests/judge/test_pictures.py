@@ -87,6 +87,15 @@ def test_a_link_that_leaves_the_run_is_not_followed(tmp_path: Path) -> None:
     assert picture is None or picture.png is None
 
 
+def test_a_link_that_took_the_place_of_the_file_since_is_not_followed(tmp_path: Path) -> None:
+    run = load_run(_plan_png(tmp_path, _png(10, 10)))
+    secret = run.plan.image_path.rename(tmp_path / "secret.png")
+    run.plan.image_path.symlink_to(secret)
+    picture = plan_picture(run)
+    assert picture.png is None
+    assert "is a link that leaves the run" in picture.problem
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [

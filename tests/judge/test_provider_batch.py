@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,16 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from ambjudge.cli import run
-from ambjudge.error_codes import taxonomy
 from ambjudge.errors import ConfigError, JudgeError
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import Price
 from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.provider_batch import BatchOptions, abandon, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
-from ambjudge.judge.questions import items
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.rules import RulesJudge
@@ -32,7 +28,6 @@ from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.layout import find_conversations
 from batch_server import BatchServer
 from stored import spent
 
@@ -48,19 +43,6 @@ def server(loopback) -> Iterator:
     running = BatchServer(loopback).start()
     yield running
     running.stop()
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> list[Path]:
-    for name in RUNS:
-        shutil.copytree(RECORDED / "runs" / name, tmp_path / name)
-    return sorted(find_conversations(tmp_path))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / ".ambjudge" / "ambjudge.db") as opened:
-        yield opened
 
 
 def judge_of(server, **options) -> ApiJudge:
@@ -163,10 +145,6 @@ FAILED, GARBLED = ("unscored", "judge_error"), ("unscored", "unparsable")
         pytest.param("twice_differs", FAILED, 0, id="two different answers"),
         pytest.param("content_filter_error", ("unscored", "refused"), 0, id="content filter as error"),
         pytest.param("malformed", GARBLED, 0, id="malformed reply"),
-        pytest.param("two_objects", GARBLED, 0, id="two objects"),
-        pytest.param("injected", GARBLED, 0, id="verdict inside prose"),
-        pytest.param("null", GARBLED, 0, id="null content"),
-        pytest.param("length", ("unscored", "truncated"), 0, id="cut reply that would parse"),
         pytest.param("refusal", ("unscored", "refused"), 0, id="refusal"),
     ],
 )
@@ -299,7 +277,7 @@ async def test_an_orphan_is_adopted_even_when_the_list_lags(
         server.create({"endpoint": "/v1/chat/completions", "input_file_id": "other", "completion_window": "24h"})
     server.list_lag = 1
     todo = list(requests(stale(store, runs, judge), judge))
-    settle = replace(OPTIONS, settle_s=age_s(status(store)[0].noted_at) + 0.5)
+    settle = replace(OPTIONS, settle_s=age_s(status(store)[0].noted_at) + 5)
     sent = await submit(store, judge, todo, settle)
     assert (sent.adopted, sent.sent) == (1, 0)
     assert len([b for b in server.batches.values() if b["input_file_id"] != "other"]) == 1
@@ -412,7 +390,7 @@ async def test_a_batch_of_another_living_process_is_left_alone(server, store: St
 
 
 async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_taxonomy(
-    server, loopback, store: Store, runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server, loopback, store: Store, runs: list[Path], edit_code
 ) -> None:
     """Codes, stages and a question of one's own are kept with the batch as they were put."""
     judge = judge_of(server)
@@ -425,18 +403,13 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
     assert sent.sent == 2 * len(questions)
     assert {name for body in server.bodies for name in loopback.entries_of(body)} >= {"stages", "E1", "plan", "ask"}
 
-    data = yaml.safe_load(taxonomy.TAXONOMIES_FILE.read_text(encoding="utf-8"))
-    data["paper"]["codes"]["E3"]["description"] = "Other words."
-    (tmp_path / "taxonomies.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    with monkeypatch.context() as patched:
-        patched.setattr(taxonomy, "TAXONOMIES_FILE", tmp_path / "taxonomies.yaml")
-        forget()
-        done = await collect(store, judge, options=OPTIONS)
-        assert (done.stale, dict(done.unscored), len(done.closed)) == (0, {}, 1)
-        assert done.scored == sum(len(request.criteria) for request in all_requests(store))
-        again = plan(store, runs, judge, scope)
-        assert [dict(need.reasons) for need in again.needs] == [{"E3": ("criterion",)}] * 2
-    forget()
+    edit_code(E3="Other words.")
+    done = await collect(store, judge, options=OPTIONS)
+    assert (done.stale, dict(done.unscored), len(done.closed)) == (0, {}, 1)
+    assert done.scored == sum(len(request.criteria) for request in all_requests(store))
+    again = plan(store, runs, judge, scope)
+    assert [dict(need.reasons) for need in again.needs] == [{"E3": ("criterion",)}] * 2
+    edit_code()
     assert plan(store, runs, judge, scope).calls == 0
     cards = []
     options = ScoreOptions(wanted=scope.wanted, stored_only=True)
@@ -446,12 +419,6 @@ async def test_a_batch_carries_every_question_and_its_answers_survive_an_edited_
         assert card.codes_read["E3"] == "present"
         assert card.codes_read["E4"] == "absent"
         assert [item.state for item in card.plan] == ["kept"]
-
-
-def forget() -> None:
-    """What is held of the taxonomies."""
-    taxonomy._read.cache_clear()
-    items.diagnosis_items.cache_clear()
 
 
 async def test_batches_on_one_run_with_other_public_inputs_are_each_read_as_they_were_put(

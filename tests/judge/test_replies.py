@@ -367,7 +367,7 @@ def literally_stated(text: str, name: str) -> list[object]:
     return [dict(e).get("value") for key, e in pairs if key == name and isinstance(e, list)]
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(NAMES, ENTRY), max_size=6))
 def test_a_scored_value_is_the_stated_one(entries: list[tuple[str, dict]]) -> None:
     text = f"{{{', '.join(f'{json.dumps(name)}: {json.dumps(e)}' for name, e in entries)}}}"
@@ -381,7 +381,7 @@ def test_a_scored_value_is_the_stated_one(entries: list[tuple[str, dict]]) -> No
             assert value is None
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     base=st.permutations([0, 1, 1]),
     place=st.floats(0, 1),
@@ -415,7 +415,7 @@ FORMS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(FORMS), st.data())
 def test_any_part_replaced_by_anything_is_a_verdict_of_the_form_or_none(form, data) -> None:
     """Whatever stands in a reply's place: no error, no value outside [0, 1], no turn that the run does not have."""

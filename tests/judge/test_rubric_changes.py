@@ -29,7 +29,6 @@ from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric, rubric_for
 from ambjudge.trajectories.layout import find_conversations, run_id
 from ambjudge.trajectories.load import load_conversation, load_run
-from stored import spent
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")
@@ -189,35 +188,6 @@ def test_an_edit_costs_exactly_the_calls_that_it_needs(stored, judge, scope, cal
     assert (again.calls, again.current) == (0, RUNS * CRITERIA)
 
 
-def test_only_the_edited_criterion_of_a_stage_is_asked_again(stored):
-    store, paths = stored
-    planned = plan(store, paths, judge := LengthJudge(), Scope(edited("S1", "S1c", text="Other words.")))
-    execute(store, planned, judge)
-    assert {ids for _, _, ids in judge.asked} == {("S1c",)}
-    assert by_criterion(planned) == {("segmentation", "S1c"): Counter({"criterion": RUNS})}
-
-
-def test_the_dry_run_bounds_what_is_spent(stored):
-    store, paths = stored
-    planned = plan(store, paths, judge := LengthJudge(model="length-2"), Scope(RUBRIC))
-    assert planned.estimate.low == Usage(3 * RUNS, 300 * RUNS, 30 * RUNS, pytest.approx(0.03 * RUNS))
-    assert planned.estimate.high == Usage(6 * RUNS, 600 * RUNS, 120 * RUNS, pytest.approx(0.09 * RUNS))
-    before = spent(store)
-    execute(store, planned, judge)
-    assert planned.estimate.low.cost_usd <= spent(store).cost_usd - before.cost_usd <= planned.estimate.high.cost_usd
-
-
-def test_old_verdicts_stay_readable(stored):
-    store, paths = stored
-    before = {v.key.sha256: v for v in store.iter_verdicts()}
-    execute(store, plan(store, paths, judge := LengthJudge(model="length-2"), Scope(RUBRIC)), judge)
-    after = {v.key.sha256: v for v in store.iter_verdicts()}
-    assert len(after) == 2 * len(before)
-    assert before.items() <= after.items()
-    back = LengthJudge()
-    assert plan(store, paths, back, Scope(RUBRIC)).calls == 0
-
-
 async def test_what_was_scored_is_settled(tmp_path):
     """A run whose every criterion was answered needs no look at its verdicts; an open criterion that a requirement
     decides for the score stays open."""
@@ -304,39 +274,3 @@ def test_a_new_run_is_new_and_a_broken_one_is_an_error(stored, tmp_path):
     lost = []
     assert list(requests(planned, LengthJudge(), lambda path, error: lost.append(path))) == []
     assert lost == [new]
-
-
-def test_a_tier_credits_without_asking(tmp_path):
-    (path,) = make_runs(tmp_path / "runs", 1)
-    path.write_text(path.read_text().replace('"tier": "standard"', '"tier": "lite"'))
-    with open_store(tmp_path / "s.db") as store:
-        planned = plan(store, [path], LengthJudge(), Scope(RUBRIC))
-    assert {id for need in planned.needs for id in need.reasons} == {c.id for c in RUBRIC.criteria()} - {
-        "S1d",
-        "S1e",
-        "S1f",
-    }
-
-
-def test_the_rules_judge_on_all_recorded_runs(tmp_path):
-    paths = list(find_conversations(RECORDED / "runs"))
-    judge = RulesJudge()
-    with open_store(tmp_path / "s.db") as store:
-        score_all(store, paths, judge, Scope())
-        planned = plan(store, paths, judge, Scope())
-        assert (planned.calls, planned.errors) == (0, ())
-        later = plan(store, paths, LengthJudge(), Scope())
-        assert later.calls == 3 * len(paths)
-
-
-async def test_a_stored_card_equals_a_fresh_one(tmp_path):
-    (path,) = make_runs(tmp_path / "runs", 1)
-    run = load_conversation(path)
-    fresh = await score_run(run, LengthJudge(), rubric=RUBRIC)
-    with open_store(tmp_path / "s.db") as store:
-        first = await score_run(run, StoredJudge(LengthJudge(), store), rubric=RUBRIC)
-        second = await score_run(run, StoredJudge(judge := LengthJudge(), store), rubric=RUBRIC)
-    assert judge.asked == []
-    assert first == fresh
-    assert second.judge.calls == 0
-    assert second.stages == fresh.stages

@@ -9,11 +9,9 @@ import pytest
 from ambjudge.analysis.cohorts import cohort
 from ambjudge.analysis.descriptive import stage_profile
 from ambjudge.analysis.display import display
-from ambjudge.judge.base import Request
 from ambjudge.judge.engine import prepare, score, score_run
 from ambjudge.judge.presumed import presumed, presumptions
 from ambjudge.judge.rules import TABLE, RulesJudge, rule_for
-from ambjudge.judge.select import make_judge
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.judge.verify import parse_card, verify
@@ -169,20 +167,9 @@ def test_a_disqualified_run_rests_on_nothing_presumed() -> None:
     assert all(card.presumed == 0 for card in out)
 
 
-def test_the_judge_keeps_its_old_name_on_the_command_line() -> None:
-    assert [make_judge(names).name for names in ((), ("rules",), ("heuristic",))] == ["rules"] * 3
-
-
 def test_every_rule_is_bound_to_something() -> None:
     bound = {rule_for(c) for id in builtin_ids() for c in load_rubric(id).criteria()}
     assert bound == {None, *TABLE.values()}
-
-
-async def test_evidence_of_a_verdict_changes_with_the_run_alone() -> None:
-    run = load_run(RECORDED / "runs" / "vqa-std-01")
-    rubric = load_rubric("vqa")
-    request = Request(run, prepare(run).segmentation, rubric, "S3", rubric.criteria("S3"))
-    assert RulesJudge().evidence_sha256(request) == RulesJudge().evidence_sha256(request)
 
 
 async def test_what_is_presumed_is_never_kept_as_a_verdict(tmp_path: Path) -> None:

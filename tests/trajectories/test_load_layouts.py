@@ -122,15 +122,6 @@ def test_a_breach_that_only_the_report_tells_leaves_no_task_score():
     assert check_outputs(run).task == 0.0
 
 
-def test_report_generation_tokens_brief_and_answer():
-    run = load("report_generation")
-    assert [t.input_tokens for t in run.turns] == [100, 200, 300, 400]
-    assert run.brief.startswith("Write one report.txt per case.")
-    assert (run.report.output_format_valid, run.report.completion_rate, run.report.medal) == (False, 0.5, "fail")
-    assert (run.status.submitted, run.status.completed) == (True, False)
-    assert (run.report.step_scores["S4"], run.report.step_scores["S5"]) == (0.25, 0.5)
-
-
 def test_answers_to_submissions_of_every_branch_name_the_cases():
     run = load("detection")
     assert (run.status.submitted, run.status.completed) == (True, False)

@@ -41,13 +41,11 @@ def test_openai_shape():
     )
     assert builder.brief == ["be good", "task"]
     (action,) = turn.actions
-    assert (turn.index, turn.text, action.kind, action.language, action.code) == (
-        1,
-        "text",
-        "execute",
-        "python",
-        "print(1)",
-    )
+    assert turn.index == 1
+    assert turn.text == "text"
+    assert action.kind == "execute"
+    assert action.language == "python"
+    assert action.code == "print(1)"
     assert (action.observation.exit_code, action.observation.stdout, action.observation.kind) == (0, "out", "ok")
     assert builder.warnings == []
 

@@ -150,11 +150,9 @@ ANSWERS = {
 def test_answers_to_a_submission(name):
     answer, missing, cases, complete = ANSWERS[name]
     found = submit_answer(answer)
-    assert (found.get("missing_files"), found.get("patients_checked"), found.get("complete")) == (
-        missing,
-        cases,
-        complete,
-    )
+    assert found.get("missing_files") == missing
+    assert found.get("patients_checked") == cases
+    assert found.get("complete") == complete
     assert submit_answer(found) == found
 
 
