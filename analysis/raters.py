@@ -172,7 +172,10 @@ def _share_interval(
     g = len(deleted)
     method = "Wilson interval: runs as independent"
     if g > 1 and 0 < value < 1:
-        variance = float((g - 1) / g * ((deleted - value) ** 2).sum())
+        squares = (deleted - value) ** 2
+        variance = float((g - 1) / g * squares.sum())
+        if stratified and variance > 0:
+            df = min(df, max(1.0, 3 * float(squares.sum() ** 2 / (squares**2).sum()) - 2))
         known = value * (1 - value) / variance if variance > 0 else n
         # Strata by tag tell more than as many runs drawn at random; without them no sample does, but by chance.
         most = math.inf if stratified else len(weight)
