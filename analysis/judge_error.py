@@ -30,8 +30,8 @@ from .ranking import possible_ranks
 MIN_POSITIVES, FEW_POSITIVES = 10, 30
 """Human positives of a code: below the first its effect is not corrected; below the second the interval covers some .9, and says so."""
 MIN_LABELS, FEW, TUNE_FROM = 5, 25, 50
-"""Labels of a group: below the first nothing is corrected; below the second its differences are taken to spread at least as
-those of all groups do; from the third lambda is tuned."""
+"""Labels of a group: below the first nothing is corrected; below the second its differences are taken to spread as those of
+all groups do, and where they spread more, as the mean of both; from the third lambda is tuned."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def corrected_leaderboard(
 
     Rows by agent: `kind` judge (as scored) and corrected; the latter for these very runs (the judge's error alone) and for
     new tasks (both). Every agent is corrected by its own labels: judges may favour one. Below 25 of them their spread is taken
-    to be at least that of all agents' differences, below 5 nothing is corrected. A convenience sample gets no interval.
+    to be that of all agents' differences, or the mean of both where it is larger, below 5 nothing is corrected. A convenience sample gets no interval.
     """
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
@@ -193,8 +193,8 @@ def corrected_leaderboard(
     ]  # fmt: skip
     pooled, free = _pooled_spread(gaps)
     gaps = [
-        replace(gap, variance=pooled * gap.leverage, df=free)
-        if gap is not None and gap.n < FEW and gap.variance < pooled * gap.leverage else gap
+        replace(gap, variance=max(shared, (shared + gap.variance) / 2), df=free)
+        if gap is not None and gap.n < FEW and (shared := pooled * gap.leverage) else gap
         for gap in gaps
     ]  # fmt: skip
     ranks = _corrected_ranks(g, gaps) if drawn else None
@@ -223,7 +223,7 @@ def corrected_leaderboard(
             continue
         warnings = notes
         if n < FEW:
-            warnings = (*notes, f"{n} labels only: they are taken to spread no less than those of all agents")
+            warnings = (*notes, f"{n} labels only: they are taken to spread as those of all agents do at least")
         if not drawn:
             value, why = score.value + gap.value, "convenience sample: no interval"
             rows += [
