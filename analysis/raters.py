@@ -234,20 +234,6 @@ def agreement(cards: Cohort, labels: Labels, *, annotator: str | None = None, ju
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
 
 
-def judge_labels(cards: Cohort, judge: str) -> Labels:
-    """A judge's scored criteria and codes in the shape of labels, so that `rater_agreement` compares two judges.
-
-    Codes are null where the run was not read for them.
-    """
-    mine = pl.col("judge") == judge
-    scored = _scored(cards).filter(mine).unique(["run_id", "criterion"], keep="last", maintain_order=True)
-    runs = cards.runs.filter(mine).unique("run_id", keep="last", maintain_order=True)
-    return Labels(
-        scored.select("run_id", pl.col("judge").alias("annotator"), "criterion", "value"),
-        runs.select("run_id", pl.col("judge").alias("annotator"), *(sampled(code) for code in CODES)),
-    )
-
-
 def rater_agreement(first: Labels, second: Labels) -> pl.DataFrame:
     """Two annotators against each other, item by item (AGREEMENT_SCHEMA), on the runs that both labelled; runs stand for tasks."""
     criteria = first.criteria.join(second.criteria, on=["run_id", "criterion"], suffix="_second")
