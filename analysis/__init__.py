@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .planning import power
     from .ranking import leaderboard, pairwise, rank_sets, rank_stability
     from .rasch import abilities
-    from .raters import agreement, judge_labels, judge_pairs, rater_agreement, reliability
+    from .raters import agreement, judge_pairs, rater_agreement, reliability
     from .repeated_success import first_breaks, pass_k
     from .report_tables import TABLES, all_tables
     from .results import Analysis, analyse
@@ -52,7 +52,7 @@ _NAMES = {
     "label_tables": ("read_labels",),
     "planning": ("power",),
     "ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),
-    "raters": ("agreement", "judge_labels", "judge_pairs", "rater_agreement", "reliability"),
+    "raters": ("agreement", "judge_pairs", "rater_agreement", "reliability"),
     "repeated_success": ("first_breaks", "pass_k"),
     "report_tables": ("TABLES", "all_tables"),
     "results": ("Analysis", "analyse"),
@@ -68,7 +68,7 @@ __all__ = [
     "TABLES", "Analysis", "Cohort", "Estimate", "abilities", "agreement", "all_tables", "analyse", "circularity", "cliff",
     "code_effects", "code_prevalence", "cohort", "corrected_code_effects", "corrected_leaderboard", "cost_score",
     "criteria", "decompose_effects", "effects_by", "explained_variance", "failure_clusters", "failure_rates", "first_breaks", "frame",
-    "judge_labels", "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "pass_k", "placebo",
+    "judge_pairs", "judged_mean", "label_plan", "leaderboard", "leave_one_out", "pairwise", "pass_k", "placebo",
     "power", "rank_sets", "rank_stability", "rater_agreement", "read_frame", "read_labels", "recovery", "reliability", "robustness", "simulate",
     "simulated_scorecards", "stage_profile", "stage_use", "tier_contrast", "validate_scores", "variance_components", "wide",
     "write_frame", "write_report",

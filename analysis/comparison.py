@@ -17,8 +17,9 @@ import polars as pl
 from ..errors import ConfigError, InputError
 from .design import READ_SCORES, check_outcome, design, pointless, prepared
 from .display import interval, number, probability
-from .estimate import MIN_RUNS, SCALES, Estimate, Population, Rows, t_two_sided, tidy
+from .estimate import MIN_RUNS, Estimate, Population, Rows, t_two_sided, tidy
 from .grids import Contrast, Grid, agent_score, contrast_estimates, contrasts, grid, unbalanced, variance_new
+from .score_names import limits_of
 
 By = Literal["agent", "judge", "rubric", "release"]
 Joined = Literal["run", "task"]
@@ -153,7 +154,7 @@ def compare(
 
 def check_size(what: str, size: float, outcome: str) -> None:
     """ConfigError for a margin or difference that is not positive or as wide as the outcome's scale."""
-    top = SCALES.get(outcome, (0.0, math.inf))[1]
+    top = limits_of(outcome)[1]
     if not 0 < size < top:
         scale = f": {outcome} goes from 0 to {top:g}" if math.isfinite(top) else " must be above 0"
         raise ConfigError(f"{what} {size:g}{scale}", f"for example {min(top, 100) / 20:g}")

@@ -15,7 +15,7 @@ from .codes_read import CODES
 from .design import Design, code_columns, design, numbers, prepared, task_key, too_few_read
 from .estimate import (
     MIN_RUNS,
-    SCALES,
+    SHARE_LIMITS,
     Bools,
     Estimate,
     Floats,
@@ -31,6 +31,7 @@ from .frames import GROUP, PRESUMED, stage_columns
 from .jackknife import both, codes_of, demean, of_sums, ratio
 from .outcomes import SHARES
 from .ranking import failed
+from .score_names import limits_of
 
 ALL = "(all)"
 TOTALS = ("agentic", "task_score", "overall")
@@ -95,7 +96,7 @@ def column_means(
         for name, shown in columns.items():
             use = mask & np.isfinite(values[name])
             n = int(use.sum())
-            title = label.format(name=shown)
+            title, scale = label.format(name=shown), limits_of(name)
             if not n:
                 rows.append(({**group, key: shown}, Estimate(title, "new", None, reason=f"no run has {shown}")))
                 continue
@@ -110,7 +111,7 @@ def column_means(
                     0,
                     n=n,
                     notes=tuple(notes),
-                    limits=(0.0, 1.0) if name in SHARES else SCALES.get(name, (0.0, math.inf)),
+                    limits=scale if math.isfinite(scale[1]) else (0.0, SHARE_LIMITS[1] if name in SHARES else math.inf),
                 )
             ]
     return tidy(rows, keys)
@@ -202,7 +203,7 @@ def _rate(d: Design, use: Bools, k: int, fired: int, runs: int, seen: int) -> li
         notes = (*notes, f"{CODES[k]}: read in {n} of {runs} runs; the rate is of these")
     j = of_sums(np.column_stack([d.codes[use, k].astype(float), np.ones(n)]), ratio, d.task[use], d.cell[use])
     out = []
-    for est in both(label, j, 0, n=n, notes=notes, limits=(0.0, 1.0)):
+    for est in both(label, j, 0, n=n, notes=notes, limits=SHARE_LIMITS):
         if not est.se and est.population == "new":
             lo, hi = wilson(float(fired), n) or (None, None)
             est = Estimate(
@@ -235,7 +236,7 @@ def _shares(d: Design, mask: Bools, runs: int, group: dict[str, str]) -> Rows:
             reason = "no runs" if not runs else f"none of {runs} runs was read for codes" if not n else "no code fired"
             rows.append((key, Estimate(label, "new", None, n=n, reason=reason, warnings=d.notes)))
             continue
-        rows += [(key, est) for est in both(label, j, k, n=n, notes=d.notes, limits=(0.0, 1.0))]
+        rows += [(key, est) for est in both(label, j, k, n=n, notes=d.notes, limits=SHARE_LIMITS)]
     return rows
 
 

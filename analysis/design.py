@@ -16,6 +16,7 @@ from .codes_read import CODES, sampled
 from .estimate import Bools, Floats, Ints
 from .frames import FREE, GROUP, OUTCOME, WEIGHTS
 from .jackknife import codes_of
+from .score_names import limits_of
 
 UNKNOWN = "(unknown)"
 DIMENSIONS = ("agent", "task", "track", "tier")
@@ -148,6 +149,16 @@ class Design:
     @property
     def n_tasks(self) -> int:
         return len(self.tasks)
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Where the values of the outcome can be (infinite: unknown); intervals end there."""
+        return limits_of(self.outcome, self.table)
+
+    @cached_property
+    def gap_limits(self) -> tuple[float, float]:
+        """Where differences of two values of the outcome can be."""
+        return self.limits[0] - self.limits[1], self.limits[1] - self.limits[0]
 
     def axis(self, name: str) -> tuple[Ints, tuple[str, ...]]:
         """Numbers and names of agent, task, track or tier."""

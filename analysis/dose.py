@@ -11,7 +11,7 @@ import polars as pl
 from ..judge.trust.measures import wilson
 from .codes_read import CODES
 from .design import Design, design
-from .estimate import MIN_RUNS, NO_LIMITS, SCALES, Estimate, Floats, Rows, estimate, tidy
+from .estimate import MIN_RUNS, Estimate, Floats, Rows, estimate, tidy
 from .jackknife import (
     Jackknifed,
     both,
@@ -78,7 +78,6 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
         "kind": pl.String, "group": pl.String, "codes": pl.String, "runs": pl.Int64, "share": pl.Float64,
     }  # fmt: skip
     counted, among = ", ".join(d.code_names), d.among()
-    scale = SCALES.get(outcome, NO_LIMITS)
     unread = None if d.n or not d.n_scored else f"no run was read for codes ({d.n_scored} runs)"
     rows: Rows = []
     circular = circular_codes(d)
@@ -95,7 +94,7 @@ def cliff(table: pl.DataFrame, outcome: str = "overall", *, source: str = "any",
             none = Estimate(label, "new", None, n=d.n, n_clusters=d.n_tasks, method=method, reason=reason)
             rows.append((key, none))
             return
-        limits = scale if kind == "mean" else (-scale[1], scale[1]) if kind == "step" else (-100.0, np.inf)
+        limits = {"mean": d.limits, "step": d.gap_limits}.get(kind, (-100.0 if d.limits[0] >= 0 else -np.inf, np.inf))
         new, same = both(label, j, at, n=d.n, notes=notes, test=kind != "mean", limits=limits)
         rows.append((key, replace(new, method=method)))
         if j.df_same:

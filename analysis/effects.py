@@ -6,6 +6,7 @@ before the code could act (placebo), and how strong an unseen cause of both woul
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import polars as pl
 
 from .design import PARTS, designs, overall_parts, prepared, zeroing
 from .diagnostics import ALARM, alarms
-from .estimate import SCALES, Estimate, Population, Rows, adjusted, detectable, tidy
+from .estimate import Estimate, Population, Rows, adjusted, detectable, tidy
 from .overlap import MIN_CELLS, MIN_FIRED, Fitted, fitted, overlap, robustness_value
+from .score_names import limits_of
 
 EFFECT_KEYS: dict[str, Any] = {
     "code": pl.String, "outcome": pl.String, "status": pl.String, "fired": pl.Int64, "compared": pl.Int64, "read": pl.Int64,
@@ -64,9 +66,11 @@ def code_effects(
 def _bounds(table: pl.DataFrame, outcome: str, source: str) -> dict[str, dict[str, float]]:
     """For each code its effect when runs without the outcome had the worst values for it and the best (Manski 1990)."""
     known = pl.col(outcome).is_not_null() & pl.col(outcome).is_finite()
-    if outcome not in SCALES or outcome not in table.columns or table.select(known.all()).item():
+    if outcome not in table.columns or table.select(known.all()).item():
         return {}
-    low, high = SCALES[outcome]
+    low, high = limits_of(outcome, table)
+    if not math.isfinite(high):
+        return {}
     filled = table.with_columns(pl.when(known).then(outcome).otherwise(low).alias(outcome), _known=known)
     out = {}
     for d, codes in designs(filled, outcome, source=source, prepare=False):

@@ -25,11 +25,8 @@ LEVEL = 0.95
 MIN_RUNS = 10
 """Of a group, before it is compared with another."""
 NO_LIMITS = (-math.inf, math.inf)
-SCALES: dict[str, tuple[float, float]] = {
-    "overall": (0.0, 100.0),
-    **dict.fromkeys(("S1", "S2", "S3", "S4", "S5", "agentic", "task_score", "failed"), (0.0, 1.0)),
-}
-"""Where the values of a column can be; its means' intervals end there."""
+SHARE_LIMITS = (0.0, 1.0)
+"""Where intervals of shares end."""
 
 ESTIMATE_SCHEMA: dict[str, Any] = {
     "estimand": pl.String,

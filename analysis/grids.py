@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .design import Design
-from .estimate import NO_LIMITS, SCALES, Bools, Estimate, Floats, Ints, detectable, estimate
+from .estimate import Bools, Estimate, Floats, Ints, detectable, estimate
 
 METHOD = "mean of runs by cell, of tiers by task, of tasks by track, of tracks"
 ONE_TASK = "one task a track: nothing says how tasks differ"
@@ -34,6 +34,8 @@ class Grid:
     spread: Floats
     """Variance between repeats; where a cell has no repeats, the pooled one (NaN without any repeats)."""
     repeats: float
+    limits: tuple[float, float]
+    """Where differences of two values can be."""
 
     @cached_property
     def mean(self) -> Floats:
@@ -55,7 +57,7 @@ def grid(d: Design) -> Grid:
     track = np.zeros(len(d.tasks), dtype=np.int64)
     track[d.task] = d.track
     return Grid(
-        d.agents, d.tasks, track, count.reshape(shape), np.reshape(total, shape), np.reshape(spread, shape), df
+        d.agents, d.tasks, track, count.reshape(shape), np.reshape(total, shape), np.reshape(spread, shape), df, d.gap_limits
     )  # fmt: skip
 
 
@@ -168,9 +170,8 @@ def contrast_estimates(
     pair: Contrast, g: Grid, outcome: str, notes: Sequence[str]
 ) -> list[tuple[Estimate, float | None]]:
     """A difference for new tasks and for the same ones, each with the smallest true one found with power .8 (MDE80)."""
-    top = SCALES.get(outcome, NO_LIMITS)[1]
     common: dict[str, Any] = {
-        "n": pair.n, "n_clusters": pair.n_tasks, "limits": (-top, top),
+        "n": pair.n, "n_clusters": pair.n_tasks, "limits": g.limits,
         "warnings": (*notes, *([pair.warning] if pair.warning else [])),
     }  # fmt: skip
     label = f"difference in mean {outcome}"

@@ -19,7 +19,7 @@ from .codes_read import CODES
 from .cohorts import Cohort
 from .descriptive import balance
 from .design import Design, design
-from .estimate import SCALES, Bools, Estimate, Floats, Population, Rows, estimate, t_quantile, tidy
+from .estimate import Bools, Estimate, Floats, Population, Rows, estimate, t_quantile, tidy
 from .frames import WEIGHTS
 from .grids import ONE_TASK, Grid, agent_score, contrasts, grid, variance_new
 from .jackknife import codes_of, group_sums
@@ -30,8 +30,8 @@ from .ranking import possible_ranks
 MIN_POSITIVES, FEW_POSITIVES = 10, 30
 """Human positives of a code: below the first its effect is not corrected; below the second the interval covers some .9, and says so."""
 MIN_LABELS, FEW, TUNE_FROM = 5, 25, 50
-"""Labels of a group: below the first nothing is corrected; below the second its differences are taken to spread at least as
-those of all groups do; from the third lambda is tuned."""
+"""Labels of a group: below the first nothing is corrected; below the second its differences are taken to spread as those of
+all groups do, and where they spread more, as the mean of both; from the third lambda is tuned."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def corrected_leaderboard(
 
     Rows by agent: `kind` judge (as scored) and corrected; the latter for these very runs (the judge's error alone) and for
     new tasks (both). Every agent is corrected by its own labels: judges may favour one. Below 25 of them their spread is taken
-    to be at least that of all agents' differences, below 5 nothing is corrected. A convenience sample gets no interval.
+    to be that of all agents' differences, or the mean of both where it is larger, below 5 nothing is corrected. A convenience sample gets no interval.
     """
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
     g = grid(d)
@@ -181,8 +181,7 @@ def corrected_leaderboard(
     labelled = np.isfinite(y)
     drawn = ("weight" in human.columns and CONVENIENCE not in notes) or bool(labelled.all())
     notes = (*d.notes, *(() if drawn else (CONVENIENCE,)), *(note for note in notes if note != CONVENIENCE))
-    limits = SCALES.get(outcome, (-math.inf, math.inf))
-    span = limits[1] - limits[0] if math.isfinite(limits[1]) else 1.0
+    span = d.gap_limits[1] if math.isfinite(d.gap_limits[1]) else 1.0
     target = balance(d.table)
     keys: dict[str, Any] = {
         "agent": pl.String, "kind": pl.String, "labels": pl.Int64, "rank_lo": pl.Int64, "rank_hi": pl.Int64,
@@ -192,11 +191,12 @@ def corrected_leaderboard(
         judge_gap(d.y[mine], y[mine], weight[mine], target[mine], tuned=int((labelled & mine).sum()) >= TUNE_FROM)
         if (labelled & mine).sum() >= MIN_LABELS else None for mine in of
     ]  # fmt: skip
-    pooled = _pooled_spread(gaps)
+    pooled, free = _pooled_spread(gaps)
     gaps = [
-        replace(gap, variance=max(gap.variance, pooled * gap.leverage)) if gap is not None and gap.n < FEW else gap
+        replace(gap, variance=max(shared, (shared + gap.variance) / 2), df=free)
+        if gap is not None and gap.n < FEW and (shared := pooled * gap.leverage) else gap
         for gap in gaps
-    ]
+    ]  # fmt: skip
     ranks = _corrected_ranks(g, gaps) if drawn else None
     rows: Rows = []
     for a, name in enumerate(g.agents):
@@ -205,7 +205,7 @@ def corrected_leaderboard(
             continue
         variance, df, borrowed = variance_new(score.residual, score.track_of)
         n = int((labelled & of[a]).sum())
-        common: dict[str, Any] = {"n": score.n_runs, "test": False, "limits": limits}
+        common: dict[str, Any] = {"n": score.n_runs, "test": False, "limits": d.limits}
         lonely = None if df else ONE_TASK
         tasks = int((score.track_of >= 0).sum())
         key: dict[str, Any] = {"agent": name, "kind": "judge", "labels": n}
@@ -223,7 +223,7 @@ def corrected_leaderboard(
             continue
         warnings = notes
         if n < FEW:
-            warnings = (*notes, f"{n} labels only: they are taken to spread no less than those of all agents")
+            warnings = (*notes, f"{n} labels only: they are taken to spread as those of all agents do at least")
         if not drawn:
             value, why = score.value + gap.value, "convenience sample: no interval"
             rows += [
@@ -231,7 +231,7 @@ def corrected_leaderboard(
                 for each in POPULATIONS
             ]
             continue
-        these = _these_runs(label, score.value, gap, score.n_runs, span, limits, warnings)
+        these = _these_runs(label, score.value, gap, score.n_runs, span, d.limits, warnings)
         rows.append((key, these))
         if these.value is None or these.se is None:
             continue
@@ -264,10 +264,10 @@ def _corrected_ranks(g: Grid, gaps: Sequence[Gap | None]) -> list[tuple[int, int
     return possible_ranks(moved, n)
 
 
-def _pooled_spread(gaps: Sequence[Gap | None]) -> float:
-    """The variance of differences within groups, over all of them."""
+def _pooled_spread(gaps: Sequence[Gap | None]) -> tuple[float, float]:
+    """The variance of differences within groups, over all of them, and its degrees of freedom."""
     known = [gap for gap in gaps if gap is not None]
-    return sum(gap.spread * gap.n for gap in known) / max(sum(gap.n for gap in known), 1)
+    return sum(gap.spread * gap.n for gap in known) / max(sum(gap.n for gap in known), 1), sum(gap.df for gap in known)
 
 
 def additive_design(d: Design) -> Floats:
@@ -367,7 +367,6 @@ def corrected_code_effects(
         fit = predict_then_debias(
             np.nan_to_num(truth), d.codes.astype(float), additive_design(d), d.y, labelled, d.task, probability
         )
-    top = SCALES.get(outcome, (0.0, math.inf))[1]
     refused = fitted(d)
     for code in CODES:
         k = names.index(code) if code in names else None
@@ -403,6 +402,6 @@ def corrected_code_effects(
             )
             rows.append((key, estimate(
                 label, "new", float(fit[value][k]), float(fit[se][k]), n_tasks - 1, n=d.n, n_clusters=n_tasks, method=how,
-                warnings=(*notes, *few), limits=(-top, top),
+                warnings=(*notes, *few), limits=d.gap_limits,
             )))  # fmt: skip
     return tidy(rows, keys)

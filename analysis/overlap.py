@@ -17,7 +17,7 @@ import polars as pl
 
 from .codes_read import CODES
 from .design import Design, designs, too_few_read
-from .estimate import SCALES, Bools, Estimate, Floats, Ints, Population, estimate
+from .estimate import Bools, Estimate, Floats, Ints, Population, estimate
 from .jackknife import codes_of, group_sums, jackknife_variance
 
 MIN_FIRED, MIN_CELLS = 50, 20
@@ -52,9 +52,14 @@ class Overlap:
         return np.asarray(np.sqrt(jackknife_variance(self.value, self.deleted)))
 
     @property
-    def df_new(self) -> float:
-        """Effective clusters minus one (Kish): as many as there are tasks where they all have as much to compare."""
-        return float(self.weight.sum() ** 2 / (self.weight**2).sum()) - 1
+    def df_new(self) -> Floats:
+        """Satterthwaite's degrees of freedom of m jackknife variances, minus one for the mean: what varies between the runs of a
+        task enters with its weight, what varies between tasks with the square of it (a tenth of the tasks may carry the rest)."""
+        share, square = self.weight / self.weight.sum(), self.weight**2 / (self.weight**2).sum()
+        runs = np.minimum(self.se_same**2, self.se_new**2)[:, None]
+        parts = runs * share + (self.se_new[:, None] ** 2 - runs) * square
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(parts.sum(1) ** 2 / (parts**2).sum(1)) - 1
 
 
 def overlap(codes: Bools, k: int, y: Floats, cell: Ints, task: Ints) -> Overlap | None:
@@ -180,10 +185,10 @@ class Fitted:
         if why is not None or fit is None:
             return Estimate(label, population, None, n=d.n, n_clusters=d.n_tasks, method=method, reason=why)
         new = population == "new"
-        se, df, units = (fit.se_new, fit.df_new, len(fit.tasks)) if new else (fit.se_same, fit.df_same, fit.cells)
-        top = SCALES.get(d.outcome, (0.0, np.inf))[1]
+        se, units = (fit.se_new, len(fit.tasks)) if new else (fit.se_same, fit.cells)
+        df = float(fit.df_new[at]) if new else fit.df_same
         common: dict[str, Any] = {
-            "n": d.n, "n_clusters": units, "method": method, "warnings": d.notes, "limits": (-top, top), **more,
+            "n": d.n, "n_clusters": units, "method": method, "warnings": d.notes, "limits": d.gap_limits, **more,
         }  # fmt: skip
         if new and len(fit.tasks) < 2:
             common["reason"] = "one task only: nothing says how the effect varies between tasks"

@@ -19,8 +19,6 @@ from ..judge.scoring import VALID_SHARE
 from ..tracks import TRACKS
 from .design import READ_SCORES, design, pointless, prepared, task_key, unread
 from .estimate import (
-    NO_LIMITS,
-    SCALES,
     Bools,
     Estimate,
     Floats,
@@ -107,8 +105,8 @@ def leaderboard(
     g = grid(d)
     filled = {
         column: grid(design(full.with_columns(pl.col(outcome).fill_nan(None).fill_null(end)), outcome, keep_breach=True, prepare=False, need_codes=False))
-        for column, end in zip(("value_missing_zero", "value_missing_best"), SCALES.get(outcome, (0.0, None)), strict=True)
-        if end is not None
+        for column, end in zip(("value_missing_zero", "value_missing_best"), (0.0, d.limits[1]), strict=True)
+        if math.isfinite(end)
     }  # fmt: skip
     keys = {**LEADERBOARD_KEYS, **dict.fromkeys(SIDE_COLUMNS, pl.Float64)}
     rows: Rows = []
@@ -129,7 +127,7 @@ def leaderboard(
         if board not in names and board[0] in scopes
     ]
     for scope, name, tasks in plans:
-        ranked = _rows(g, tasks, f"mean {outcome}", (*d.notes, *unbalanced(g)), SCALES.get(outcome, NO_LIMITS))
+        ranked = _rows(g, tasks, f"mean {outcome}", (*d.notes, *unbalanced(g)), d.limits)
         extra = _rank_columns(g) if scope == "overall" else {}
         alike = not any("not comparable" in note for _, new, _ in ranked for note in new.warnings)
         for rank, (a, new, same) in enumerate(ranked, 1):

@@ -172,7 +172,10 @@ def _share_interval(
     g = len(deleted)
     method = "Wilson interval: runs as independent"
     if g > 1 and 0 < value < 1:
-        variance = float((g - 1) / g * ((deleted - value) ** 2).sum())
+        squares = (deleted - value) ** 2
+        variance = float((g - 1) / g * squares.sum())
+        if stratified and variance > 0:
+            df = min(df, max(1.0, 3 * float(squares.sum() ** 2 / (squares**2).sum()) - 2))
         known = value * (1 - value) / variance if variance > 0 else n
         # Strata by tag tell more than as many runs drawn at random; without them no sample does, but by chance.
         most = math.inf if stratified else len(weight)
@@ -229,20 +232,6 @@ def agreement(cards: Cohort, labels: Labels, *, annotator: str | None = None, ju
         notes = tuple(note for note in notes if note != CONVENIENCE)
     rows = _by_item(items.join(weights, on="run_id"), codes.join(weights, on="run_id"), TASK, notes)
     return pl.DataFrame(rows, schema=AGREEMENT_SCHEMA)
-
-
-def judge_labels(cards: Cohort, judge: str) -> Labels:
-    """A judge's scored criteria and codes in the shape of labels, so that `rater_agreement` compares two judges.
-
-    Codes are null where the run was not read for them.
-    """
-    mine = pl.col("judge") == judge
-    scored = _scored(cards).filter(mine).unique(["run_id", "criterion"], keep="last", maintain_order=True)
-    runs = cards.runs.filter(mine).unique("run_id", keep="last", maintain_order=True)
-    return Labels(
-        scored.select("run_id", pl.col("judge").alias("annotator"), "criterion", "value"),
-        runs.select("run_id", pl.col("judge").alias("annotator"), *(sampled(code) for code in CODES)),
-    )
 
 
 def rater_agreement(first: Labels, second: Labels) -> pl.DataFrame:

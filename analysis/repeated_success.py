@@ -10,7 +10,7 @@ import polars as pl
 
 from ..trajectories.models import STAGES
 from .design import design, prepared
-from .estimate import SCALES, Bools, Floats, Rows, estimate, tidy
+from .estimate import SHARE_LIMITS, Bools, Floats, Rows, estimate, tidy
 from .grids import METHOD, ONE_TASK, Grid, Score, agent_score, grid, variance_new
 from .jackknife import both, of_sums, ratio
 from .ranking import failed
@@ -49,7 +49,7 @@ def pass_k(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
             est = estimate(
                 f"pass^{k}", "new", score.value, math.sqrt(variance) if df else None, df, method=f"{METHOD}; tasks within tracks, t",
                 n=int(g.count[a][there].sum()), n_clusters=int(there.any(1).sum()), reason=None if df else ONE_TASK, test=False,
-                limits=SCALES["failed"], warnings=[*warnings, *([borrowed] if borrowed and df else [])],
+                limits=SHARE_LIMITS, warnings=[*warnings, *([borrowed] if borrowed and df else [])],
             )  # fmt: skip
             rows.append(({"agent": agent, "k": k, "pass_at_k": other.value}, est))
     return tidy(rows, {"agent": pl.String, "k": pl.Int64, "pass_at_k": pl.Float64})
@@ -59,7 +59,9 @@ def _score(g: Grid, agent: str, there: Bools, share: Floats) -> Score | None:
     """The agent's mean over the cells `there` of a share a cell (tasks x tiers)."""
     values = np.where(there, share, 0.0)[None]
     return agent_score(
-        Grid((agent,), g.tasks, g.track, there[None].astype(float), values, np.zeros_like(values), 0.0), 0, there
+        Grid((agent,), g.tasks, g.track, there[None].astype(float), values, np.zeros_like(values), 0.0, SHARE_LIMITS),
+        0,
+        there,
     )
 
 
@@ -95,7 +97,7 @@ def first_breaks(table: pl.DataFrame, *, prepare: bool = True) -> pl.DataFrame:
             if n:
                 x = np.column_stack([broke[at_risk], np.ones(n)]).astype(float)
                 found = of_sums(x, ratio, d.task[at_risk], d.cell[at_risk])
-                ests = both("hazard of the stage", found, 0, n=n, notes=(*notes, *d.notes), limits=SCALES["failed"])
+                ests = both("hazard of the stage", found, 0, n=n, notes=(*notes, *d.notes), limits=SHARE_LIMITS)
                 rows += [(key, est) for est in ests]
             at_risk = at_risk & ~broke
     keys: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import polars as pl
@@ -36,6 +37,12 @@ def score_name(column: str) -> str:
     """A column as people call it: Overall, Task, `S3 Validate`, the name of a group or of another harness's outcome."""
     known = {"overall": "Overall", "agentic": "Agentic", "task_score": "Task", "task": "Task"}
     return known.get(column) or stage_title(column.removeprefix(OUTCOME).removeprefix(GROUP))
+
+
+def limits_of(column: str, runs: pl.DataFrame | None = None) -> tuple[float, float]:
+    """Where the values of a column can be, and intervals of their means end; infinite where nobody knows."""
+    score = score_of(column, runs)
+    return (-math.inf, math.inf) if score.low is None or score.high is None else (score.low, score.high)
 
 
 def score_of(column: str, runs: pl.DataFrame | None = None) -> Score:

@@ -33,7 +33,7 @@ from ambjudge.analysis.estimate import t_quantile
 from ambjudge.analysis.findings import findings
 from ambjudge.analysis.frames import WEIGHTS
 from ambjudge.analysis.jackknife import codes_of, cr3, demean
-from ambjudge.analysis.judge_error import corrected_code_effects, corrected_leaderboard, human_scores
+from ambjudge.analysis.judge_error import FEW_POSITIVES, corrected_code_effects, corrected_leaderboard, human_scores
 from ambjudge.analysis.label_tables import weighted
 from ambjudge.analysis.overlap import overlap
 from ambjudge.analysis.ranking import leaderboard, pairwise, rank_sets
@@ -329,14 +329,13 @@ def labelled(tally: Tally, seed: int) -> None:
             tally.add(f"{coefficient}, {name}", LABELS, shares)
         codes, _ = weighted(labels.codes.drop("annotator"), labels.drawn)
         found = corrected_code_effects(cards.runs, codes, prepare=False)
-        for kind, text, goal in (
-            ("corrected", "corrected effects", LABELS),
-            ("judge", "effects on tags as they are: wrong", WRONG),
-        ):
-            rows = found.filter(
-                (pl.col("kind") == kind) & pl.col("code").is_in(["E3", "E5"] if kind == "judge" else CODES)
-            )
-            tally.add(f"{text}, {name}", goal, covered(rows, additive, "code"))
+        for row, holds in held(found.filter(pl.col("kind") == "corrected"), additive, "code"):
+            said = f"corrected effect of {row['code']}, {name}"
+            tally.add(said, COVER, [float(holds)])
+            if not holds:
+                tally.add(f"{said} {WARNED}", JOINT, [float(row["human_positives"] < FEW_POSITIVES)])
+        raw = found.filter((pl.col("kind") == "judge") & pl.col("code").is_in(["E3", "E5"]))
+        tally.add(f"effects on tags as they are: wrong, {name}", WRONG, covered(raw, additive, "code"))
 
 
 def commands(tally: Tally, seed: int) -> None:

@@ -12,6 +12,7 @@ from ambjudge.analysis import (
     decompose_effects,
     effects_by,
     explained_variance,
+    leaderboard,
     placebo,
     robustness,
     simulate,
@@ -227,3 +228,39 @@ def test_jackknife_of_a_mean_equals_its_definition(rows):
         assert found.se_new[0] == pytest.approx(expected, abs=1e-8)
     else:
         assert np.isnan(found.se_new[0])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "low", "high"),
+    [
+        ("outcome.solved", pl.col("repeat") > 1, 0, 1),
+        ("group.style", 1 - 0.01 * pl.col("E3").cast(pl.Float64) * pl.col("repeat"), 0, 1),
+        ("outcome.delta", pl.when("E3").then(-90.0 * pl.col("repeat")).otherwise(1.0), None, None),
+    ],
+)
+def test_intervals_stay_on_the_scale_that_is_known(column, values, low, high):
+    """Yes and no, and groups of a rubric, end at 0 and 1; of what nobody knows the scale of, nothing is cut."""
+    table = simulate(n_tasks=3, n_tracks=1, n_rep=3, seed=4).frame().with_columns(values.cast(pl.Float64).alias(column))
+    board = leaderboard(table, column).drop_nulls("lo")
+    if low is None:
+        assert board["lo"].min() < -100
+        assert board["hi"].max() > 1
+    else:
+        assert board["lo"].min() >= low
+        assert board["hi"].max() == high, "cut: the t interval would go on"
+
+
+def test_tasks_that_carry_the_effect_leave_few_degrees_of_freedom():
+    """Of ten tasks one has most to compare: what differs between tasks enters with the square of that."""
+    rng = np.random.default_rng(3)
+    task = np.repeat(np.arange(10), [400, *[24] * 9])
+    fired = rng.random(len(task)) < 0.5
+    effect = rng.standard_normal(10)[task] * fired
+    noisy = overlap(fired[:, None], 0, (effect + 20 * rng.standard_normal(len(task)))[:, None], task, task)
+    differing = overlap(fired[:, None], 0, (effect + 0.01 * rng.standard_normal(len(task)))[:, None], task, task)
+    alike = overlap(
+        fired[:240, None], 0, rng.standard_normal((240, 1)), task[:240] * 0 + np.arange(240) % 10, np.arange(240) % 10
+    )
+    assert differing.df_new[0] < 0.2
+    assert noisy.df_new[0] > differing.df_new[0]
+    assert 8 < alike.df_new[0] <= 9

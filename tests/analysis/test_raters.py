@@ -10,10 +10,9 @@ from ambjudge.analysis.raters import (
     agreement_of,
     cohen_kappa,
     gwet_ac1,
-    judge_labels,
+    judge_pairs,
     krippendorff_alpha,
     linear_weights,
-    rater_agreement,
 )
 from ambjudge.analysis.simulated_cards import simulated_scorecards
 from ambjudge.errors import InputError
@@ -144,7 +143,7 @@ def test_two_judges_against_each_other():
     cards = list(simulated_scorecards(sim))
     other = [card.model_copy(update={"judge": card.judge.model_copy(update={"name": "second"})}) for card in cards]
     whole = cohort([*cards, *other[:100]])
-    found = rater_agreement(judge_labels(whole, "simulated"), judge_labels(whole, "second"))
+    found = judge_pairs(whole)
     assert set(found.filter(found["coefficient"] == "agreement")["value"]) == {1.0}
     assert found.filter(found["item"] == "S3")["n"].max() == 100
 
