@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from ..errors import AmbjudgeError, InputError, unexpected
 from ..judge.scorecard import ScoreCard
-from ..trajectories.json_bytes import TooManyError, bounded_lines, read_bytes, too_many
+from ..trajectories.json_bytes import MAX_CARDS, TooManyError, bounded_lines, read_bytes, too_many
 from ..trajectories.layout import CONVERSATION_NAMES, TRACE_NAMES
 from ..trajectories.remote import find_files, is_address, staged
 from .frames import conform, read_frame, run_columns
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
 
 _FRAME_SUFFIXES = (".parquet", ".csv")
+_MOST_BROKEN = 10_000
+"""Lines of a file that are no scorecards: what has more is something else, and naming each takes memory."""
 _CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
 
 
@@ -123,7 +125,7 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
             start = stream.read(64).lstrip()
             stream.seek(0)
             if path.suffix == ".json" or start.startswith(b"["):
-                text = read_bytes(path)
+                text = read_bytes(path, MAX_CARDS)
                 if too_many(text.decode("utf-8", "replace")):
                     raise InputError(str(TooManyError()), "give JSON Lines, one scorecard a line", path)
                 try:
@@ -135,9 +137,13 @@ def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
                         yield from _checked(item, f"{path}: card {index}", problems)
                     return
                 stream.seek(0)
+            before = len(problems)
             for number, (_, line) in enumerate(bounded_lines(stream), 1):
                 if line.strip():
                     yield from _checked(line, f"{path}:{number}", problems)
+                if len(problems) - before > _MOST_BROKEN:
+                    del problems[before + 10 :]
+                    raise InputError(f"more than {_MOST_BROKEN:,} lines are no scorecards", f"first: {problems[before]}", path)  # fmt: skip
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", "check its permissions", path) from error
 

@@ -44,7 +44,8 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
             differences = verify(card, rubric_of(card, rubric))
             name, lines = card.run.id, [str(d) for d in differences]
         except InputError as error:
-            name, lines = where, [error.message + (f" ({error.hint})" if error.hint else "")]
+            said = error.message.removeprefix(f"{where}: ")  # the same words, so that thousands of lines are told once
+            name, lines = where, [said + (f" ({error.hint})" if error.hint else "")]
         good, bad = (good + 1, bad) if not lines else (good, bad + 1)
         if as_json:
             console.raw(
@@ -72,7 +73,7 @@ class Unreadable(AmbjudgeError):
 def _cards(files: tuple[str, ...]) -> Any:
     """(where, value or error) for every scorecard of every file, one at a time."""
     from ..errors import InputError
-    from ..trajectories.json_bytes import bounded_lines, decode, parse_json, read_bytes, read_jsonl
+    from ..trajectories.json_bytes import MAX_CARDS, bounded_lines, decode, parse_json, read_bytes, read_jsonl
 
     for name in files:
         path = Path(name)
@@ -86,7 +87,7 @@ def _cards(files: tuple[str, ...]) -> Any:
                             yield f"{name}:{number}", error
             continue
         try:
-            text = decode(read_bytes(path), path)
+            text = decode(read_bytes(path, MAX_CARDS), path)
         except InputError as error:
             yield name, Unreadable(error.message, error.hint)
             continue

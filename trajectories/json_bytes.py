@@ -28,6 +28,8 @@ MAX_VALUES = 1_000_000
 """Objects, lists and members beyond the first: each takes a hundred bytes of memory or more, and three in the file."""
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of a scorecard; a long one has a hundredth."""
+MAX_CARDS = 64 * 1024 * 1024
+"""Bytes of a file of scorecards that is one JSON value, which is read whole; JSON Lines may be of any length."""
 
 MAX_DEPTH = 100
 """Deeper JSON is refused: conversations need about ten levels, and pydantic cannot write more than about 200."""
@@ -43,19 +45,17 @@ _BOMS = (
 )
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
     """The file's bytes, unpacked where it is gzip; InputError when it is missing, not a file, unreadable or too large."""
     try:
         status = path.stat()
         size = status.st_size
         if not stat.S_ISREG(status.st_mode):
             raise InputError("is not a regular file", "give a conversation.json or a folder", path)
-        if size > MAX_BYTES:
-            raise InputError(
-                f"has {size:,} bytes, more than the {MAX_BYTES:,} that are read", "split or shorten it", path
-            )
+        if size > most:
+            raise InputError(f"has {size:,} bytes, more than the {most:,} that are read", "split or shorten it", path)
         data = path.read_bytes()
-        return _unpacked(data, path) if data.startswith(GZIP) else data
+        return _unpacked(data, path, most) if data.startswith(GZIP) else data
     except FileNotFoundError:
         raise InputError("no such file", "check the path", path) from None
     except OSError as error:
@@ -64,9 +64,9 @@ def read_bytes(path: Path) -> bytes:
         raise InputError("is not a possible file name", "check the path", repr(str(path))) from None
 
 
-def _unpacked(data: bytes, path: Path) -> bytes:
+def _unpacked(data: bytes, path: Path, most: int) -> bytes:
     """The content of a gzip file, read up to the limit so that a small file cannot fill the memory."""
-    most = min(MAX_BYTES, _UNPACKED + _MOST_PACKED * len(data))
+    most = min(most, _UNPACKED + _MOST_PACKED * len(data))
     try:
         with gzip.open(io.BytesIO(data)) as stream:
             content = stream.read(most + 1)

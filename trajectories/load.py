@@ -64,6 +64,10 @@ def _load(path: Path) -> Run:
         raise
 
 
+MAX_MESSAGES = 50_000
+"""Of a run; long ones have some thousands. Each takes 150 us and 7 kB, whatever it says."""
+
+
 def _read(path: Path) -> Run:
     warnings: list[str] = []
     data = read_bytes(path)
@@ -79,6 +83,8 @@ def _read(path: Path) -> Run:
         warnings.append(f"no conversation came with the run: its turns are those of {path.name} and the tool log")
     else:
         shape, head, messages = _shape(parse_json(decode(data, path), path), path)
+    if len(messages) > MAX_MESSAGES:
+        raise InputError(f"holds {len(messages):,} messages, more than the {MAX_MESSAGES:,} that are read", "split or shorten it", path)  # fmt: skip
     builder = TurnBuilder(warnings)
     for position, message in enumerate(messages):
         builder.add(position, message)

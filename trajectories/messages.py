@@ -32,6 +32,8 @@ _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(("webfetch", "websearch", "web_search", "browse", "fetch", "browser"), "web"),
     **dict.fromkeys(("submit_results", "submit", "finish", "complete", "attempt_completion"), "submit"),
 }  # fmt: skip
+MAX_OUTPUT = 4_000_000
+"""Characters of an action's output of which its two ends are kept: no reader is shown as much."""
 _CODE_KEYS = ("code", "command", "cmd", "script", "source", "keystrokes")
 _WRITTEN_KEYS = (
     "content",
@@ -186,6 +188,7 @@ def make_observation(content: Any, warnings: list[str], where: str) -> tuple[Obs
         if isinstance(parsed, dict):
             body = parsed
     if body is None or not ({"exit_code", "stdout", "stderr"} & set(body)):
+        text = _shortened(text, warnings, where)
         return Observation(exit_code=None, stdout=text, kind=_kind_of(None, text, "")), body
     return observation_of(body, warnings, where), body
 
@@ -196,8 +199,17 @@ def observation_of(body: dict[str, Any], warnings: list[str], where: str) -> Obs
     extra = body.get("error") or body.get("violation")
     if isinstance(extra, str) and extra not in stderr:
         stderr = f"{stderr}\n{extra}" if stderr else extra
+    stdout, stderr = (_shortened(text, warnings, where) for text in (stdout, stderr))
     code = exit_code(body.get("exit_code"), warnings, where)
     return Observation(exit_code=code, stdout=stdout, stderr=stderr, kind=_kind_of(code, stdout, stderr))
+
+
+def _shortened(text: str, warnings: list[str], where: str) -> str:
+    left = len(text) - MAX_OUTPUT
+    if left <= 0:
+        return text
+    warnings.append(f"{where}: an output of {len(text):,} characters; its middle is left out")
+    return f"{text[: MAX_OUTPUT // 2]}\n[{left:,} characters left out]\n{text[-MAX_OUTPUT // 2 :]}"
 
 
 def exit_code(value: Any, warnings: list[str], where: str) -> int | None:
@@ -235,6 +247,10 @@ class TurnBuilder:
         """Whether a system prompt was among the messages."""
         self.submit_result: dict[str, Any] | None = None
         self._turns: list[dict[str, Any]] = []
+        self._open: dict[str | None, list[tuple[dict[str, Any], int]]] = {}
+        """Places of calls by id, the first of the last turn at the end; one is taken away when it is looked at."""
+        self._slot = 0
+        """Of the last turn: no call before it is open."""
 
     def add(self, position: int, message: Any) -> None:
         """Take one message; what is no message becomes a warning that names its position (0-based in the list)."""
@@ -286,6 +302,9 @@ class TurnBuilder:
             "replies": [],
             "finish_reason": message.get("finish_reason") if isinstance(message.get("finish_reason"), str) else None,
         })  # fmt: skip
+        self._slot = 0
+        for slot in reversed(range(len(actions))):
+            self._open.setdefault(actions[slot].id, []).append((self._turns[-1], slot))
 
     def _answer(self, position: int, call_id: Any, content: Any) -> None:
         place = self._waiting(_id(call_id))
@@ -304,16 +323,29 @@ class TurnBuilder:
             self.submit_result = body
 
     def _waiting(self, call_id: str | None) -> tuple[dict[str, Any], int] | None:
-        """The open call with this id, searched from the last turn back; without an id the last turn's first open call."""
+        """The open call with this id, searched from the last turn back; without an id the last turn's first open call.
+
+        Every place is looked at once, however many answers answer nothing.
+        """
+        if call_id is not None and (place := self._open_one(call_id)) is not None:
+            return place
+        if not self._turns:
+            return None
+        last = self._turns[-1]
         if call_id is not None:
-            for turn in reversed(self._turns):
-                for slot, action in enumerate(turn["actions"]):
-                    if action.id == call_id and action.observation is None:
-                        return turn, slot
-        if self._turns:
-            for slot, action in enumerate(self._turns[-1]["actions"]):
-                if action.observation is None and (call_id is None or action.id is None):
-                    return self._turns[-1], slot
+            return self._open_one(None, last)
+        while self._slot < len(last["actions"]):
+            if last["actions"][self._slot].observation is None:
+                return last, self._slot
+            self._slot += 1
+        return None
+
+    def _open_one(self, call_id: str | None, only: dict[str, Any] | None = None) -> tuple[dict[str, Any], int] | None:
+        waiting = self._open.get(call_id, [])
+        while waiting and (only is None or waiting[-1][0] is only):
+            turn, slot = waiting.pop()
+            if turn["actions"][slot].observation is None:
+                return turn, slot
         return None
 
     def turns(self) -> list[Turn]:

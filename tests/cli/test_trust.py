@@ -208,3 +208,14 @@ def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(tmp_path, 
     line = handler.format(logging.LogRecord("x", 30, "x", 1, "%s", (HOSTILE,), None))
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line
+
+
+def test_files_that_are_no_scorecards_are_told_once(tmp_path, capsys, no_runaway) -> None:
+    lines, whole = tmp_path / "lines.jsonl", tmp_path / "whole.json"
+    lines.write_bytes(b"{}\n" * 12_000)
+    whole.write_bytes(b'{"a": "' + b"x" * (65 << 20) + b'"}')
+    with no_runaway():
+        for command in ("verify", "leaderboard", "analyze"):
+            for file, why in ((lines, "12000" if command == "verify" else "more than 10,000"), (whole, "67,108,864")):
+                code, text, err = said(capsys, command, file)
+                assert (code != 0, len((text + err).splitlines()) < 6, why in err) == (True, True, True)

@@ -13,7 +13,8 @@ import pytest
 from ambjudge import score
 from ambjudge.errors import InputError
 from ambjudge.trajectories.json_bytes import MAX_LINE, MAX_VALUES, bounded_lines, too_many
-from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.trajectories.load import MAX_MESSAGES, iter_runs, load_run
+from ambjudge.trajectories.messages import MAX_OUTPUT
 from ambjudge.trajectories.models import Run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -86,6 +87,7 @@ REFUSED = {
     "messages null": (b'{"messages": null}', "`messages` that is NoneType"),
     "messages object": (b'{"messages": {"0": {}}}', "`messages` that is dict"),
     "messages empty": (b'{"messages": []}', "holds no messages"),
+    "more messages than any run": (b'[' + b'{"role":"user"},' * MAX_MESSAGES + b'{"role":"assistant"}]', "more than the 50,000"),
     "no roles": (b'{"messages": [{"content": "a"}]}', "without any `role`"),
 }  # fmt: skip
 
@@ -94,6 +96,42 @@ def test_values_are_counted_before_they_take_memory() -> None:
     assert not too_many(json.dumps(['[{,\\"' * MAX_VALUES])), "within a text they are no values"
     assert too_many('{"a":1},' * (MAX_VALUES // 2 + 1))
     assert too_many('"' + '\\"' * MAX_VALUES + '",' * MAX_VALUES) is False, "a text without end"
+
+
+def test_answers_find_their_calls_in_time_linear_in_both(tmp_path, no_runaway) -> None:
+    """Answers to nothing, and calls answered in any order; ids that come twice belong to the last open call."""
+
+    def told(call_ids: list[str | None], answers: list[str | None]) -> list[str | None]:
+        calls = [{"id": i, "function": {"name": "bash", "arguments": "{}"}} for i in call_ids]
+        messages = [{"role": "assistant", "content": "", "tool_calls": [c]} for c in calls[:-2]]
+        messages.append({"role": "assistant", "content": "", "tool_calls": calls[-2:]})
+        messages += [{"role": "tool", "tool_call_id": a, "content": str(n)} for n, a in enumerate(answers)]
+        (tmp_path / "conversation.json").write_text(json.dumps(messages), "utf-8")
+        found = [a.observation for turn in load_run(tmp_path).turns for a in turn.actions]
+        return [o and o.stdout for o in found]
+
+    assert told(["a", "a", "a"], ["a", "a", "b", "a", "a"]) == ["3", "0", "1"]
+    assert told([None, "b", None, None], [None, "b", "x", None]) == [None, "1", "0", "2"]
+    assert told(["a", "b", "c"], [None, "c", None, "b"]) == [None, "0", "1"]
+    with no_runaway():
+        assert told(["a"] * 8_000, ["z"] * 8_000).count(None) == 8_000
+        assert told([str(i) for i in range(8_000)], [str(i) for i in range(8_000)])[-1] == "7999"
+
+
+def test_of_an_output_without_measure_both_ends_are_kept(tmp_path) -> None:
+    call = {"id": "1", "function": {"name": "bash", "arguments": "{}"}}
+    for content in ("a" + "x" * MAX_OUTPUT + "b", json.dumps({"exit_code": 0, "stdout": "a" + "x" * MAX_OUTPUT + "b"})):
+        messages = [
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": content},
+        ]
+        (tmp_path / "conversation.json").write_text(json.dumps(messages), "utf-8")
+        run = load_run(tmp_path)
+        observation = run.turns[0].actions[0].observation
+        assert observation is not None
+        text = observation.stdout
+        assert (text[0], text[-1], len(text) - MAX_OUTPUT < 100) == ("a", "b", True)
+        assert any("its middle is left out" in warning for warning in run.warnings)
 
 
 def test_a_trace_of_more_values_than_memory_is_left_out(tmp_path) -> None:
