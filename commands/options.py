@@ -140,6 +140,8 @@ policy_options = _together(
     ),
 )
 """Choices that the numbers depend on."""
+cohort_options = _together(STORE, run_options, policy_options)
+"""Where the scorecards of a cohort come from, and how runs without one are scored."""
 judge_options = _together(
     click.option(
         "--judge", "judges", multiple=True, metavar="NAME", help="rules, a model, local:PATH; several: panel."
