@@ -80,7 +80,7 @@ def size(out: Path) -> int:
 
 def unfinished(name: str) -> bool:
     """A name that says so: what a killed command may leave."""
-    return name.endswith((".part", ".new")) or ".ambjudge-export-" in name or name.startswith("s.db")
+    return name.endswith(".ambjudge-part") or name.startswith("s.db")
 
 
 def torn(case: Case, out: Path) -> list[str]:

@@ -9,7 +9,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import labels_of, read_cards, say_json
-from .options import SOURCES, STORE, json_option, judged_by, policy_options, run_options
+from .options import SOURCES, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 @judged_by("all")
 @click.option("--against", metavar="NAME", help="A second annotator: compares the two annotators instead of the judge.")
 @json_option("One JSON object on stdout.")
-@STORE
-@run_options
-@policy_options
+@cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """How far a judge agrees with people, item by item: raw agreement, kappa, AC1, alpha, sensitivity, specificity.

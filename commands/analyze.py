@@ -11,7 +11,7 @@ import click
 from .. import console
 from ..errors import ConfigError, InputError
 from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
-from .options import OUTCOME, PATHS_OR_ADDRESSES, STORE, json_option, judged_by, policy_options, run_options
+from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
     from ..analysis.results import Analysis
@@ -45,9 +45,7 @@ SUMMARY = ("leaderboard", "code_effects")
 )
 @click.option("--title", default="Analysis of runs", help="Title of the report.")
 @click.option("--site", metavar="DIR", type=click.Path(), help="A site of these runs: the report leads to its pages.")
-@STORE
-@run_options
-@policy_options
+@cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Stages, codes, cliff, recovery, tiers, cost, effects of codes: every number with its interval.

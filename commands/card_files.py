@@ -5,19 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from .. import console
 from ..errors import InputError
-from ..trajectories.remote import RemotePath, check_writable_place, is_address, read_small, size_of, upload
+from ..trajectories.remote import (
+    RemotePath,
+    check_writable_place,
+    is_address,
+    private_folder,
+    read_small,
+    size_of,
+    upload,
+)
+from ..whole_files import NewFile, cannot_be_written
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -32,52 +40,67 @@ def place_of(text: str) -> Path:
 
 
 class CardFile:
-    """JSON Lines that get their name when `keep` is called: until then they are in `NAME.part`, and what has the name stays
-    as it is. What is no file (a pipe, a terminal) is written at once; what goes to an address is sent whole by `keep`."""
+    """JSON Lines that get their name when `keep` is called; until then what has the name stays as it is. What is no file (a
+    pipe, a terminal) is written at once; what goes to an address is sent whole by `keep`."""
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
         """InputError where nothing can be written."""
-        self.path, self._sent, self._told = path, False, False
-        try:
-            if isinstance(path, RemotePath):
-                check_writable_place(str(path))
-                self.part = Path(tempfile.mkdtemp(prefix="ambjudge-"), f"{path.name}.part")
-                stack.callback(self._forget)
-            else:
-                self.part = path.with_name(f"{path.name}.part") if path.is_file() or not path.exists() else path
-                path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = stack.enter_context(self.part.open("w", encoding="utf-8", errors="backslashreplace"))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror}", "choose another --out") from None
+        self.path, self._done = path, False
+        here = path
+        if isinstance(path, RemotePath):
+            check_writable_place(str(path))
+            here = stack.enter_context(private_folder()) / path.name
+        self._new = NewFile(here)
+        stack.callback(self._end)
+        # What is written at once is appended line by line: others may write to the same pipe or descriptor.
+        mode, lines = ("a", 1) if self._new.part == here else ("w", -1)
+        with cannot_be_written(path):
+            self._file = self._new.part.open(mode, lines, encoding="utf-8", errors="backslashreplace")
 
     def write(self, line: str) -> None:
-        self._file.write(line + "\n")
+        with cannot_be_written(self.path):
+            self._file.write(line + "\n")
 
     def keep(self) -> None:
-        self._file.flush()
+        self._close()
         if isinstance(self.path, RemotePath):
             try:
-                upload(self.part, str(self.path))
-                self._sent = True
+                upload(self._new.part, str(self.path))
             except InputError as error:
                 error.hint = f"{error.hint}; {self.leave()}"
                 raise
-        elif self.part != self.path:
-            os.fsync(self._file.fileno())
-            self.part.replace(self.path)
+            self._new.drop()
+        else:
+            self._new.keep()
+            if self._new.part != self.path:
+                self.path.with_name(f"{self.path.name}.part").unlink(missing_ok=True)  # of an interruption
+        self._done = True
 
     def leave(self) -> str:
         """After an interruption: where the lines so far are."""
-        self._file.flush()
-        self._told = True
-        return f"scorecards so far are in {self.part}"
+        self._close()
+        self._done = True
+        if self._new.part == self.path:
+            return f"scorecards so far went to {self.path}"
+        here = Path(mkdtemp(prefix="ambjudge-")) if isinstance(self.path, RemotePath) else self.path.parent
+        left = here / f"{self.path.name}.part"
+        self._new.keep(left)
+        return f"scorecards so far are in {left}"
 
-    def _forget(self) -> None:
-        """The part of what went to an address; one that did not get there stays, and is named."""
-        if self._sent or not (self.part.exists() and self.part.stat().st_size):
-            shutil.rmtree(self.part.parent, ignore_errors=True)
-        elif not self._told:
-            console.note(f"scorecards so far are in {self.part}", False)
+    def _close(self) -> None:
+        if self._file.closed:
+            return
+        with cannot_be_written(self.path):
+            self._file.flush()
+            if self._new.part != self.path:
+                os.fsync(self._file.fileno())
+            self._file.close()
+
+    def _end(self) -> None:
+        if not self._done:
+            with suppress(OSError):
+                self._file.close()
+            self._new.drop()
 
 
 def shard_of(ctx: click.Context, param: click.Parameter, value: str | None) -> Shard | None:

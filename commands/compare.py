@@ -10,7 +10,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import read_cards, say_json, say_table
-from .options import OUTCOME, STORE, json_option, judged_by, policy_options, run_options
+from .options import OUTCOME, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
     from ..analysis.comparison import By, Comparison, Side
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 @OUTCOME
 @judged_by("the judge with most")
 @json_option("One JSON object on stdout, both populations.")
-@STORE
-@run_options
-@policy_options
+@cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, first: str, second: str, paths: tuple[str, ...], **flags: Any) -> int:
     """How far A is from B: the paired difference with interval and test, and whether they are as good as equal.

@@ -13,7 +13,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import Place, complain, opened, place_of, scoring_of, stored_cards, tell
-from .options import PATHS, STORE, policy_options, run_options
+from .options import PATHS, cohort_options
 from .table_files import format_of, target_of, texts_of, write_parquet, write_text
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ FORMATS = ("jsonl", "csv", "parquet")
     help="jsonl, csv or parquet.  [by the suffix of --out; else jsonl]",
 )
 @click.option("--out", metavar="FILE", type=click.Path(), help="Write a file, whole or not at all.  [stdout]")
-@STORE
-@run_options
-@policy_options
+@cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Scorecards as they are (jsonl), or one row a run, criterion, fired code, stored verdict or human label.

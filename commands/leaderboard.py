@@ -8,7 +8,7 @@ import click
 
 from .. import console
 from .cohort_input import LEFT_OUT, read_cards, say_json, say_table
-from .options import OUTCOME, PATHS_OR_ADDRESSES, STORE, json_option, judged_by, policy_options, run_options
+from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, judged_by
 
 
 @click.command("leaderboard", epilog="\b\nExample:\n  ambjudge leaderboard cards.jsonl --by track")
@@ -26,9 +26,7 @@ from .options import OUTCOME, PATHS_OR_ADDRESSES, STORE, json_option, judged_by,
 @OUTCOME
 @judged_by("the judge with most")
 @json_option("One JSON object on stdout, both populations of each interval.")
-@STORE
-@run_options
-@policy_options
+@cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Rank agents overall, by track and by task.

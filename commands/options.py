@@ -12,7 +12,6 @@ import click
 from .. import console
 from ..config import Settings
 from ..errors import InputError, StoreError
-from .card_files import shard_of
 from .path_types import PathOrAddress
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from ..judge.select import JudgeOptions
     from ..judge.session import ScoreOptions, Scores
     from ..judge.store import Store
+    from .card_files import Shard
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,6 +88,13 @@ def judged_by(usual: str) -> Decorator[Any]:
     )
 
 
+def _shard_of(context: click.Context, option: click.Parameter, text: str | None) -> Shard | None:
+    """`card_files` loads what other commands do not need."""
+    from .card_files import shard_of
+
+    return shard_of(context, option, text)
+
+
 JSON = json_option("JSON on stdout (several runs: JSON Lines).")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what is missing and its cost.")
 MAX_COST = click.option(
@@ -133,6 +140,8 @@ policy_options = _together(
     ),
 )
 """Choices that the numbers depend on."""
+cohort_options = _together(STORE, run_options, policy_options)
+"""Where the scorecards of a cohort come from, and how runs without one are scored."""
 judge_options = _together(
     click.option(
         "--judge", "judges", multiple=True, metavar="NAME", help="rules, a model, local:PATH; several: panel."
@@ -165,7 +174,7 @@ spread_options = _together(
         "--engine", type=click.Choice(["processes", "ray"]), default="processes", help="Where the workers are."
     ),
     click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [a new one here]"),
-    click.option("--shard", callback=shard_of, metavar="I/N", help="Only part I of N, into the folder --out, if any."),
+    click.option("--shard", callback=_shard_of, metavar="I/N", help="Only part I of N, into the folder --out, if any."),
 )
 """Over how many processes and machines the runs are spread."""
 

@@ -10,7 +10,7 @@ import click
 from .. import console
 from ..errors import ConfigError
 from .cohort_input import labels_of, read_cards, say_json
-from .options import OUTCOME, PATHS, STORE, json_option, judged_by, policy_options, run_options
+from .options import OUTCOME, PATHS, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
     from ..analysis.planning import Plan
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 @OUTCOME
 @judged_by("the judge with most")
 @json_option("One JSON object on stdout.")
-@STORE
-@run_options
-@policy_options
+@cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """How many tasks, repeats and labels find a difference or an effect of a given size, by a cohort's own spread.

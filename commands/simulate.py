@@ -55,7 +55,6 @@ def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
         return 0
     path = Path(flags["out"])
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as part, part.open("w", encoding="utf-8") as stream:
             for card in cards:
                 stream.write(card.to_json() + "\n")

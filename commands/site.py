@@ -11,7 +11,7 @@ import click
 from .. import console
 from ..errors import InputError
 from .cohort_input import read_cards
-from .options import SOURCES, STORE, judged_by, policy_options, run_options
+from .options import SOURCES, cohort_options, judged_by
 
 
 @click.command(
@@ -26,9 +26,7 @@ from .options import SOURCES, STORE, judged_by, policy_options, run_options
 @click.option("--title", default="Runs", help="Title of the table of runs.")
 @judged_by("all")
 @click.option("--report/--no-report", default=True, help="The analysis beside the runs (analyze).  [yes]")
-@STORE
-@run_options
-@policy_options
+@cohort_options
 @click.pass_obj
 def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int:
     """Pages to look at and to share: all runs in a table, each with transcript and verdicts, two compared, the report.

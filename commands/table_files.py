@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from ..sanitize import sanitize
+from ..whole_files import NewFile, file_behind, whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,12 +44,8 @@ def write_text(out: Path | None, texts: Iterable[str]) -> None:
         for text in texts:
             _print(text)
         return
-    with _replacing(out) as new, new.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
-        for text in texts:
-            with _writing(out):
-                stream.write(text)
-        with _writing(out):
-            stream.flush()
+    with whole(out) as new, new.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+        stream.writelines(texts)
 
 
 def _print(text: str) -> None:
@@ -67,12 +62,14 @@ def write_parquet(out: Path, tables: Iterable[pl.DataFrame]) -> None:
     """Batches become files of their own, then one file, streamed: polars writes a Parquet file only in one go."""
     import polars as pl
 
-    with _replacing(out) as new:
+    with whole(out) as new, ExitStack() as stack:
         parts: list[Path] = []
-        for number, table in enumerate(tables):
-            parts.append(new.with_name(f"part-{number}"))
+        for table in tables:
+            part = NewFile(new)
+            stack.callback(part.drop)
+            parts.append(part.part)
             with _writing(out):
-                table.write_parquet(parts[-1])
+                table.write_parquet(part.part)
         with _writing(out):
             pl.scan_parquet(parts, glob=False).sink_parquet(new, row_group_size=ROW_GROUP)
 
@@ -80,11 +77,10 @@ def write_parquet(out: Path, tables: Iterable[pl.DataFrame]) -> None:
 def target_of(out: Path, paths: tuple[str, ...]) -> Path:
     """The file to write, links followed. As elsewhere an older one is replaced, but never a store or what is being read."""
     try:
-        real = Path(os.path.realpath(out))
+        if (real := file_behind(out)) is None:
+            raise InputError("cannot be written: not a regular file", "choose another --out", out)
         if not real.exists():
             return real
-        if not real.is_file():
-            raise InputError("cannot be written: not a regular file", "choose another --out", out)
         if any(Path(path).exists() and real.samefile(path) for path in paths):
             raise InputError("is what is being read", "choose another --out", out)
         with real.open("rb") as stream:
@@ -97,25 +93,11 @@ def target_of(out: Path, paths: tuple[str, ...]) -> Path:
 
 
 @contextmanager
-def _replacing(out: Path) -> Iterator[Path]:
-    """A new file beside `out` that takes its place when all went well, and leaves no trace when not."""
-    with _writing(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        folder = TemporaryDirectory(prefix=".ambjudge-export-", dir=out.parent)
-    with folder as place:
-        new = Path(place) / "new"
-        yield new
-        with _writing(out):
-            new.replace(out)
-
-
-@contextmanager
 def _writing(out: Path) -> Iterator[None]:
-    """What goes wrong while writing, as an error about that file."""
+    """What goes wrong while polars writes, as an error about that file."""
     from polars.exceptions import PolarsError
 
     try:
         yield
-    except (OSError, PolarsError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise InputError(f"cannot be written: {reason}", "choose another --out", out) from error
+    except PolarsError as error:
+        raise InputError(f"cannot be written: {str(error).splitlines()[0]}", "choose another --out", out) from error

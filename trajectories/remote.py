@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import AmbjudgeError, InputError
 from ..sanitize import mask, sanitize_line
+from ..whole_files import held_alone
 from .layout import (
     AGENT_FOLDERS,
     CONVERSATION_NAMES,
@@ -36,6 +39,9 @@ SCHEMES = ("s3", "gs", "memory")
 """`memory` is of this process alone, for tests and notebooks."""
 _MOST_BYTES = 8 * 1024**3
 """Of one run, or one file of scorecards."""
+_LOCK = "in-use"
+"""Of a private folder: its owner holds it as long as it lives."""
+_SWEPT: set[Path] = set()
 _TRIES, _FIRST_S, _LONGEST_S = 3, 0.5, 10.0
 _FINAL = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError)
 """What another try will not mend."""
@@ -240,14 +246,47 @@ def upload(file: Path, address: str) -> None:
 def _brought(address: str, files: tuple[Object, ...]) -> Iterator[Path]:
     """A private folder with these files, each under its key below the scheme's name."""
     fs, _ = _file_system(address)
-    with TemporaryDirectory(prefix="ambjudge-", ignore_cleanup_errors=True) as name:
-        scheme, folder = scheme_of(address) or "", Path(name)
+    with private_folder() as folder:
+        scheme = scheme_of(address) or ""
         places = [folder.joinpath(scheme, *file.key.lstrip("/").split("/")) for file in files]
         _tried(lambda: fs.get([file.key for file in files], [str(place) for place in places]), address)
         for file, place in zip(files, places, strict=True):
             if not place.is_file() or place.stat().st_size != file.size:
                 raise InputError(f"changed while it was read: {file.key}", "run the command again", address)
         yield folder
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """A temporary folder of this user alone, as long as this lasts; what kill -9 leaves, the same user's next command that
+    needs one removes."""
+    user = getattr(os, "getuid", lambda: 0)()
+    _sweep(Path(gettempdir()), user)
+    with TemporaryDirectory(prefix=f"ambjudge-{user}-", ignore_cleanup_errors=True) as name:
+        lock = Path(name, "new")
+        held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            held_alone(held)
+            lock.rename(lock.with_name(_LOCK))
+            yield Path(name)
+        finally:
+            os.close(held)
+
+
+def _sweep(folder: Path, user: int) -> None:
+    if folder in _SWEPT:
+        return
+    _SWEPT.add(folder)
+    for old in folder.glob(f"ambjudge-{user}-*"):
+        with suppress(OSError):
+            about = old.lstat()
+            if stat.S_ISDIR(about.st_mode) and about.st_uid == user:
+                held = os.open(old / _LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+                try:
+                    if held_alone(held):
+                        shutil.rmtree(old, ignore_errors=True)
+                finally:
+                    os.close(held)
 
 
 def _parts(run: RemotePath) -> tuple[str, ...]:

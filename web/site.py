@@ -27,6 +27,7 @@ from ..trajectories.load import load_conversation
 from ..trajectories.stages import STAGES
 from ..tui.run_rows import RunRow, row_of
 from ..tui.scorecard_lines import sign
+from ..whole_files import PART, NewFile, cannot_be_written, whole
 from .frame_rows import rows_of_frame
 from .pages import DATA, PAGES, Pages
 from .run_page import LIMITS, Contents, globals_of, heading
@@ -41,6 +42,8 @@ HERE = Path(__file__).parent
 ASSETS = ("site.css", "run_filter.js", "site.js")
 MOST_IN_CELL = 300
 """Characters of a text, items of a list in the table."""
+_PAGE = re.compile(r"[a-z0-9_-]+-[0-9a-f]{8}(-\d+)?\.html")
+"""What `Site._name` makes."""
 MOST_BYTES = 300_000
 """Of a page."""
 FIELDS = (
@@ -69,14 +72,12 @@ class Site:
         self._names: set[str] = set()
         self._rubrics: dict[tuple[str, ...], int] = {}
         self._titles: list[list[tuple[str, str]]] = []
-        try:
-            ours = (out / DATA).is_file() or _new(out / DATA).is_file()
-            if out.is_dir() and any(out.iterdir()) and not ours:
+        with cannot_be_written(out):
+            if out.is_dir() and not (out / DATA).is_file() and not all(map(_begun, out.iterdir())):
                 raise InputError("holds other files", "give a new or empty folder, or a site to write anew", out)
             (out / PAGES).mkdir(parents=True, exist_ok=True)
-            self._data: IO[str] = _new(out / DATA).open("w", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", "choose another --out", out) from error
+        self._new = NewFile(out / DATA)
+        self._data: IO[str] = self._new.part.open("w", encoding="utf-8")
         self._data.write(f"window.AMBJUDGE = {{fields: {json.dumps(FIELDS)}, rows: [\n")
 
     def add(self, card: ScoreCard) -> None:
@@ -106,7 +107,7 @@ class Site:
         """Writes the rest, and removes pages of an earlier site that are no longer part of it."""
         self._data.write(f"\n], rubrics: {json.dumps(self._titles)}}};\n")
         self._data.close()
-        _new(self.out / DATA).replace(self.out / DATA)
+        self._new.keep()
         for asset in ASSETS:
             self._write(asset, (HERE / asset).read_text("utf-8"))
         common = {
@@ -123,7 +124,7 @@ class Site:
         else:
             (self.out / "report.html").unlink(missing_ok=True)
         for old in (self.out / PAGES).iterdir():
-            if old.suffix == ".new" or (old.suffix == ".html" and old.stem not in self._names):
+            if old.suffix == ".html" and old.stem not in self._names:
                 old.unlink()
 
     def _name(self, card: ScoreCard) -> str:
@@ -192,13 +193,8 @@ class Site:
         return self._rubrics[ids]
 
     def _write(self, name: str, text: str) -> None:
-        path = self.out / name
-        new = _new(path)
-        try:
+        with whole(self.out / name) as new:
             new.write_text(text, "utf-8", errors="replace", newline="\n")
-            new.replace(path)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", "choose another --out", path) from error
 
 
 def build(
@@ -262,8 +258,11 @@ def _bases(path: Path) -> Iterator[Path]:
     yield from (base, *base.parents[:3]) if base.is_dir() else base.parents[:4]
 
 
-def _new(path: Path) -> Path:
-    return path.with_name(f".{path.name}.new")
+def _begun(entry: Path) -> bool:
+    """Whether this is of a site whose writing was broken off before it had its data."""
+    if entry.name == PAGES and entry.is_dir():
+        return all(_PAGE.fullmatch(page.name) or page.name.endswith(PART) for page in entry.iterdir())
+    return entry.name.endswith(PART)
 
 
 def _clean(value: Any) -> Any:

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from ambjudge.whole_files import PART
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 CASES = {
@@ -36,7 +37,7 @@ def files_of_at_most(size: int):
 
 def written() -> dict[str, bytes]:
     named = {str(path): path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
-    return {name: data for name, data in named.items() if not name.endswith((".part", ".new")) and "s.db" not in name}
+    return {name: data for name, data in named.items() if not name.endswith(PART) and "s.db" not in name}
 
 
 @pytest.mark.parametrize(("command", "kilobytes"), CASES.values(), ids=CASES)
