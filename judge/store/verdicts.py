@@ -215,7 +215,9 @@ class VerdictTables(StorePart):
         return int(row[0] or 0), Estimate(Usage(1, *row[1:4]), Usage(1, *row[4:7]))
 
     def _verdict(self, row: sa.Row[Any]) -> StoredVerdict:
-        return StoredVerdict(_key(row), row.stage, self._result(row._mapping), row.call_id, row.run_ref, row.created_at)
+        return StoredVerdict(
+            _key(row), row.stage, self._result(dict(row._mapping)), row.call_id, row.run_ref, row.created_at
+        )
 
     def _result(self, row: Mapping[str, Any]) -> CriterionResult:
         try:
