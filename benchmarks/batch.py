@@ -200,7 +200,9 @@ def kills(args: argparse.Namespace, folder: Path) -> None:
     for _ in range(args.kills):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         child.stdout.readline()
-        time.sleep(moments.uniform(0.0, 0.25))
+        asked = server.count + moments.randint(1, 3 * concurrency)
+        while server.count < asked and child.poll() is None:
+            time.sleep(0.002)
         child.kill()
         child.wait()
         with open_store(folder / "k.db") as store:
