@@ -1,12 +1,13 @@
-"""Batches against a loopback server: how close to ideal, and what kill -9 costs.
+"""What a judge call costs, how close many at once come to the ideal, and what kill -9 costs; against a loopback server.
 
-    python benchmarks/batch.py [--calls 1000] [--concurrency 100] [--latency 1.0] [--kills 50] [--litellm] [--faults 0.2]
+    python benchmarks/batch.py [--calls 1500] [--concurrency 100] [--latency 1.0] [--kills 50] [--faults 0.2] [--quiet 600]
 
-The server runs in its own process and answers after `latency` seconds. Reported: seconds against the ideal
-(calls / concurrency x latency; target 1.2 x), for the batch runner alone, with the store behind it, and with
-`--litellm` through the API judge; with `--faults` that a share of replies fails in eleven ways (rate limits, errors,
-timeouts, cut, malformed, refused), run again until nothing is left to try; then the calls made in excess of the minimum when a batch is killed again and again
-(target: at most the calls under way at the kills).
+A call's cost is the CPU that scoring recorded runs by a model at a named address takes beyond scoring them by rules without a
+store, a call: record, quotes, request, answer and a new store included (target 10 ms). Then the wall time of so many calls at
+once, through the same, against the ideal (calls / concurrency x latency; target 1.3 x). Both servers are other processes. With
+`--faults` a share of replies fails in eleven ways (rate limits, errors, timeouts, cut, malformed, refused), run again until
+nothing is left to try; then the calls made in excess of the minimum when a batch is killed again and again (target: at most the
+calls under way at the kills). `--quiet`: wait so many seconds for a quiet machine.
 """
 
 from __future__ import annotations
@@ -14,26 +15,33 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
+import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 
-from ambjudge.judge.base import is_criteria
+from ambjudge.judge.base import Judge, is_criteria
 from ambjudge.judge.limits import Budget
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
-from ambjudge.judge.runner import run_batch
-from ambjudge.judge.store import open_store
+from ambjudge.judge.session import Outcome, ScoreOptions, score_many
+from ambjudge.judge.store import Store, open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
 from ambjudge.trajectories.load import load_run
+from targets import against, wait_until_quiet
 
 TESTS = Path(__file__).parents[1] / "tests" / "helpers"
+RUNS = TESTS.parent / "data" / "recorded" / "runs"
 QUESTIONS = 4
 """Of a run: S1-S3 and the diagnosis."""
 ITEMS = len(load_rubric("segmentation").criteria()) + len(diagnosis_items("segmentation"))
@@ -55,45 +63,76 @@ def say(what: str, seconds: float, ideal: float) -> None:
     print(f"{what:<56} {seconds:7.2f} s = {seconds / ideal:.3f} x ideal {ideal:.1f} s", flush=True)
 
 
-def throughput(args: argparse.Namespace, folder: Path) -> None:
-    command = [sys.executable, str(TESTS / "http_judge.py"), "serve", "--latency", str(args.latency)]
+def copies(folder: Path, count: int) -> list[Path]:
+    """Copies of the recorded runs, each with a sentence of its own, so that nothing is asked twice."""
+    for number, run in enumerate(islice(cycle(sorted(RUNS.iterdir())), count)):
+        place = folder / f"{number:04}-{run.name}"
+        shutil.copytree(run, place)
+        (file,) = place.rglob("conversation.json")
+        said = json.loads(file.read_text())
+        messages = said["messages"] if isinstance(said, dict) else said
+        message = next(m for m in messages if m["role"] == "assistant" and isinstance(m.get("content"), str))
+        message["content"] += f" (copy {number})"
+        file.write_text(json.dumps(said))
+    return sorted(folder.iterdir())
+
+
+@contextmanager
+def model(behaviour: str) -> Iterator[str]:
+    """A loopback model in a process of its own; its address."""
+    command = [sys.executable, str(TESTS / "loopback_server.py"), "--script", behaviour]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    url = server.stdout.readline().strip()
-    ideal = args.calls / args.concurrency * args.latency
     try:
-        payload = {"criteria": ["S3"]}
-        summary = asyncio.run(
-            run_batch(range(args.calls), lambda _: http.exchange(url, payload), concurrency=args.concurrency)
-        )
-        say("batch runner alone", summary.elapsed_s, ideal)
-        http.make_runs(folder / "runs", -(-args.calls // QUESTIONS))
-        with open_store(folder / "s.db") as store:
-            judge = http.HttpJudge(url)
-            planned = plan(store, find_conversations(folder / "runs"), judge)
-            done = asyncio.run(execute(planned, store, judge, concurrency=args.concurrency))
-            ideal = planned.calls / args.concurrency * args.latency
-            say(f"with the store, runs read on the way ({planned.calls} calls)", done.summary.elapsed_s, ideal)
+        yield server.stdout.readline().strip()
     finally:
         server.kill()
         server.wait()
 
 
-def through_litellm(args: argparse.Namespace, folder: Path) -> None:
+def scored(paths: list[Path], judge: Judge, concurrency: int, store: Store | None = None) -> tuple[float, float, int]:
+    """Seconds of CPU, seconds of wall time, calls."""
+    outcomes: list[Outcome] = []
+    began, used = time.perf_counter(), time.process_time()
+    options = ScoreOptions(concurrency=concurrency)
+    session = asyncio.run(score_many(paths, judge, options, outcomes.append, store=store, signals=False))
+    found = time.process_time() - used, time.perf_counter() - began, session.usage.calls
+    assert len(outcomes) == len(paths)
+    assert all(outcome.card is not None for outcome in outcomes)
+    return found
+
+
+def cost(folder: Path, concurrency: int, rounds: int = 3) -> None:
+    """The least of the rounds, as whatever else the machine does only adds to it."""
+    from ambjudge.judge.api.judge import ApiJudge
+    from ambjudge.judge.rules import RulesJudge
+
+    paths = copies(folder / "runs", 60)
+    rules, read = [], []
+    with model("good") as url:
+        for number in range(rounds + 1):
+            seconds, _, _ = scored(paths, RulesJudge(), 1)
+            with open_store(folder / f"cost-{number}.db") as store:
+                used, _, calls = scored(paths, ApiJudge("openai/good", url), concurrency, store)
+            if number:  # the first one imports and warms up
+                rules.append(seconds)
+                read.append(used)
+    print(
+        f"a run by rules {1e3 * min(rules) / len(paths):.1f} ms; by a model {1e3 * min(read) / len(paths):.1f} ms, {calls} calls"
+    )
+    against("CPU a judge call", 1e3 * (min(read) - min(rules)) / calls, 10.0, "ms")
+
+
+def at_once(args: argparse.Namespace, folder: Path) -> None:
     from ambjudge.judge.api.judge import ApiJudge
 
-    server = load("loopback_server").JudgeServer(script=[f"slow:{args.latency}"]).start()
-    http.make_runs(folder / "more", -(-args.calls // QUESTIONS))
-    judge = ApiJudge("openai/good", server.url, evidence_budget=8_000)
-    with open_store(folder / "api.db") as store:
-        planned = plan(store, find_conversations(folder / "more"), judge)
-        from ambjudge.judge.api.transport import litellm
-
-        litellm()
-        began = time.perf_counter()
-        asyncio.run(execute(planned, store, judge, concurrency=args.concurrency))
-        ideal = planned.calls / args.concurrency * args.latency
-        say(f"through litellm, server in the same process ({planned.calls} calls)", time.perf_counter() - began, ideal)
-    server.stop()
+    paths = copies(folder / "many", -(-args.calls // QUESTIONS))
+    with model(f"slow:{args.latency}") as url, open_store(folder / "many.db") as store:
+        scored(paths[:2], ApiJudge("openai/warm", url), 2)
+        used, wall, calls = scored(paths, ApiJudge("openai/good", url), args.concurrency, store)
+    ideal = calls / args.concurrency * args.latency
+    print(f"{calls} calls, {args.concurrency} at once: {wall:.1f} s, CPU {used:.1f} s, ideal {ideal:.1f} s")
+    against("many calls at once", wall / ideal, 1.3, "x ideal")
+    against("  their CPU alone, scoring by rules included", used / ideal, 1.3, "x ideal")
 
 
 FAILURES = ("429:1", "429", "500", "503", "slow:6", "length", "malformed", "prose", "reset", "refusal", "out_of_scale")
@@ -161,7 +200,9 @@ def kills(args: argparse.Namespace, folder: Path) -> None:
     for _ in range(args.kills):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         child.stdout.readline()
-        time.sleep(moments.uniform(0.0, 0.25))
+        asked = server.count + moments.randint(1, 3 * concurrency)
+        while server.count < asked and child.poll() is None:
+            time.sleep(0.002)
         child.kill()
         child.wait()
         with open_store(folder / "k.db") as store:
@@ -180,17 +221,17 @@ def kills(args: argparse.Namespace, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--calls", type=int, default=1_000)
+    parser.add_argument("--calls", type=int, default=1_500)
     parser.add_argument("--concurrency", type=int, default=100)
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--litellm", action="store_true")
     parser.add_argument("--faults", type=float, default=0.0, metavar="SHARE")
+    parser.add_argument("--quiet", type=float, default=0.0, metavar="SECONDS", help="wait for a quiet machine")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ambjudge-bench-") as name:
-        throughput(args, Path(name))
-        if args.litellm:
-            through_litellm(args, Path(name))
+        wait_until_quiet(args.quiet)
+        cost(Path(name), 16)
+        at_once(args, Path(name))
         if args.faults:
             with_faults(args, Path(name))
         if args.kills:

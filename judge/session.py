@@ -338,6 +338,7 @@ class Scorer:
             from .questions.asked import Questions
             from .questions.keys import identity
             from .store.reuse import StoredJudge, StoredOnly
+            from .store.together import Together
             from .trust.rightness import shares_right
 
             who = identity(judge)
@@ -346,6 +347,7 @@ class Scorer:
             self._stored = (StoredOnly if options.stored_only else StoredJudge)(self.judge, store)
             self.judge = self._stored
             self.right = shares_right(store, judge.name)
+            self._cards = Together(store.add_cards)
             self._keys = card_keys(judge, options, self.right)
         self._kept: set[str] = set()
         self.apart = 0
@@ -395,8 +397,10 @@ class Scorer:
 
     async def score_run(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
         """The scorecard of a run; `stamp`: its files as they were when it was read."""
+        from .store.scorecards import Concluded
+
         run = self.scope.apply(run)
-        reference = self.store.add_run(run, stamp) if self.store is not None else None
+        reference = await self._stored.reference(run, stamp) if self.store is not None else None
         ready, replies = await self.ask(run)
         rubric = ready.rubric
         card = assemble(ready, self.judge, replies, self.right)
@@ -408,8 +412,6 @@ class Scorer:
         asked = sum(len(request.criteria) for request in ready.requests(self.judge))
         settled = self._stored.take_answered(reference) == asked
         key = self._keys.of(run.path, run.content_sha256) if settled else None
-        self.store.add_card(reference, path, card, key)
-        if settled:
-            question = self._ask.name(rubric, run.tier, run.track)
-            self.store.settle([(run.content_sha256, question, asked)])
+        known = (run.content_sha256, self._ask.name(rubric, run.tier, run.track), asked) if settled else None
+        await self._cards.do(Concluded(reference, path, card, key, known))
         return card

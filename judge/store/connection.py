@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ class StorePart:
 
     def __init__(self, engine: Engine, where: str, root: Path | None) -> None:
         self._engine, self.where, self.root = engine, where, root
+        self._one_writer = threading.Lock()
         self._below = None if root is None else os.path.join(str(root), "")
 
     def relative(self, path: Path) -> str:
@@ -54,7 +56,8 @@ class StorePart:
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        with guard(self.where), writing(self._engine) as connection:
+        # The database would let threads of one process wait for each other by sleeping.
+        with self._one_writer, guard(self.where), writing(self._engine) as connection:
             yield connection
 
     def _read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
@@ -86,7 +89,13 @@ class StorePart:
     def _add_evidence(self, connection: Connection, rows: Iterable[tuple[str, str, str, str]]) -> None:
         names = ("content_sha256", "context", "stage", "evidence_sha256")
         values = [dict(zip(names, row, strict=True)) | {"created_at": now()} for row in rows]
-        connection.execute(self._insert(schema.evidence).on_conflict_do_nothing(), values)
+        if values:
+            connection.execute(self._insert(schema.evidence).on_conflict_do_nothing(), values)
+
+    def _settle(self, connection: Connection, rows: Iterable[tuple[str, str, int]]) -> None:
+        values = [{"content_sha256": c, "question": q, "verdicts": n} for c, q, n in sorted(rows)]
+        if values:
+            connection.execute(self._insert(schema.settled).on_conflict_do_nothing(), values)
 
 
 def now() -> str:

@@ -19,6 +19,8 @@ from ..base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
 from ..questions.keys import EvidenceContexts, JudgeIdentity, KeyMaker, VerdictKey, identity
 from ..scorecard import CriterionResult, UnscoredReason, unscored
 from . import Store, StoredVerdict
+from .together import Together
+from .verdicts import Answered
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,11 @@ class Lookup:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A request before its call: the run's reference, what is known, and a row that the evidence index lacks."""
+    """A request before its call: what is known, a row that the evidence index lacks, and the run's reference."""
 
-    reference: int
     known: Lookup
     packed: tuple[str, str, str, str] | None
+    reference: int = 0
 
 
 class StoredJudge(Around):
@@ -54,21 +56,9 @@ class StoredJudge(Around):
         self._refs: dict[tuple[str, str], int] = {}
         self._answered: Counter[int] = Counter()
         self._contexts = EvidenceContexts(self._who)
-
-    def evidence_sha256(self, request: Request) -> str:
-        """The inner judge's, remembered for planning."""
-        found = self.inner.evidence_sha256(request)
-        if (row := self._missing_row(request, found)) is not None:
-            self._store.add_evidence([row])
-        return found
-
-    def _missing_row(self, request: Request, evidence: str) -> tuple[str, str, str, str] | None:
-        """The row of the evidence index for this request; None where the index has one: most look-ups write nothing."""
-        run = request.run
-        context = self._contexts.of(request.question, run.track, run.tier, request.public)
-        if self._store.evidence([run.content_sha256], [context]):
-            return None
-        return run.content_sha256, context, request.question, evidence
+        self._looks = Together(self._look)
+        self._runs = Together(self._note)
+        self._replies = Together(store.add_replies)
 
     def estimate(self, request: Request) -> Estimate:
         """What judging would use beyond what the store has."""
@@ -78,22 +68,41 @@ class StoredJudge(Around):
         return self.inner.estimate(replace(request, criteria=missing))
 
     def look_up(self, request: Request) -> Lookup:
-        """Keys and stored verdicts of the request's criteria."""
-        return self._find(request, self.evidence_sha256(request))
+        """Keys and stored verdicts of the request's criteria; the evidence is remembered for planning."""
+        (begun,) = self._look([(request, self.inner.evidence_sha256(request))])
+        if begun.packed is not None:
+            self._store.add_evidence([begun.packed])
+        return begun.known
 
-    def _find(self, request: Request, evidence: str) -> Lookup:
-        keys = {c.id: maker(self._who, c, request.sample).key(evidence) for c in request.criteria}
-        stored = self._store.known(key.sha256 for key in keys.values())
-        return Lookup(keys, {id: stored[key.sha256] for id, key in keys.items() if key.sha256 in stored})
+    def _look(self, many: Sequence[tuple[Request, str]]) -> list[_Begun]:
+        """The same for requests with their evidence, which is not written down yet: most look-ups write nothing."""
+        places = []
+        for request, _ in many:
+            run = request.run
+            context = self._contexts.of(request.question, run.track, run.tier, request.public)
+            places.append((run.content_sha256, context))
+        indexed = self._store.evidence({place[0] for place in places}, {place[1] for place in places})
+        keys = [{c.id: maker(self._who, c, r.sample).key(evidence) for c in r.criteria} for r, evidence in many]
+        stored = self._store.known(key.sha256 for of in keys for key in of.values())
+        begun = []
+        for (request, evidence), place, of in zip(many, places, keys, strict=True):
+            packed = None if place in indexed else (*place, request.question, evidence)
+            found = {id: stored[key.sha256] for id, key in of.items() if key.sha256 in stored}
+            begun.append(_Begun(Lookup(of, found), packed))
+        return begun
 
-    def reference(self, run: Run) -> int:
-        """The store's reference of this version of the run."""
+    async def reference(self, run: Run, stamp: str | None = None) -> int:
+        """The store's reference of this version of the run; with a `stamp`, its files are noted anew."""
         key = (str(run.path), run.content_sha256)
-        if key not in self._refs:
-            if len(self._refs) > 10_000:
-                self._refs.clear()
-            self._refs[key] = self._store.add_run(run)
-        return self._refs[key]
+        if stamp is None and key in self._refs:
+            return self._refs[key]
+        if len(self._refs) > 10_000:
+            self._refs.clear()
+        self._refs[key] = found = await self._runs.do((run, stamp))
+        return found
+
+    def _note(self, many: Sequence[tuple[Run, str | None]]) -> list[int]:
+        return self._store.add_runs([(self._store.describe(run), stamp) for run, stamp in many])
 
     async def judge(self, request: Request) -> Reply:
         """Stored verdicts and new ones, in the order of the criteria; usage and raw replies are the new ones' alone.
@@ -119,8 +128,9 @@ class StoredJudge(Around):
             return await asyncio.to_thread(self._from_store, request, begun)
         reply = await self.inner.judge(replace(request, criteria=missing))
         reply = replace(reply, results=tuple(r for r in reply.results if r.id in known.keys))
-        standing = await asyncio.to_thread(self._keep, request, begun, reply)
-        results = {result.id: result for result in standing}
+        keys = [known.keys[result.id] for result in reply.results]
+        answered = Answered(begun.reference, request.rubric.sha256, request.question, keys, reply, packed=begun.packed)
+        results = {result.id: result for result in await self._replies.do(answered)}
         results |= {id: verdict.result for id, verdict in known.found.items()}
         missed = unscored((c for c in request.criteria if c.id not in results), "judge_error", "no result given")
         results |= {result.id: result for result in missed}
@@ -137,18 +147,8 @@ class StoredJudge(Around):
 
     async def _before(self, request: Request) -> _Begun:
         """The store is asked in a thread; the judge, which need not bear threads, here."""
-        evidence = self.inner.evidence_sha256(request)
-        return await asyncio.to_thread(self._open, request, evidence)
-
-    def _open(self, request: Request, evidence: str) -> _Begun:
-        row = self._missing_row(request, evidence)
-        return _Begun(self.reference(request.run), self._find(request, evidence), row)
-
-    def _keep(self, request: Request, begun: _Begun, reply: Reply) -> tuple[CriterionResult, ...]:
-        keys = [begun.known.keys[result.id] for result in reply.results]
-        return self._store.add_reply(
-            begun.reference, request.rubric, request.question, keys, reply, packed=begun.packed
-        )
+        begun = await self._looks.do((request, self.inner.evidence_sha256(request)))
+        return replace(begun, reference=await self.reference(request.run))
 
     def _from_store(self, request: Request, begun: _Begun) -> Reply:
         if begun.packed is not None:

@@ -49,13 +49,14 @@ class RunIndex(StorePart):
         return self.add_runs([(self.describe(run), stamp)])[0]
 
     def add_runs(self, described: Sequence[tuple[Mapping[str, Any], str | None]]) -> list[int]:
-        """The same for several, in one transaction, from what `describe` says of each."""
-        runs, refs = schema.runs, []
+        """The same for several, in one transaction, from what `describe` says of each; references in their order."""
+        runs, refs = schema.runs, [0] * len(described)
         with self._write() as connection:
-            for row, stamp in described:
+            for number in sorted(range(len(described)), key=lambda n: str(described[n][0]["path"])):
+                row, stamp = described[number]
                 same = (runs.c.path == row["path"]) & (runs.c.content_sha256 == row["content_sha256"])
                 connection.execute(self._insert(runs).values(row).on_conflict_do_nothing())
-                refs.append(int(connection.execute(sa.select(runs.c.ref).where(same)).scalar_one()))
+                refs[number] = int(connection.execute(sa.select(runs.c.ref).where(same)).scalar_one())
                 self._note_file(connection, row["path"], row["content_sha256"], stamp)
         return refs
 
@@ -97,10 +98,9 @@ class RunIndex(StorePart):
 
     def settle(self, rows: Iterable[tuple[str, str, int]]) -> None:
         """Remember (run content, question, number of verdicts). Verdicts are never taken back, so this stays true."""
-        values = [{"content_sha256": c, "question": q, "verdicts": n} for c, q, n in rows]
-        if values:
+        if rows := list(rows):
             with self._write() as connection:
-                connection.execute(self._insert(schema.settled).on_conflict_do_nothing(), values)
+                self._settle(connection, rows)
 
     def add_evidence(self, rows: Iterable[tuple[str, str, str, str]]) -> None:
         """Remember (run content, packing context, question, evidence hash)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,27 +35,50 @@ class Kept(NamedTuple):
     body: bytes
 
 
+@dataclass(frozen=True)
+class Concluded:
+    """A scorecard to keep, the key of what decided it (None: an item still waits for its verdict), and what that settles
+    (`Store.settle`)."""
+
+    run_ref: int
+    path: Path
+    card: ScoreCard
+    key: str | None = None
+    settled: tuple[str, str, int] | None = None
+
+
 class Archive(StorePart):
     """What was concluded, annotated and noted; the last of each kind is in force, older ones stay readable."""
 
-    def add_card(self, run_ref: int, path: Path, card: ScoreCard, key: str | None = None) -> None:
-        """Keep a scorecard, unless the last one of this run, judge and rubric says the same, and what it was decided by."""
-        text = clean_text(card.to_json())
-        digest, name = hashlib.sha256(text.encode()).hexdigest(), self.relative(path)
+    def add_card(self, run_ref: int, path: Path, card: ScoreCard) -> None:
+        """Keep one scorecard (`add_cards`)."""
+        self.add_cards([Concluded(run_ref, path, card)])
+
+    def add_cards(self, concluded: Sequence[Concluded]) -> list[None]:
+        """Keep scorecards, all in one transaction; of one that says the same as the last of its run, judge and rubric,
+        only what it was decided by."""
         table = schema.cards
-        same = (table.c.path == name) & (table.c.judge == card.judge.name) & (table.c.rubric_id == card.rubric.id)
+        rows = [self._card_row(each) for each in concluded]
         with self._write() as connection:
-            query = sa.select(table.c.sha256, table.c.seq).where(same).order_by(table.c.seq.desc()).limit(1)
-            last = connection.execute(query).first()
-            if last is not None and last.sha256 == digest:
-                connection.execute(table.update().where(table.c.seq == last.seq).values(key=key))
-                return
-            row = {
-                "run_ref": run_ref, "path": name, "judge": card.judge.name, "rubric_id": card.rubric.id,
-                "rubric_sha256": card.rubric.sha256, "sha256": digest, "created_at": now(), "key": key,
-                "gist": to_json(card.gist),
-            }  # fmt: skip
-            connection.execute(table.insert().values(**clean_row(row), body=zlib.compress(text.encode())))
+            for row in rows:
+                same = sa.and_(*(table.c[name] == row[name] for name in ("path", "judge", "rubric_id")))
+                query = sa.select(table.c.sha256, table.c.seq).where(same).order_by(table.c.seq.desc()).limit(1)
+                last = connection.execute(query).first()
+                if last is not None and last.sha256 == row["sha256"]:
+                    connection.execute(table.update().where(table.c.seq == last.seq).values(key=row["key"]))
+                else:
+                    connection.execute(table.insert(), row)
+            self._settle(connection, [each.settled for each in concluded if each.settled is not None])
+        return [None] * len(rows)
+
+    def _card_row(self, concluded: Concluded) -> dict[str, Any]:
+        card, text = concluded.card, clean_text(concluded.card.to_json()).encode()
+        row = {
+            "run_ref": concluded.run_ref, "path": self.relative(concluded.path), "judge": card.judge.name,
+            "rubric_id": card.rubric.id, "rubric_sha256": card.rubric.sha256, "created_at": now(), "key": concluded.key,
+            "gist": to_json(card.gist),
+        }  # fmt: skip
+        return {**clean_row(row), "sha256": hashlib.sha256(text).hexdigest(), "body": zlib.compress(text)}
 
     def kept(self, paths: Iterable[Path], judge: str) -> Iterator[Kept]:
         """The last scorecard of this judge on each of these runs, with what the run's files were when last read."""

@@ -17,13 +17,12 @@ import hashlib
 import json
 import uuid
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 from pydantic import ValidationError
-from sqlalchemy.engine import Connection
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
@@ -48,6 +47,21 @@ class StoredVerdict:
     run_ref: int
     """The run that it was judged for; others that show the same evidence share it."""
     created_at: str
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A reply to keep: `keys[i]` is the key of `reply.results[i]`."""
+
+    run_ref: int
+    rubric_sha256: str
+    stage: str
+    keys: Sequence[VerdictKey]
+    reply: Reply
+    call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """32 hexadecimal digits. With one of one's own, keeping the same reply twice is a StoreError instead of a second call."""
+    packed: tuple[str, str, str, str] | None = None
+    """A row for the evidence index (`add_evidence`) that goes with it."""
 
 
 @dataclass(frozen=True)
@@ -83,40 +97,60 @@ class VerdictTables(StorePart):
 
     def add_reply(
         self, run_ref: int, rubric: Rubric, stage: str, keys: Sequence[VerdictKey], reply: Reply,
-        call_id: str | None = None, *, packed: tuple[str, str, str, str] | None = None,
+        call_id: str | None = None,
     ) -> tuple[CriterionResult, ...]:  # fmt: skip
-        """Keep one reply: `keys[i]` is the key of `reply.results[i]`. One transaction.
+        """Keep one reply (`add_replies`)."""
+        call_id = call_id or uuid.uuid4().hex
+        return self.add_replies([Answered(run_ref, rubric.sha256, stage, keys, reply, call_id)])[0]
+
+    def add_replies(self, answers: Sequence[Answered]) -> list[tuple[CriterionResult, ...]]:
+        """Keep replies, all in one transaction.
 
         Returns the results that now stand, in the same order: where another process stored a verdict under the same
-        key first, that one, so that everyone who looks sees the same. A `call_id` (32 hexadecimal digits) of one's own makes
-        keeping the same reply twice a StoreError instead of a second call. `packed` is a row for the evidence index
-        (`add_evidence`), kept in the same transaction.
+        key first, that one, so that everyone who looks sees the same.
         """
-        if len(keys) != len(reply.results):
-            raise ValueError(f"{len(keys)} keys for {len(reply.results)} results")
-        call_id, at = call_id or uuid.uuid4().hex, now()
-        final, failed = [], []
-        for key, result in zip(keys, reply.results, strict=True):
-            row = _key_row(key, stage) | {"detail": result.detail, "call_id": call_id, "created_at": at}
-            if is_final(result, reply):
-                final.append(row | _result_row(result))
-            elif result.status == "unscored":
-                failed.append(row | {"reason": result.reason or "judge_error"})
+        verdicts: dict[str, dict[str, Any]] = {}
+        failed: list[dict[str, Any]] = []
+        calls, texts, links = [], {}, []
+        for answered in answers:
+            reply, at, call = answered.reply, now(), answered.call_id
+            if len(answered.keys) != len(reply.results):
+                raise ValueError(f"{len(answered.keys)} keys for {len(reply.results)} results")
+            calls.append(clean_row(_call_row(answered, at)))
+            for position, text in enumerate(reply.raw):
+                body = text.encode("utf-8", "surrogatepass")
+                digest = hashlib.sha256(body).hexdigest()
+                texts[digest] = {"sha256": digest, "size": len(body), "body": zlib.compress(body)}
+                links.append({"call_id": call, "position": position, "sha256": digest})
+            for key, result in zip(answered.keys, reply.results, strict=True):
+                row = _key_row(key, answered.stage) | {"detail": result.detail, "call_id": call, "created_at": at}
+                if is_final(result, reply):
+                    verdicts.setdefault(key.sha256, clean_row(row | _result_row(result)))
+                elif result.status == "unscored":
+                    failed.append(clean_row(row | {"reason": result.reason or "judge_error"}))
+        # In key order everywhere: two processes that store the same keys must not wait for each other.
+        statements: list[tuple[Any, list[dict[str, Any]]]] = [
+            (schema.calls.insert(), calls),
+            (self._insert(schema.replies).on_conflict_do_nothing(), [texts[digest] for digest in sorted(texts)]),
+            (schema.call_replies.insert(), links),
+            (
+                self._insert(schema.verdicts).on_conflict_do_nothing(index_elements=["key"]),
+                [verdicts[key] for key in sorted(verdicts)],
+            ),
+            (schema.attempts.insert(), failed),
+        ]
+        table = schema.verdicts
         with self._write() as connection:
-            self._add_call(connection, call_id, at, run_ref, rubric, stage, keys, reply)
-            if packed is not None:
-                self._add_evidence(connection, [packed])
-            if final:
-                # In key order everywhere: two processes that store the same keys must not wait for each other.
-                final.sort(key=lambda row: str(row["key"]))
-                statement = self._insert(schema.verdicts).on_conflict_do_nothing(index_elements=["key"])
-                connection.execute(statement, [clean_row(row) for row in final])
-            if failed:
-                connection.execute(schema.attempts.insert(), [clean_row(row) for row in failed])
-            wanted = [row["key"] for row in final]
-            rows = connection.execute(_VERDICTS.where(schema.verdicts.c.key.in_(wanted))).fetchall()
-        standing = {row.key: self._verdict(row).result for row in rows}
-        return tuple(standing.get(k.sha256, r) for k, r in zip(keys, reply.results, strict=True))
+            for statement, rows in statements:
+                if rows:
+                    connection.execute(statement, rows)
+            self._add_evidence(connection, sorted({a.packed for a in answers if a.packed is not None}))
+            query = sa.select(table.c.key, table.c.call_id).where(table.c.key.in_(list(verdicts)))
+            calls_by_key = {row.key: row.call_id for row in connection.execute(query)}
+        others = self.known(key for key, row in verdicts.items() if calls_by_key[key] != row["call_id"])
+        standing = {key: self._result(row) for key, row in verdicts.items()}
+        standing |= {key: verdict.result for key, verdict in others.items()}
+        return [tuple(standing.get(k.sha256, r) for k, r in zip(a.keys, a.reply.results, strict=True)) for a in answers]
 
     def iter_verdicts(self) -> Iterator[StoredVerdict]:
         """All verdicts, in the order they were stored."""
@@ -180,38 +214,33 @@ class VerdictTables(StorePart):
         row: Any = self._read(query)[0]
         return int(row[0] or 0), Estimate(Usage(1, *row[1:4]), Usage(1, *row[4:7]))
 
-    def _add_call(
-        self, connection: Connection, call_id: str, at: str, run_ref: int, rubric: Rubric, stage: str,
-        keys: Sequence[VerdictKey], reply: Reply,
-    ) -> None:  # fmt: skip
-        row = {
-            "id": call_id, "run_ref": run_ref, "stage": stage, "judge": keys[0].judge if keys else "",
-            "rubric_sha256": rubric.sha256, "sample": keys[0].sample if keys else 0,
-            "criteria": to_json([key.criterion_id for key in keys]),
-            "warnings": to_json(list(reply.warnings)), "created_at": at, **asdict(reply.usage),
-        }  # fmt: skip
-        connection.execute(schema.calls.insert().values(clean_row(row)))
-        bodies = [text.encode("utf-8", "surrogatepass") for text in reply.raw]
-        digests = [hashlib.sha256(body).hexdigest() for body in bodies]
-        for digest, body in sorted(zip(digests, bodies, strict=True)):
-            values = {"sha256": digest, "size": len(body), "body": zlib.compress(body)}
-            connection.execute(self._insert(schema.replies).values(values).on_conflict_do_nothing())
-        for position, digest in enumerate(digests):
-            connection.execute(schema.call_replies.insert().values(call_id=call_id, position=position, sha256=digest))
-
     def _verdict(self, row: sa.Row[Any]) -> StoredVerdict:
+        return StoredVerdict(
+            _key(row), row.stage, self._result(dict(row._mapping)), row.call_id, row.run_ref, row.created_at
+        )
+
+    def _result(self, row: Mapping[str, Any]) -> CriterionResult:
         try:
-            result = CriterionResult(
-                id=row.criterion_id, value=row.value, status=row.status, reason=row.reason, detail=row.detail,
-                rationale=row.rationale, evidence=json.loads(row.evidence), votes=json.loads(row.votes),
-                answer=None if row.answer is None else json.loads(row.answer),
+            return CriterionResult(
+                id=row["criterion_id"], value=row["value"], status=row["status"], reason=row["reason"],
+                detail=row["detail"], rationale=row["rationale"], evidence=json.loads(row["evidence"]),
+                votes=json.loads(row["votes"]), answer=None if row["answer"] is None else json.loads(row["answer"]),
             )  # fmt: skip
         except (ValidationError, ValueError) as error:
             raise StoreError(
-                f"{self.where}: verdict {row.key[:12]} cannot be read: {' '.join(str(error).split())[:120]}",
+                f"{self.where}: verdict {row['key'][:12]} cannot be read: {' '.join(str(error).split())[:120]}",
                 "restore a copy of the store",
             ) from error
-        return StoredVerdict(_key(row), row.stage, result, row.call_id, row.run_ref, row.created_at)
+
+
+def _call_row(answered: Answered, at: str) -> dict[str, Any]:
+    keys, reply = answered.keys, answered.reply
+    return {
+        "id": answered.call_id, "run_ref": answered.run_ref, "stage": answered.stage,
+        "judge": keys[0].judge if keys else "", "rubric_sha256": answered.rubric_sha256,
+        "sample": keys[0].sample if keys else 0, "criteria": to_json([key.criterion_id for key in keys]),
+        "warnings": to_json(list(reply.warnings)), "created_at": at, **vars(reply.usage),
+    }  # fmt: skip
 
 
 def _key_row(key: VerdictKey, stage: str) -> dict[str, Any]:

@@ -47,6 +47,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 1_024
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that hang up (timeouts, scripted resets) are part of the play."""
