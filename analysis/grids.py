@@ -129,9 +129,9 @@ def unbalanced(g: Grid) -> tuple[str, ...]:
         return ()
     missing = int(g.count.size - len(counts))
     gaps = f", and {missing} cell{'s have' if missing > 1 else ' has'} none" if missing else ""
-    return (
-        f"{counts.min():.0f} to {counts.max():.0f} runs a cell{gaps}: tasks weigh the same, however many runs they have",
-    )
+    low, high = int(counts.min()), int(counts.max())
+    between = f"{low} to {high} runs" if low < high else f"{low} run{'s' if low > 1 else ''}"
+    return (f"{between} a cell{gaps}: tasks weigh the same, however many runs they have",)
 
 
 @dataclass(frozen=True)

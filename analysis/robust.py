@@ -177,10 +177,7 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
     rng = np.random.default_rng(seed)
     x, y = _within(d)
     order = np.argsort(d.cell, kind="stable")
-    x, y = x[order], y[order]
-    start, size = np.unique(d.cell[order], return_index=True, return_counts=True)[1:]
-    # Cells of one size are the lines of a matrix, whose lines are sorted at once.
-    grids = [start[size == n][:, None] + np.arange(n) for n in np.unique(size)]
+    x, y, cell = x[order], y[order], d.cell[order]
     pure, rest, b = np.zeros_like(x), np.zeros_like(x), np.full(len(d.code_names), np.nan)
     for k in range(len(d.code_names)):
         others = np.delete(x, k, 1)
@@ -191,14 +188,9 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
             b[k] = pure[:, k] @ y / norm
     beaten = np.zeros(len(d.code_names))
     actual = np.abs((pure * rest).sum(0))
-    columns = [(np.ascontiguousarray(pure[:, k]), np.ascontiguousarray(rest[:, k])) for k in range(len(beaten))]
-    shuffled = np.empty(len(y), dtype=np.intp)
     for _ in range(draws):
-        keys = rng.random(len(y))
-        for grid in grids:
-            shuffled[grid] = np.take_along_axis(grid, keys[grid].argsort(1), 1)
-        sums = np.array([weights @ values.take(shuffled) for weights, values in columns])
-        beaten += np.abs(sums) >= actual * (1 - 1e-12)
+        shuffled = np.argsort(cell + rng.random(len(y)), kind="stable")
+        beaten += np.abs(np.einsum("ij,ij->j", pure, rest.take(shuffled, 0))) >= actual * (1 - 1e-12)
     p = (1 + beaten) / (1 + draws)
     return [
         (

@@ -72,6 +72,7 @@ class Unreadable(AmbjudgeError):
 
 def _cards(files: tuple[str, ...]) -> Any:
     """(where, value or error) for every scorecard of every file, one at a time."""
+    from ..analysis.card_sources import is_store
     from ..errors import InputError
     from ..trajectories.json_bytes import MAX_CARDS, bounded_lines, decode, parse_json, read_bytes, read_jsonl
 
@@ -85,6 +86,10 @@ def _cards(files: tuple[str, ...]) -> Any:
                             yield f"{name}:{number}", parse_json(decode(data, path), path, number)
                         except InputError as error:
                             yield f"{name}:{number}", error
+            continue
+        if is_store(name):
+            hint = "give the scorecards: ambjudge score RUNS --out cards.jsonl writes those of the store"
+            yield name, Unreadable("is a store, not a file of scorecards", hint)
             continue
         try:
             text = decode(read_bytes(path, MAX_CARDS), path)

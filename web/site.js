@@ -96,7 +96,7 @@
         if (r.page) { link.href = "pages/" + r.page + ".html"; }
         td.append(link, make("span", "sub", [r.agent, r.task, r.tier].filter(Boolean).join(" · ")));
       } },
-      plain("Agent", "agent", "wide1 text"), plain("Task", "task", "wide1 text"), plain("Tier", "tier", "wide2"),
+      plain("Agent", "agent", "wide1 text agent"), plain("Task", "task", "wide1 text"), plain("Tier", "tier", "wide2"),
       ...parts.map(stage),
       { name: "Stages", kind: "bars", key: lowest, cell: function (r, td) { td.append(bars(scores(r))); } },
       score("Agentic", "agentic", 2, 1, true), score("Task score", "task_score", 2, 1, false), score("Overall", "overall", 1, 100, true),

@@ -211,7 +211,7 @@ def cliff(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -> Dra
             if row["value"] is None:
                 continue
             here = (x == at) & drawn
-            style.points_cloud(ax, at + jitter[here], y[here], SKY, size=6 if d.n > 200 else 18, alpha=0.3)
+            style.points_cloud(ax, at + jitter[here], y[here], SKY, size=8 if d.n > 200 else 18, alpha=0.4)
             style.interval(ax, at, row["lo"], row["hi"], BLUE, thick=False, vertical=True)
             style.point(ax, at, row["value"], BLUE, size=7)
             ax.annotate(

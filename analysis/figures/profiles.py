@@ -106,9 +106,8 @@ def cost_score(tables: Tables, runs: pl.DataFrame, score: Score, sheet: Sheet) -
                 if own.is_empty():
                     continue
                 colour = SERIES[k % len(SERIES)] if coloured else SKY
-                style.points_cloud(
-                    ax, *(own.filter("drawn")[name] for name in (cost, score.column)), colour, size=5, alpha=0.28
-                )
+                dots = own.filter("drawn")
+                style.points_cloud(ax, dots[cost], dots[score.column], colour, size=8, alpha=0.5)
                 centre: tuple[Any, Any] = math.exp(np.log(own[cost].to_numpy()).mean()), own[score.column].mean()
                 marker = MARKERS[k % len(MARKERS)] if coloured else "o"
                 ax.plot(

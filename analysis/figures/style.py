@@ -35,7 +35,7 @@ ROLES = dict(
 )
 SERIES = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-MOST_POINTS = 1200
+MOST_POINTS = 600
 """Runs that a cloud of points shows: thousands of marks would make the page heavy, and hide each other."""
 
 _RC: dict[str, Any] = {
