@@ -137,7 +137,7 @@ def table(title: str, runs: Path, found: dict[str, Path], rounds: int, scout: st
 
 def beside_scout(python: str, runs: Path, ours: float) -> None:
     """Milliseconds of CPU that a scan of the same runs takes, and the ratio of ours to that."""
-    said = subprocess.run([python, "-c", SCOUT, runs, "4"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([python, "-c", SCOUT, runs, "10"], capture_output=True, text=True, check=True).stdout
     theirs = float(said.split()[-1])
     print(f"Inspect Scout, a scanner that does nothing: {theirs:5.1f} ms a run; ours is {ours / theirs:.2f} x that")
 
