@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from statistics import median
 
 from ..error_codes.context import CodeContext
@@ -17,10 +17,11 @@ from ..error_codes.fired import Fired, context
 from ..error_codes.trace_facts import finding_facts, trace_facts
 from ..sanitize import sanitize_line
 from ..tracks import TRACKS
+from ..trajectories.layout import Fence
 from ..trajectories.models import OutputFile, Run, Segmentation
 from ..trajectories.record.facts import Fact, FactSource, numbered
 from .checks.check import OutputCheck
-from .checks.files import Refused, guard, image_size, npy_head, read_json
+from .checks.files import Refused, fence_of, guard, image_size, npy_head, read_json
 from .checks.nifti import volume_head
 from .checks.outcome import Fact as CheckFact
 from .scoring import VALID_SHARE
@@ -289,16 +290,15 @@ def _files(run: Run) -> Iterator[Fact]:
         return
     kinds = _kinds(run.outputs.files)
     within = [f"{name} {len(files)} times" for name, files in kinds if files[0].case is not None]
-    beside = [
-        f"{name}{f' {len(files)} times' if len(files) > 1 else ''}" for name, files in kinds if files[0].case is None
-    ]
+    alone = [(name, len(files)) for name, files in kinds if files[0].case is None]
+    beside = [f"{name} {count} times" if count > 1 else name for name, count in alone]
     text = f"Delivered: {len(run.outputs.files)} files in {len(run.outputs.cases)} case folders"
     text += f"; of the cases: {_listed(within, 350)}" if within else ""
     text += f"; beside the case folders: {_listed(beside, 250)}" if beside else ""
     yield _fact("files", f"{text}.", "file")
     shown = [(name, files) for name, files in kinds if _suffix(files[0].name) in _TEXT_SUFFIXES | _IMAGES | _ARRAYS]
     for name, files in shown[:_KINDS]:
-        yield from _kind(run.folder, name, files)
+        yield from _kind(fence_of(run), name, files)
 
 
 _ARRAYS = frozenset({".npy", ".nii", ".nii.gz"})
@@ -317,7 +317,7 @@ def _kinds(files: Sequence[OutputFile]) -> list[tuple[str, list[OutputFile]]]:
     return [(_name(name), sorted(found, key=lambda f: (f.case or "", f.name))) for (_, name), found in ordered]
 
 
-def _kind(root: Path, name: str, files: Sequence[OutputFile]) -> Iterator[Fact]:
+def _kind(root: Fence, name: str, files: Sequence[OutputFile]) -> Iterator[Fact]:
     first = files[0]
     head, form = _head(first, root)
     case = None if first.case is None else _name(first.case)
@@ -331,7 +331,7 @@ def _kind(root: Path, name: str, files: Sequence[OutputFile]) -> Iterator[Fact]:
         yield _fact("files_differ", text + _listed(unlike, 400, "; "), "file")
 
 
-def _head(file: OutputFile, root: Path) -> tuple[str, str | None]:
+def _head(file: OutputFile, root: Fence) -> tuple[str, str | None]:
     """(what the file holds, its form as `_form` gives it) in words."""
     form = _form(file, root)
     if _suffix(file.name) not in _TEXT_SUFFIXES:
@@ -353,7 +353,7 @@ def _head(file: OutputFile, root: Path) -> tuple[str, str | None]:
     return f"{keys} begins: {sanitize_line(text[:_HEAD])}{more}".strip(), form
 
 
-def _form(file: OutputFile, root: Path) -> str | None:
+def _form(file: OutputFile, root: Fence) -> str | None:
     """What files of one kind should have in common: shape and type, keys, or the header; None where that says nothing.
 
     A broken file says that it is, whatever its kind.

@@ -110,6 +110,10 @@ def _not_a_number(_name: str) -> None:
     return None
 
 
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
+_NESTED = (dict, list)
+
+
 def loads(text: str) -> Any:
     """A JSON value that can be kept, compared and written again; ValueError for what is none.
 
@@ -119,10 +123,13 @@ def loads(text: str) -> Any:
     if too_many(text):
         raise TooManyError
     try:
-        value = json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_not_a_number)
+        if text.startswith("\ufeff"):
+            raise json.JSONDecodeError("Unexpected UTF-8 BOM (decode using utf-8-sig)", text, 0)
+        value = _DECODER.decode(text)
         if "\\u" in text or whole_text(text) is not text:
             return _storable(value, MAX_DEPTH)
-        _refuse_depth(value)
+        if text.count("[") + text.count("{") > MAX_DEPTH:
+            _refuse_depth(value)
         return value
     except RecursionError:
         raise NestingError from None
@@ -161,8 +168,8 @@ def _refuse_depth(value: Any) -> None:
     """The same where no text can hold half a pair."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [below for item in level if isinstance(item, dict | list)
-                 for below in (item.values() if isinstance(item, dict) else item) if isinstance(below, dict | list)]  # fmt: skip
+        level = [below for item in level if isinstance(item, _NESTED)
+                 for below in (item.values() if isinstance(item, dict) else item) if isinstance(below, _NESTED)]  # fmt: skip
         if not level:
             return
     raise NestingError
@@ -171,7 +178,7 @@ def _refuse_depth(value: Any) -> None:
 def _storable(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return whole_text(value)
-    if isinstance(value, dict | list) and depth <= 0:
+    if isinstance(value, _NESTED) and depth <= 0:
         raise NestingError
     if isinstance(value, dict):
         return {whole_text(key): _storable(item, depth - 1) for key, item in value.items()}

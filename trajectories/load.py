@@ -160,6 +160,8 @@ def _ends(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             head = file.read(_END)
+            if len(head) < _END:
+                return head
             file.seek(max(len(head), file.seek(0, 2) - _END))
             return head + file.read(_END)
     except OSError:

@@ -140,6 +140,12 @@ _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {
 """The fields of each kind of node that may hold nodes, from the last to the first."""
 
 
+# Tuples, as a union of types is made anew, and looked through slowly, each time that it is asked.
+_CHAINED = (ast.Attribute, ast.Call, ast.Subscript)
+ROWS = (ast.Tuple, ast.List)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 def last_name(node: ast.AST) -> str:
     """`c` of `a.b.c` and of `a.b.c(...)`; "" for what has no name."""
     if isinstance(node, ast.Call):
@@ -160,6 +166,6 @@ def dotted_name(node: ast.AST) -> str:
 
 def first_name(node: ast.AST) -> str:
     """`a` of `a.b[0].c()`; "" for what does not begin with a name."""
-    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+    while isinstance(node, _CHAINED):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -12,10 +12,15 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from .python_code import Called, Flat, first_name, last_name
+from .python_code import FUNCTIONS, ROWS, Called, Flat, first_name, last_name
 from .python_module import ALL, Module, Size, largest, smaller
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_GIVEN = (ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
+_LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_SIDES = (ast.BoolOp, ast.IfExp, ast.BinOp)
+_COLLECTIONS = (*ROWS, ast.Set)
+_HOLDERS = (*ROWS, ast.Dict, ast.JoinedStr)
 _TOLD = frozenset([
     ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension,
     ast.withitem, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Return, ast.Import, ast.ImportFrom,
@@ -207,10 +212,10 @@ class Names:
                     self._assign(target, value)
                     if loops and isinstance(self.nodes[target], ast.Subscript):
                         self.grown += ((first_name(self.nodes[target]), iterable) for _, iterable in loops[-MAX_LOOPS:])
-            elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
+            elif isinstance(node, _GIVEN) and node.value is not None:
                 parts = self.flat.children(number)
                 self._assign(parts[0], parts[-1])
-            elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            elif isinstance(node, _LOOPS):
                 target, iterable, *_ = self.flat.children(number)
                 self.assigned += ((name, ~iterable) for name in _stored(self.nodes[target]))
                 if kind is not ast.comprehension:
@@ -226,7 +231,7 @@ class Names:
                 loops.append((self.ends[number], number + 1))
             elif isinstance(node, ast.Return) and node.value is not None:
                 self.returns.append(number + 1)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
+            elif isinstance(node, _IMPORTS):
                 for alias in node.names:
                     origin = (getattr(node, "module", None) or alias.name).rsplit(".", 1)[-1]
                     self.imports |= {origin, alias.name.rsplit(".", 1)[-1]}
@@ -235,7 +240,7 @@ class Names:
                     self.origins[(alias.asname or alias.name).split(".", 1)[0]] = origin
 
     def _assign(self, target: int, value: int) -> None:
-        left, right = ([*self.flat.children(n)] if isinstance(self.nodes[n], ast.Tuple | ast.List) else [] for n in (target, value))  # fmt: skip
+        left, right = ([*self.flat.children(n)] if isinstance(self.nodes[n], ROWS) else [] for n in (target, value))  # fmt: skip
         for one, given in zip(left, right, strict=True) if left and len(left) == len(right) else [(target, value)]:
             self.assigned += ((name, given) for name in _stored(self.nodes[one]))
 
@@ -307,7 +312,7 @@ class Names:
         if isinstance(node, ast.Attribute):
             own = self.sizes.get(node.attr, 1)
             return own if own != 1 or node.attr in SHAPES else self.size(number + 1, depth + 1)
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        if isinstance(node, _COLLECTIONS):
             cases = [e for e in node.elts if isinstance(e, ast.Constant) and self._is_case(e.value)]
             return len(node.elts) if node.elts and len(cases) == len(node.elts) else 1
         if isinstance(node, ast.Subscript):
@@ -315,7 +320,7 @@ class Names:
         if isinstance(node, COMPREHENSIONS):
             first = next(c for c in self.flat.children(number) if isinstance(self.nodes[c], ast.comprehension))
             return self.size(self.flat.children(first)[1], depth + 1)
-        if isinstance(node, ast.BoolOp | ast.IfExp | ast.BinOp):
+        if isinstance(node, _SIDES):
             return largest(self.size(side, depth + 1) for side in self.flat.children(number))
         return 1
 
@@ -394,7 +399,7 @@ class Names:
         node = self.nodes[number]
         if isinstance(node, ast.Call):
             return last_name(node) in STATISTICS
-        row = isinstance(node, ast.Tuple | ast.List | ast.Dict | ast.JoinedStr)
+        row = isinstance(node, _HOLDERS)
         return row and not STATISTICS.isdisjoint(self.names[number : self.ends[number]])
 
     def _loads_model(self, call: Called) -> bool:
@@ -435,7 +440,7 @@ def _stored(target: ast.AST) -> Iterator[str]:
         yield target.attr
     elif isinstance(target, ast.Subscript):
         yield first_name(target)
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, ROWS):
         yield from (name for part in target.elts for name in _stored(part))
     elif isinstance(target, ast.Starred):
         yield from _stored(target.value)

@@ -14,11 +14,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from .python_code import Called, dotted_name, flat, last_name
+from .python_code import FUNCTIONS, Called, dotted_name, flat, last_name
 from .python_module import Loop, Module, Piece, largest
 from .python_names import (
     COMPREHENSIONS,
-    FUNCTIONS,
     LISTING,
     LOADS,
     MAX_LOOPS,
@@ -29,6 +28,8 @@ from .python_names import (
     Names,
 )
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_WITHS = (ast.With, ast.AsyncWith)
 _LOOKS = frozenset(["exists", "isfile", "isdir", "is_file", "is_dir", "stat", "getsize", *LISTING])
 _SAVES = frozenset([
     "save", "savez", "savetxt", "dump", "to_csv", "to_parquet", "to_json", "write_text", "imwrite", "imsave", "WriteImage",
@@ -113,14 +114,14 @@ class _Uses(Names):
                 main.names = set(self.names[number:end])
                 pieces.append((end, main))
                 inner.append((number, end))
-            elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            elif isinstance(node, _LOOPS):
                 iterable = number + 1 if kind is ast.While else self.flat.children(number)[1]
                 self._loop(iterable, self.ends[iterable], end, pieces[-1][1], loops)
             elif isinstance(node, COMPREHENSIONS):
                 for child in self.flat.children(number):
                     if isinstance(self.nodes[child], ast.comprehension):
                         self._loop(self.flat.children(child)[1], number, end, pieces[-1][1], loops)
-            elif isinstance(node, ast.With | ast.AsyncWith):
+            elif isinstance(node, _WITHS):
                 if any(last_name(item.context_expr) in _QUIET for item in node.items):
                     quiet = max(quiet, end)
             elif kind is ast.Assert or kind is ast.Compare:

@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 
-from .python_code import Flat, flat, last_name
+from .python_code import ROWS, Flat, flat, last_name
 
 _WRITTEN = (ast.Assign, ast.AugAssign, ast.With, ast.Call)
 _MAX_TEXT = 1_000_000
@@ -87,7 +87,7 @@ class _Writes:
             path, append = self._handle(opened)
         else:
             return None
-        if method == "writelines" and isinstance(first, ast.List | ast.Tuple):
+        if method == "writelines" and isinstance(first, ROWS):
             parts = [self._text(part) for part in first.elts]
             return path, "".join(p for p in parts if p is not None), append
         text = self._text(first)
@@ -134,7 +134,7 @@ class _Writes:
             return None if inner is None else inspect.cleandoc(inner)
         if not isinstance(call.func, ast.Attribute):
             return None
-        if name == "join" and call.args and isinstance(call.args[0], ast.List | ast.Tuple):
+        if name == "join" and call.args and isinstance(call.args[0], ROWS):
             separator = self._text(call.func.value, depth + 1)
             parts = [self._text(part, depth + 1) for part in call.args[0].elts]
             return ("\n" if separator is None else separator).join(p for p in parts if p is not None)[:_MAX_TEXT]

@@ -34,6 +34,7 @@ from ..scoring import (
 from .demands import files as demanded_files
 from .demands import other_format
 from .expected import expected_cases
+from .files import fence_of
 from .model_calls import model_call_found
 from .outcome import CaseCheck, Fact, TrackCheck
 from .public import PublicInputs, find_public
@@ -147,9 +148,8 @@ def _track_files() -> frozenset[str]:
 def _from_files(run: Run, track: Track, public: PublicInputs | None, rules: Rules) -> Found | None:
     if run.outputs.root is None:
         return None
-    root = Fence(
-        Path(run.folder.anchor) if rules.links else run.folder
-    )  # links may stay within the run, as for the loader
+    # Links may stay within the run, as for the loader.
+    root = Fence(Path(run.folder.anchor)) if rules.links else fence_of(run)
     delivered = _delivered(Submission(run, root, (), rules=rules), track)
     expected = expected_cases(run, delivered, public, track.counts_valid)
     if expected.source is None:

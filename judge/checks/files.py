@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...errors import InputError
 from ...trajectories.json_bytes import parse_json
 from ...trajectories.layout import Fence
+from ...trajectories.memo import once_a_run
+from ...trajectories.models import Run
 from .outcome import FactKind
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ class Refused(Exception):
         super().__init__(text)
         self.kind: FactKind = kind
         self.text = text
+
+
+@once_a_run
+def fence_of(run: Run) -> Fence:
+    """Around the run's folder, the same for whoever reads its files: of each folder is asked once whether it is a link."""
+    return Fence(run.folder)
 
 
 def guard(path: Path, root: Path | Fence) -> int:

@@ -17,9 +17,10 @@ from ...error_codes.detectors.answers import is_placeholder
 from ...tracks import PLAN_ITEMS, Branch, Track, by_score
 from ...trajectories.json_bytes import number
 from ..like import Rules
-from .files import read_json
+from .files import Refused, read_json
 from .outcome import Fact, TrackCheck
 from .submission import Submission, identical
+from .vqa_answers import answers_by_file
 from .workspace import workspace_of
 
 NAME = "answer.json"
@@ -33,10 +34,14 @@ def check(submission: Submission) -> TrackCheck:
     readable: set[str] = set()
     report = submission.run.report
     mode = report.metrics.get("answer_mode") if report is not None else None
+    otherwise = submission.rules.no_byte_order_mark or submission.rules.links
+    known = None if otherwise else answers_by_file(submission.run)
 
     def inspect(work: Submission, case: str, path: Path) -> list[Fact]:
         rules = work.rules
-        value = read_json(path, work.root, mark=not rules.no_byte_order_mark)
+        value = read_json(path, work.root, mark=False) if known is None else known[path]
+        if isinstance(value, Refused):
+            raise value
         if not isinstance(value, dict):
             return [Fact("schema", f"{NAME} is no object", case, NAME)]
         question = work.public.question(case) if work.public is not None else None

@@ -7,12 +7,25 @@ from typing import Any
 
 from ...error_codes.detectors.answers import AnswerCode, answer_codes
 from ...tracks import TRACKS
-from ...trajectories.layout import Fence
+from ...trajectories.memo import once_a_run
 from ...trajectories.models import Run
-from .files import Refused, read_json
+from .files import Refused, fence_of, read_json
 from .public import find_public
 
 ANSWER = "answer.json"
+
+
+@once_a_run
+def answers_by_file(run: Run) -> dict[Path, Any]:
+    """What every case's answer.json holds, or the Refused that stopped the reading; each is read once."""
+    found: dict[Path, Any] = {}
+    for file in run.outputs.files:
+        if file.name == ANSWER and file.case is not None:
+            try:
+                found[file.path] = read_json(file.path, fence_of(run))
+            except Refused as refused:
+                found[file.path] = refused
+    return found
 
 
 def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
@@ -23,18 +36,10 @@ def read_answers(run: Run) -> tuple[dict[str, Any], ...]:
     track = TRACKS.find(run.track)
     if track is None or track.output != "answers" or run.outputs.root is None:
         return ()
-    root = Fence(run.outputs.root)
-    found = []
-    for file in run.outputs.files:
-        if file.name != ANSWER or file.case is None:
-            continue
-        try:
-            value = read_json(file.path, root)
-        except Refused:
-            continue  # The checks of S4 name it; there is no answer to look at.
-        if isinstance(value, dict):
-            found.append({"question_id": file.case, **value})
-    return tuple(found)
+    # The checks of S4 name what cannot be read; there is no answer to look at.
+    known = answers_by_file(run)
+    files = [file for file in run.outputs.files if isinstance(known.get(file.path), dict)]
+    return tuple({"question_id": file.case, **known[file.path]} for file in files)
 
 
 def findings(run: Run, answers: tuple[dict[str, Any], ...], public: Path | None = None) -> tuple[AnswerCode, ...]:
