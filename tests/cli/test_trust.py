@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import polars as pl
 import pytest
 from ambjudge.cli import run
 from ambjudge.console import LogFormatter
@@ -208,6 +209,13 @@ def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(tmp_path, 
     line = handler.format(logging.LogRecord("x", 30, "x", 1, "%s", (HOSTILE,), None))
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line
+
+
+def test_a_small_parquet_file_of_millions_of_runs_is_refused(tmp_path, capsys) -> None:
+    table = tmp_path / "t.parquet"
+    pl.select(run_id=pl.repeat("x", 1_000_001)).write_parquet(table)
+    code, _, err = said(capsys, "leaderboard", table)
+    assert (code, "1,000,001 rows, more than" in err) == (2, True)
 
 
 def test_files_that_are_no_scorecards_are_told_once(tmp_path, capsys, no_runaway) -> None:
