@@ -51,7 +51,7 @@ def test_who_stands_in_a_run_has_no_settings_but_those_that_are_named(runs, caps
 
 
 @pytest.mark.parametrize(
-    "text", [b"x" * (1 << 17), b"a." * 10_000 + b"a = 1", b"a = " + b"[" * 60_000], ids=["long", "dotted", "deep"]
+    "text", [b"x" * (1 << 17), b"a." * 30_000 + b"a = 1", b"a = " + b"[" * 60_000], ids=["long", "dotted", "deep"]
 )
 def test_settings_that_would_eat_the_machine_are_one_line(runs, capsys, no_runaway, text: bytes) -> None:
     Path("ambjudge.toml").write_bytes(text)
