@@ -85,10 +85,19 @@ def run_columns(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(*FRAME_SCHEMA, *(name for name in table.columns if name.startswith((OUTCOME, GROUP))))
 
 
+MAX_RUNS = 1_000_000
+"""Rows of a Parquet table: a file of 20 kB can say that it has millions."""
+
+
 def read_frame(path: Path) -> pl.DataFrame:
     """A frame from Parquet or CSV."""
     try:
-        table = pl.read_parquet(path) if path.suffix == ".parquet" else from_csv(_csv(path))
+        if (
+            path.suffix == ".parquet"
+            and (rows := pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()) > MAX_RUNS
+        ):
+            raise InputError(f"has {rows:,} rows, more than the {MAX_RUNS:,} that are read", "split it", path)
+        table = pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else from_csv(_csv(path))
     except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
         raise InputError(f"not a readable table: {str(error).splitlines()[0]}", "export it again", path) from error
     try:

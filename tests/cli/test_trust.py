@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import polars as pl
 import pytest
 from ambjudge.cli import run
 from ambjudge.console import LogFormatter
@@ -50,7 +51,7 @@ def test_who_stands_in_a_run_has_no_settings_but_those_that_are_named(runs, caps
 
 
 @pytest.mark.parametrize(
-    "text", [b"x" * (1 << 17), b"a." * 10_000 + b"a = 1", b"a = " + b"[" * 60_000], ids=["long", "dotted", "deep"]
+    "text", [b"x" * (1 << 17), b"a." * 30_000 + b"a = 1", b"a = " + b"[" * 60_000], ids=["long", "dotted", "deep"]
 )
 def test_settings_that_would_eat_the_machine_are_one_line(runs, capsys, no_runaway, text: bytes) -> None:
     Path("ambjudge.toml").write_bytes(text)
@@ -208,6 +209,13 @@ def test_nothing_that_a_terminal_obeys_is_in_log_lines_and_tracebacks(tmp_path, 
     line = handler.format(logging.LogRecord("x", 30, "x", 1, "%s", (HOSTILE,), None))
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line
+
+
+def test_a_small_parquet_file_of_millions_of_runs_is_refused(tmp_path, capsys) -> None:
+    table = tmp_path / "t.parquet"
+    pl.select(run_id=pl.repeat("x", 1_000_001)).write_parquet(table)
+    code, _, err = said(capsys, "leaderboard", table)
+    assert (code, "1,000,001 rows, more than" in err) == (2, True)
 
 
 def test_files_that_are_no_scorecards_are_told_once(tmp_path, capsys, no_runaway) -> None:
