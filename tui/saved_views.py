@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..errors import AmbjudgeError
+from ..errors import AmbjudgeError, InputError
+from ..whole_files import whole
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,7 @@ class Views:
         """Add a view, or replace the one of the same name. AmbjudgeError when the file cannot be written."""
         views = [old for old in self.own() if old.name != view.name] + [view]
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.file.with_suffix(".new")
-            temporary.write_text(json.dumps([asdict(v) for v in views], indent=1), "utf-8")
-            temporary.replace(self.file)
-        except OSError as error:
-            raise AmbjudgeError(f"{self.file}: cannot be written: {error.strerror}", "set XDG_CONFIG_HOME") from None
+            with whole(self.file) as part:
+                part.write_text(json.dumps([asdict(v) for v in views], indent=1), "utf-8")
+        except InputError as error:
+            raise AmbjudgeError(error.message, "set XDG_CONFIG_HOME") from None
