@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import AmbjudgeError
+from ..errors import AmbjudgeError, InputError
 from ..whole_files import whole
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ class Views:
         """Add a view, or replace the one of the same name. AmbjudgeError when the file cannot be written."""
         views = [old for old in self.own() if old.name != view.name] + [view]
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
             with whole(self.file) as part:
                 part.write_bytes(_adapter().dump_json(views, indent=1))
-        except OSError as error:
-            raise AmbjudgeError(f"{self.file}: cannot be written: {error.strerror}", "set XDG_CONFIG_HOME") from None
+        except InputError as error:
+            raise AmbjudgeError(error.message, "set XDG_CONFIG_HOME") from None
