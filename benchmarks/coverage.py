@@ -392,10 +392,10 @@ def report(tally: Tally) -> int:
         verdict = "MISSED"
         if lo <= value <= hi:
             verdict = "ok"
-        elif lo - 2 * error <= value <= hi + 2 * error:
-            verdict = "within chance"
         elif warned and np.mean(warned) >= 0.9:
             verdict = "warned"
+        elif lo - 2 * error <= value <= hi + 2 * error:
+            verdict = "within chance"
         missed += verdict == "MISSED"
         print(f"{quantity:78} {lo:g}-{hi:g}  {value:6.3f} ± {error:.3f} of {n:4d}  {verdict}")
     return missed
