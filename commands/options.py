@@ -109,7 +109,7 @@ CALLS_PER_MINUTE = click.option(
 TOKENS_PER_MINUTE = click.option(
     "--tokens-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never send for more tokens."
 )
-CONCURRENCY = click.option("--concurrency", type=click.IntRange(1, 1000), help="Calls at the same time.  [default: 8]")
+CONCURRENCY = click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Calls at the same time.  [default: 8]")
 STORE = click.option("--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root.")
 
 known_options = _together(
@@ -148,7 +148,7 @@ judge_options = _together(
     ),
     click.option("--api-base", metavar="URL", help="OpenAI-compatible server."),
     click.option("--temperature", type=float, help="Of a model judge."),
-    click.option("--samples", type=click.IntRange(1, 25), help="Ask a model so often; the majority counts."),
+    click.option("--samples", type=click.IntRange(1, 25), metavar="N", help="Ask a model N times; most votes count."),
     click.option("--timeout", type=float, metavar="SECONDS", help="For one call of a model."),
     click.option("--price", metavar="IN,OUT…", help="USD per million tokens: in, out, cached."),
     click.option("--pictures", is_flag=True, default=None, help="Show it an output of each kind, too."),
@@ -169,12 +169,12 @@ batch_options = _together(
 work_options = _together(batch_options, DRY_RUN, MAX_COST, CALLS_PER_MINUTE, TOKENS_PER_MINUTE, CONCURRENCY, STORE)
 """How calls are made, and what they may cost."""
 spread_options = _together(
-    click.option("--workers", type=click.IntRange(1, 256), default=1, help="Processes that work at the same time."),
+    click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes at the same time."),
     click.option(
         "--engine", type=click.Choice(["processes", "ray"]), default="processes", help="Where the workers are."
     ),
     click.option("--address", metavar="ADDR", help="Of the Ray cluster.  [a new one here]"),
-    click.option("--shard", callback=_shard_of, metavar="I/N", help="Only part I of N, into the folder --out, if any."),
+    click.option("--shard", callback=_shard_of, metavar="I/N", help="Only part I of N, into the folder --out."),
 )
 """Over how many processes and machines the runs are spread."""
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @run_options
 @policy_options
 @click.option("--verify-files", is_flag=True, help="Read every run, trust no file times.")
-@click.option("--abandon", metavar="BATCH", help="Close a provider's batch without its answers.")
+@click.option("--abandon", metavar="BATCH", help="Close a provider's batch unanswered.")
 @work_options
 @spread_options
 @json_option()

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,13 @@ def call(site: Path, tmp_path: Path):
         return done.returncode, done.stdout, done.stderr
 
     return run
+
+
+@pytest.fixture
+def warned(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What is warned of, also after a command with -q in this process."""
+    with caplog.at_level("WARNING"):
+        yield caplog
 
 
 def counted(folder: Path, *counts: str) -> Path:
@@ -190,7 +198,7 @@ def test_nothing_is_loaded_from_the_folder_one_works_in(tmp_path, monkeypatch):
     assert scan(["", ".", str(tmp_path)], None) == ()
 
 
-def test_metadata_that_is_none_and_packages_that_are_there_twice(tmp_path, caplog):
+def test_metadata_that_is_none_and_packages_that_are_there_twice(tmp_path, warned):
     install(
         tmp_path / "a", "one", "2.0", {"ambjudge.judges": {"x": "one:make"}, "console_scripts": {"one": "one:main"}}
     )
@@ -200,10 +208,10 @@ def test_metadata_that_is_none_and_packages_that_are_there_twice(tmp_path, caplo
     (tmp_path / "b" / "file.dist-info").write_text("")
     found = scan([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "none")], None)
     assert found == (Plugin("judges", "x", "one:make", "one", "2.0"),)
-    assert "cut-1.0.dist-info left out" in caplog.text
+    assert "cut-1.0.dist-info left out" in warned.text
 
 
-def test_a_door_loads_once_names_what_it_knows_and_keeps_its_own(caplog):
+def test_a_door_loads_once_names_what_it_knows_and_keeps_its_own(warned):
     foreign = [
         Plugin("d", "mine", "os:path", "p", "1"), Plugin("d", "os", "math", "p", "1"), Plugin("e", "x", "math", "p", "1"),
         Plugin("d", "gone", "no_such_module_at_all", "p", "1"), Plugin("d", "mine", "math", "q", "1"),
@@ -213,7 +221,7 @@ def test_a_door_loads_once_names_what_it_knows_and_keeps_its_own(caplog):
     assert door.get("os") is os
     assert list(door) == [os, os.path]
     assert list(door) == [os, os.path]
-    assert [record.message[:46] for record in caplog.records] == [
+    assert [record.message[:46] for record in warned.records] == [
         "thing 'os' of p 1 left out: ambjudge has one o", "thing 'mine' of q 1 left out: p 1 has one of t",
         "thing 'gone' of p 1 cannot be used: ModuleNotF",
     ]  # fmt: skip
