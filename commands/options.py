@@ -109,7 +109,9 @@ CALLS_PER_MINUTE = click.option(
 TOKENS_PER_MINUTE = click.option(
     "--tokens-per-minute", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Never send for more tokens."
 )
-CONCURRENCY = click.option("--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Calls at the same time.  [default: 8]")
+CONCURRENCY = click.option(
+    "--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Calls at the same time.  [default: 8]"
+)
 STORE = click.option("--store", metavar="FILE|URL|none", help="Default: .ambjudge/ambjudge.db at the root.")
 
 known_options = _together(
