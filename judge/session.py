@@ -15,7 +15,7 @@ from .. import __version__
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric
 from ..rubrics.model import Rubric
-from ..trajectories.layout import find_conversations, is_run, run_folder
+from ..trajectories.layout import find_conversations, is_run
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Run, Tier, TrackName
 from ..trajectories.remote import RemotePath, find_runs, is_address, staged
