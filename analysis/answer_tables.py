@@ -19,6 +19,7 @@ import polars as pl
 
 from ..errors import InputError
 from ..trajectories.json_bytes import read_jsonl
+from ..trajectories.table_errors import table_errors
 from .spreadsheets import from_csv
 
 if TYPE_CHECKING:
@@ -148,14 +149,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _table(path: Path) -> Iterator[dict[str, Any]]:
     needed = ("run_id", "sha256", "question", "kind", "judge", "status", "answer")
-    try:
+    with table_errors(path, "no readable table of answers", _HINT):
         if path.suffix == ".parquet":
             table = pl.read_parquet(path, columns=list(needed))
         else:
             table = from_csv(pl.read_csv(path, columns=list(needed), infer_schema=False))
-    except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"no readable table of answers: {reason}", _HINT, path) from error
     for number, row in enumerate(table.iter_rows(named=True), 1):
         if path.suffix != ".parquet":
             row["answer"] = _typed(row["answer"], row["kind"])

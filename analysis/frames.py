@@ -10,6 +10,7 @@ import polars as pl
 
 from ..errors import InputError
 from ..trajectories.models import STAGES
+from ..trajectories.table_errors import table_errors
 from ..whole_files import whole
 from .codes_read import CODES, READ_SCHEMA, with_readings
 from .spreadsheets import from_csv, to_csv
@@ -91,15 +92,14 @@ MAX_RUNS = 1_000_000
 
 def read_frame(path: Path) -> pl.DataFrame:
     """A frame from Parquet or CSV."""
-    try:
-        if (
-            path.suffix == ".parquet"
-            and (rows := pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()) > MAX_RUNS
-        ):
-            raise InputError(f"has {rows:,} rows, more than the {MAX_RUNS:,} that are read", "split it", path)
-        table = pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else from_csv(_csv(path))
-    except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
-        raise InputError(f"not a readable table: {str(error).splitlines()[0]}", "export it again", path) from error
+    with table_errors(path, "not a readable table", "export it again"):
+        if path.suffix == ".parquet":
+            rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
+            if rows > MAX_RUNS:
+                raise InputError(f"has {rows:,} rows, more than the {MAX_RUNS:,} that are read", "split it", path)
+            table = pl.read_parquet(path, glob=False)
+        else:
+            table = from_csv(_csv(path))
     try:
         return conform(table)
     except InputError as error:

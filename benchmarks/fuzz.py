@@ -23,98 +23,20 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import fuzz_commands
+import fuzz_imports
 from ambjudge.errors import AmbjudgeError
+from fuzz_inputs import DATA, MOST, ROOT, RUNS, Place, Target, mutated
 
-ROOT = Path(__file__).parents[1]
-DATA = ROOT / "tests" / "data"
-RUNS = DATA / "recorded" / "runs"
 CPU_S = 5
 MEMORY = 1 << 30
 _ADDRESSES = 4 << 30
 """Address space of a worker: what asks for more gets a MemoryError before the machine suffers."""
-MOST = 40_000
-"""Bytes of a seed; longer files are cut where a message ends, to keep inputs fast."""
-_FRAGMENTS = [
-    b"\\ud800", b"\\u0000", b"NaN", b"-1e999", b"9" * 400, b"[" * 300, b'{"a":' * 120, b"null", b"true", b'""', b"[]", b"{}",
-    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", "\u202e\u2028\x9b\x1b[31m".encode(), b"0", b"-1", b"1e308", b"\n", b"\r\n", b'"',
-    b"\\", b"/" * 3000, b" " * 3000, b"!!python/object:os.system x", b"&a [*a, *a]", b"../../..", b"a." * 200, b"1" * 5000,
-    b'"role": 5', b'"content": [[]]', b'"tool_calls": {}', b"\x1f\x8b\x08", b"'''", b"<<EOF\n", b"$(", b"{{" * 50,
-]  # fmt: skip
-_VALUES: list[Any] = [
-    None, True, -1, 0, 2**70, 1.5, 1e308, float("nan"), "", "x", "\ud800", "\x1b[2J\u202e", "a" * 5000, [], {}, [[]], [None],
-    {"": None}, {"role": {}}, ["a", 1], "1e999", "2024-99-99", "/../", "٣", "NaN",
-]  # fmt: skip
-
-
-def mutated(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
-    """The bytes with one to six changes: in their JSON where they are JSON, else anywhere."""
-    if rng.random() < 0.5:
-        try:
-            value = json.loads(data)
-            for _ in range(rng.randint(1, 4)):
-                value = _changed(value, rng)
-            return json.dumps(value).encode("utf-8", "surrogatepass")
-        except (ValueError, RecursionError):
-            pass
-    out = bytearray(data)
-    for _ in range(rng.randint(1, 6)):
-        at = rng.randrange(len(out) + 1)
-        end = min(len(out), at + rng.choice((1, 2, 8, 64, 512)))
-        match rng.randrange(6):
-            case 0:
-                out[at:end] = b""
-            case 1:
-                out[at:at] = rng.choice(_FRAGMENTS)
-            case 2:
-                out[at:end] = rng.choice(_FRAGMENTS)
-            case 3 if at < len(out):
-                out[at] = rng.randrange(256)
-            case 4:
-                out[at:at] = bytes(out[at:end]) * rng.choice((1, 2, 50))
-            case _:
-                other = rng.choice(others)
-                start = rng.randrange(len(other) + 1)
-                out[at:end] = other[start : start + rng.choice((8, 64, 1024))]
-    return bytes(out[: 4 * MOST])
-
-
-def _changed(value: Any, rng: random.Random) -> Any:
-    """One place of a JSON value, found by going down at random, put otherwise."""
-    if isinstance(value, dict) and value and rng.random() < 0.85:
-        key = rng.choice(list(value))
-        if rng.random() < 0.1:
-            return {k: v for k, v in value.items() if k != key}
-        return {**value, key: _changed(value[key], rng)}
-    if isinstance(value, list) and value and rng.random() < 0.85:
-        at = rng.randrange(len(value))
-        if rng.random() < 0.1:
-            return value[:at] + value[at + 1 :] + value[at : at + 1] * rng.randint(0, 3)
-        return [*value[:at], _changed(value[at], rng), *value[at + 1 :]]
-    return rng.choice(_VALUES)
-
-
-class Place:
-    """A folder of the worker's own, with a run in it whose files are overwritten."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.run = folder / "run"
-        (self.run / "process").mkdir(parents=True)
-
-    def put(self, name: str, data: bytes) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        return path
-
-
-Target = Callable[[Place, bytes, random.Random], None]
 
 
 def _conversation(place: Place, data: bytes, rng: random.Random) -> None:
@@ -145,15 +67,6 @@ def _side(place: Place, data: bytes, rng: random.Random) -> None:
         load_run(place.run).model_dump_json()
     finally:
         path.unlink()
-
-
-def _importer(place: Place, data: bytes, rng: random.Random) -> None:
-    from ambjudge.trajectories.importers import IMPORTERS
-
-    path = place.put("theirs.json" if rng.random() < 0.5 else "theirs.jsonl", data)
-    for draft in IMPORTERS.get(rng.choice(IMPORTERS.names)).read(path):
-        if isinstance(draft, Exception) and not isinstance(draft, AmbjudgeError):
-            raise draft
 
 
 @cache
@@ -259,15 +172,18 @@ def _answer(place: Place, data: bytes, rng: random.Random) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    "conversation": _conversation, "side": _side, "importer": _importer, "reply": _reply, "rubric": _rubric,
+    "conversation": _conversation, "side": _side, "reply": _reply, "rubric": _rubric,
     "labels": _labels, "scorecard": _scorecard, "settings": _settings, "sanitiser": _sanitiser,
-    "output": _output, "answer": _answer,
+    "output": _output, "answer": _answer, **fuzz_imports.TARGETS, **fuzz_commands.TARGETS,
 }  # fmt: skip
 
 
 @cache
 def seeds(target: str) -> list[bytes]:
     """The real files that a target's inputs are made from."""
+    for others in (fuzz_imports, fuzz_commands):
+        if target in others.TARGETS:
+            return others.seeds(target)
     runs = sorted(RUNS.iterdir())
     if target in ("conversation", "sanitiser"):
         return [_short(path.read_bytes()) for run in runs for path in run.rglob("conversation.json")]
@@ -275,12 +191,6 @@ def seeds(target: str) -> list[bytes]:
         names = ("*.jsonl", "detail_report.json", "report.json", "agent_summary.json")
         found = [path for name in names for folder in (*runs, DATA / "layouts") for path in sorted(folder.rglob(name))]
         return [path.read_bytes()[:MOST] for path in found]
-    if target == "importer":
-        return [
-            path.read_bytes()
-            for path in sorted((DATA / "imports").rglob("*"))
-            if path.suffix in (".json", ".jsonl", ".traj")
-        ]
     if target == "reply":
         entry = {c.id: {"turn": 1, "quote": "x", "reason": "y", "value": c.values[0]} for c in _criteria()}
         kept = sorted((DATA / "readings").rglob("S1.json"))[:10]

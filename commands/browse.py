@@ -116,6 +116,7 @@ def _user() -> str:
 
 def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection:
     """What a path and the options name; InputError when it is nothing that can be shown."""
+    from ..trajectories.layout import is_run
     from ..tui.collection import Collection
 
     def options() -> ScoreOptions:
@@ -137,7 +138,7 @@ def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection
         cards = path
     elif path.is_file() and path.suffix in (".db", ".sqlite"):
         named = str(path)
-    elif cards is None and path.is_dir():
+    elif cards is None and path.is_dir() and not is_run(path):  # those in the folder of a run came with it
         cards = next((path / name for name in _CARD_FILES if (path / name).is_file()), None)
     place = store_place(settings, [path], named)
     new = None if place is None else lambda: _new_store(place)

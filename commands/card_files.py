@@ -16,6 +16,7 @@ import click
 
 from .. import console
 from ..errors import InputError
+from ..trajectories.json_bytes import loads, read_bytes
 from ..trajectories.remote import (
     RemotePath,
     check_writable_place,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ..judge.session import Outcome, ScoreOptions
 
 T = TypeVar("T")
+_MOST_NOTED = 4096
+"""Bytes of a part's key."""
 
 
 def place_of(text: str) -> Path:
@@ -164,13 +167,15 @@ class Part:
     def _made(self) -> tuple[int, int] | None:
         try:
             if isinstance(self._note, RemotePath):
-                said = json.loads(read_small(str(self._note)) or b"")
-                size = size_of(str(self.file))
+                note, size = read_small(str(self._note)) or b"", size_of(str(self.file))
             else:
-                said, size = json.loads(self._note.read_text("utf-8")), self.file.stat().st_size
-            if said["key"] == self._key and said["bytes"] == size:
-                return int(said["lines"]), int(said["exit_code"])
-        except (OSError, ValueError, TypeError, KeyError):
+                note, size = read_bytes(self._note, _MOST_NOTED), self.file.stat().st_size
+            match loads(note.decode()):
+                case {"key": self._key, "bytes": int(told), "lines": int(lines), "exit_code": 0 | 1 as code} if (
+                    told == size
+                ):
+                    return lines, code
+        except (OSError, ValueError, InputError):
             pass
         return None
 

@@ -15,7 +15,7 @@ from .. import __version__
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric
 from ..rubrics.model import Rubric
-from ..trajectories.layout import find_conversations, is_run, run_folder
+from ..trajectories.layout import find_conversations, is_run
 from ..trajectories.load import load_conversation
 from ..trajectories.models import Run, Tier, TrackName
 from ..trajectories.remote import RemotePath, find_runs, is_address, staged
@@ -138,7 +138,7 @@ def conversations(paths: Iterable[str | Path | Outcome]) -> Iterator[Path | Outc
 
 def default_store(path: str | Path, settings_folder: Path | None = None) -> Path:
     """Where the store of a collection is: beside the settings file above it (that is the project's root), else the nearest
-    store at or above the path, else new in the collection's root: the folder given, or the folder above a single run.
+    store at or above the path, not in a run, else new in the collection's root: the folder given, or the folder above a single run.
 
     StoreError for one that is there and was not made by this user.
     """
@@ -153,13 +153,13 @@ def _default_place(path: str | Path, settings_folder: Path | None, name: Path) -
     start = Path(path).absolute()
     if settings_folder is not None and start.is_relative_to(settings_folder.absolute()):
         return settings_folder / name
-    for folder in (start, *start.parents):
-        if (folder / name).is_file():
-            return folder / name
-    if not start.is_dir():
-        return run_folder(start).parent / name
-    single = start.name == "process" or is_run(start)
-    root = (start.parent.parent if start.name == "process" else start.parent) if single else start
+    record = start if start.is_dir() else start.parent
+    folder = record.parent if record.name == "process" else record
+    root = start if folder == start and not is_run(folder) else folder.parent
+    nearest = folder.parent if is_run(folder) else start  # a store in the folder of a run came with it
+    for place in (nearest, *nearest.parents):
+        if (place / name).is_file():
+            return place / name
     return root / name
 
 

@@ -24,6 +24,8 @@ MAX_BYTES = 256 * 1024 * 1024
 _UNPACKED = 16 * 1024 * 1024
 _MOST_PACKED = 200
 """What a gzip file may unpack to: `_UNPACKED` bytes and so many times its own size. Text packs to a fifth or a twentieth."""
+_MEMBERS = 10_000
+"""Parts of a gzip file, each of which takes time however little it holds; block-wise packers make parts of 64 kB."""
 MAX_VALUES = 1_000_000
 """Objects, lists and members beyond the first: each takes a hundred bytes of memory or more, and three in the file."""
 MAX_LINE = 16 * 1024 * 1024
@@ -66,6 +68,8 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
 
 def _unpacked(data: bytes, path: Path, most: int) -> bytes:
     """The content of a gzip file, read up to the limit so that a small file cannot fill the memory."""
+    if data.count(GZIP + b"\x08") > _MEMBERS:  # as each begins; by chance once in 16 MB
+        raise InputError(f"has more than {_MEMBERS:,} gzip parts", "pack it as one", path)
     most = min(most, _UNPACKED + _MOST_PACKED * len(data))
     try:
         with gzip.open(io.BytesIO(data)) as stream:

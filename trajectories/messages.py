@@ -32,8 +32,8 @@ _KINDS: dict[str, ActionKind] = {
     **dict.fromkeys(("webfetch", "websearch", "web_search", "browse", "fetch", "browser"), "web"),
     **dict.fromkeys(("submit_results", "submit", "finish", "complete", "attempt_completion"), "submit"),
 }  # fmt: skip
-MAX_OUTPUT = 4_000_000
-"""Characters of an action's output of which its two ends are kept: no reader is shown as much."""
+MAX_TEXT = 1_000_000
+"""Characters of a program or an output of which the two ends are kept: no reader is shown as much."""
 _CODE_KEYS = ("code", "command", "cmd", "script", "source", "keystrokes")
 _WRITTEN_KEYS = (
     "content",
@@ -205,11 +205,22 @@ def observation_of(body: dict[str, Any], warnings: list[str], where: str) -> Obs
 
 
 def _shortened(text: str, warnings: list[str], where: str) -> str:
-    left = len(text) - MAX_OUTPUT
+    left = len(text) - MAX_TEXT
     if left <= 0:
         return text
-    warnings.append(f"{where}: an output of {len(text):,} characters; its middle is left out")
-    return f"{text[: MAX_OUTPUT // 2]}\n[{left:,} characters left out]\n{text[-MAX_OUTPUT // 2 :]}"
+    warnings.append(f"{where}: a text of {len(text):,} characters; its middle is left out")
+    return f"{text[: MAX_TEXT // 2]}\n[{left:,} characters left out]\n{text[-MAX_TEXT // 2 :]}"
+
+
+def _bounded(action: Action, warnings: list[str], where: str) -> Action:
+    code = _shortened(action.code, warnings, where)
+    if code is action.code:
+        return action
+    arguments = action.arguments and {
+        name: _shortened(value, [], where) if isinstance(value, str) else value
+        for name, value in action.arguments.items()
+    }
+    return action.model_copy(update={"code": code, "arguments": arguments})
 
 
 def exit_code(value: Any, warnings: list[str], where: str) -> int | None:
@@ -292,6 +303,7 @@ class TurnBuilder:
             )
         for block in _blocks(message, "tool_use"):
             actions.append(make_action(str(block.get("name") or "unknown"), block.get("input"), _id(block.get("id"))))
+        actions = [_bounded(action, self.warnings, f"messages[{position}]") for action in actions]
         speaker = message.get("name")
         self._turns.append({
             "index": len(self._turns) + 1,

@@ -21,6 +21,7 @@ from collections.abc import Callable, Container, Iterable
 from difflib import get_close_matches
 
 from ..errors import AmbjudgeError
+from ..sanitize import sanitize_line
 from .run_rows import RunRow
 
 Predicate = Callable[[RunRow], bool]
@@ -101,7 +102,7 @@ def _term(term: str, marked: Container[int], holding: Holding) -> tuple[str, Pre
     if match := _FACET.match(term):
         name, value = match.group(1).lower(), match.group(2).strip('"').casefold()
         if not value:
-            raise QueryError(f"{name}: needs a value", f"e.g. {name}:{'E3' if name == 'code' else 'x'}")
+            raise QueryError(f"{_shown(name)}: needs a value", f"e.g. {_shown(name)}:{'E3' if name == 'code' else 'x'}")
         if name == "code":
             return name, _code(value)
         if name == "unread":
@@ -111,7 +112,7 @@ def _term(term: str, marked: Container[int], holding: Holding) -> tuple[str, Pre
         if name.startswith(OUTCOME):
             return name, _holds(lambda row: _outcome_text(row.outcomes.get(name.removeprefix(OUTCOME))), value)
         if name not in TEXTS:
-            raise QueryError(f"no facet {name}:", _suggest(name, [*TEXTS, "code", "unread", "text"]))
+            raise QueryError(f"no facet {_shown(name)}:", _suggest(name, [*TEXTS, "code", "unread", "text"]))
         return name, _holds(TEXTS[name], value)
     if term.lower() == "marked":
         return "", _numbered(marked)
@@ -164,10 +165,11 @@ def _comparison(name: str, sign: str, text: str) -> Predicate:
         key = name.removeprefix(OUTCOME).lower()
         field = lambda row: _outcome_number(row.outcomes.get(key))  # noqa: E731
     if field is None:
-        raise QueryError(f"no number {name!r}", _suggest(name.lower(), NUMBERS))
+        raise QueryError(f"no number '{_shown(name)}'", _suggest(name.lower(), NUMBERS))
     try:
         limit = float(text)
     except ValueError:
+        name, text = _shown(name), _shown(text)
         raise QueryError(f"{name}{sign}{text}: {text or 'nothing'} is not a number", f"e.g. {name}{sign}0.5") from None
     tests: dict[str, Callable[[float], bool]] = {
         "<": lambda v: v < limit, "<=": lambda v: v <= limit, ">": lambda v: v > limit, ">=": lambda v: v >= limit,
@@ -175,6 +177,11 @@ def _comparison(name: str, sign: str, text: str) -> Predicate:
     }  # fmt: skip
     test = tests[sign]
     return lambda row: (value := field(row)) is not None and test(value)
+
+
+def _shown(text: str) -> str:
+    """Of what somebody typed, as much as an error repeats."""
+    return sanitize_line(text if len(text) <= 60 else f"{text[:60]}…")
 
 
 def _numbered(numbers: Container[int]) -> Predicate:

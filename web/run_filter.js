@@ -4,7 +4,7 @@ const runFilter = (function () {
   const TERM = /-?(?:(?:outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)/gu;
   const COMPARISON = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(<=|>=|<|>|=)(.*)$/u;
   const FACET = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*):([^]*)$/u;
-  const NUMBER = /^\s*[+-]?(?:(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:e[+-]?\d+(?:_\d+)*)?|inf|infinity|nan)\s*$/i;
+  const NUMBER = /^\s*[+-]?(?:(?:\d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?|\.\d+(?:_\d+)*)(?:e[+-]?\d+(?:_\d+)*)?|inf|infinity|nan)\s*$/i;
   const WORDS = ["id", "agent", "model", "task", "track", "tier"];
   const TEXTS = Object.assign(Object.create(null), {
     id: "id", run: "id", agent: "agent", model: "model", task: "task", track: "track", tier: "tier", ended: "ended",
@@ -31,6 +31,8 @@ const runFilter = (function () {
   const fold = function (text) { return text.toLowerCase().toUpperCase().toLowerCase().replace(/ς/g, "σ"); };
   const bare = function (text) { return text.replace(/^"+|"+$/g, ""); };
   const wrong = function (message) { throw new Error(message); };
+  // Of what somebody typed, as much as an error repeats.
+  const shown = function (text) { return text.length <= 60 ? text : text.slice(0, 60) + "…"; };
 
   const word = function (text) {
     const wanted = fold(text);
@@ -77,8 +79,8 @@ const runFilter = (function () {
   };
   const comparison = function (name, sign, text) {
     const field = name.startsWith(OUTCOME) ? outcomeNumber(name) : NUMBERS[name.toLowerCase()];
-    if (!field) { wrong("no number '" + name + "'; known: S1 to S5, " + Object.keys(NUMBERS).filter(function (n) { return !/^s\d/.test(n); }).join(", ")); }
-    if (!NUMBER.test(text)) { wrong(name + sign + text + ": " + (text || "nothing") + " is not a number"); }
+    if (!field) { wrong("no number '" + shown(name) + "'; known: S1 to S5, " + Object.keys(NUMBERS).filter(function (n) { return !/^s\d/.test(n); }).join(", ")); }
+    if (!NUMBER.test(text)) { wrong(shown(name) + sign + shown(text) + ": " + (shown(text) || "nothing") + " is not a number"); }
     const plain = text.trim().replace(/_/g, "");
     const limit = /inf/i.test(plain) ? (plain[0] === "-" ? -Infinity : Infinity) : Number(plain);
     const test = {
@@ -98,12 +100,12 @@ const runFilter = (function () {
     if (facet) {
       const name = facet[1].toLowerCase();
       const value = fold(bare(facet[2]));
-      if (!value) { wrong(name + ": needs a value"); }
+      if (!value) { wrong(shown(name) + ": needs a value"); }
       if (name === "code") { return [name, code(value)]; }
       if (name === "unread") { return [name, unread(value)]; }
       if (name === "text") { wrong("text: is not here: a site has no index of what runs say. ambjudge browse has it; a page finds words of its run with /"); }
       if (name.startsWith(OUTCOME)) { return [name, holds(outcomeText(name), value)]; }
-      if (!TEXTS[name]) { wrong("no facet " + name + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
+      if (!TEXTS[name]) { wrong("no facet " + shown(name) + ":; known: " + Object.keys(TEXTS).join(", ") + ", code, unread"); }
       return [name, holds(function (row) { return row[TEXTS[name]]; }, value)];
     }
     if (text.toLowerCase() === "marked") { return ["", function (row) { return marked.has(row.number); }]; }
@@ -123,7 +125,8 @@ const runFilter = (function () {
       if (negative) {
         all.push(name === "code" ? without(fold(bare(rest.slice(rest.indexOf(":") + 1)))) : function (row) { return !test(row); });
       } else if (name) {
-        any.set(name, (any.get(name) || []).concat([test]));
+        if (!any.has(name)) { any.set(name, []); }
+        any.get(name).push(test);
       } else { all.push(test); }
     });
     any.forEach(function (group) { all.push(function (row) { return group.some(function (test) { return test(row); }); }); });

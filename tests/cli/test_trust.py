@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
+import pickle
 import shutil
+import socket
 import sqlite3
+import threading
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import polars as pl
 import pytest
 from ambjudge.cli import run
+from ambjudge.commands.browse import browser, collect
+from ambjudge.config import load as load_settings
 from ambjudge.console import LogFormatter
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.prices import key_for
@@ -19,7 +27,8 @@ from ambjudge.judge.session import default_store
 from ambjudge.judge.store import open_store
 from ambjudge.sanitize import mask
 
-RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "tests" / "data" / "recorded"
 OWN = Path(".ambjudge") / "ambjudge.db"
 
 
@@ -152,6 +161,128 @@ def test_another_programs_database_is_left_alone(runs, capsys) -> None:
     assert (code, "holds other tables: cookies" in err) == (2, True)
     with sqlite3.connect("theirs.db") as connection:
         assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("cookies",)]
+
+
+class Owned:
+    """What a pickle of a hostile model would do."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (str(self.place), "w")
+
+
+def laden(run: Path, url: str, owned: Path, secret: Path) -> None:
+    """Everything beside a transcript that might make somebody's command do something, naming a server at `url`."""
+    forms = (url, f"{url}/", f"{url}/v1", url.replace("127.0.0.1", "localhost"), url.replace("//", "//u:p@"))
+    variables = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "AMBJUDGE_API_BASE", "HF_ENDPOINT",
+                 "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy", "AWS_ENDPOINT_URL", "LITELLM_PROXY_API_BASE")  # fmt: skip
+    settings = 'judge = ["openai/gpt-5.4-mini"]\napi_base = "{}"\nstore = "verdicts.db"\nrubric = "rubric.yaml"\npublic = "public"\nprice = "0,0"\nsamples = 25\ntrack = "vqa"\n'
+    code = f"open({str(owned)!r}, 'w')\nimport socket; socket.create_connection({urlsplit(url).netloc.split(':')!r})\n"
+    remote = {"auto_map": {"AutoConfig": "modeling.C", "AutoModelForCausalLM": "modeling.M"}, "model_type": "x", "_name_or_path": url}  # fmt: skip
+    for place, form in zip((run, run / "process", run / "public", run / "model", run / "outputs"), forms, strict=True):
+        place.mkdir(exist_ok=True)
+        texts = {
+            "ambjudge.toml": settings.format(form), "pyproject.toml": "[tool.ambjudge]\n" + settings.format(form),
+            ".env": "AMBJUDGE_JUDGE=openai/gpt-5.4-mini\nAMBJUDGE_PLUGINS=modeling\n" + "".join(f"{v}={form}\n" for v in variables),
+            ".netrc": "machine 127.0.0.1 login u password p\n", "litellm_config.yaml": f"api_base: {form}\n",
+            "rubric.yaml": (ROOT / "rubrics" / "vqa.yaml").read_text("utf-8").replace("weight: ", "weight: 9"),
+            "config.json": json.dumps(remote), "tokenizer_config.json": json.dumps(remote),
+            **dict.fromkeys(("modeling.py", "sitecustomize.py", "usercustomize.py", "conftest.py", "numpy.py", "litellm.py", "ambjudge.py"), code),
+        }  # fmt: skip
+        for name, text in texts.items():
+            (place / name).write_text(text, "utf-8")
+        for name in ("pytorch_model.bin", "model.safetensors", "model.gguf", "cards.pkl"):
+            (place / name).write_bytes(pickle.dumps(Owned(owned)))
+        shutil.copy(forged(place), place / "verdicts.db")
+        for name, to in (("elsewhere", secret.parent), ("passwd.json", secret), ("plan_link.md", secret)):
+            (place / name).symlink_to(to)
+    task = run / "public" / "nct-crc-cls-task"
+    task.mkdir()
+    (task / "labels.csv").write_text(f"case,label\n1,{url}\n", "utf-8")
+    for name in ("cards.jsonl", "scorecards.jsonl"):
+        (run / name).write_text('{"schema": "ambjudge.scorecard/1", "run": {"id": "forged"}}\n', "utf-8")
+
+
+@pytest.fixture
+def listener():
+    """Address of a server, and who connected to it."""
+    came: list[object] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, peer = server.accept()
+                    came.append(peer)
+                    connection.close()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", came
+        server.shutdown(socket.SHUT_RDWR)
+
+
+async def browsed(run_folder: Path) -> list[object]:
+    """What the browser has of a run that is listed, scored and opened."""
+    settings = load_settings()
+    collection = collect(run_folder, settings, {})
+    app = browser(collection, settings, {})
+    async with app.run_test() as pilot:
+        for _ in range(500):
+            if app.runs_screen.listed and app.runs_screen.table.rows[0].state == "scored":
+                break
+            await pilot.pause(0.02)
+        row = app.runs_screen.table.rows[0]
+    collection.close()
+    return [row, collection.open(row)]
+
+
+def test_a_run_folder_changes_nothing_that_its_transcript_does_not(tmp_path, runs, capsys, judge_server, listener, monkeypatch) -> None:  # fmt: skip
+    """Every command on a run, and on the same run with all that somebody could lay beside the transcript."""
+    url, came = listener
+    owned, secret = tmp_path / "owned", tmp_path / "secret" / "key.txt"
+    secret.parent.mkdir()
+    secret.write_text("the secret of another folder", "utf-8")
+    for provider in ("OPENAI", "ANTHROPIC", "AMBJUDGE"):
+        monkeypatch.setenv(f"{provider}_API_KEY", f"sk-of-{provider.lower()}-123456")
+    judge_server.script = ["good"]
+    run_folder, pristine = runs / "crc-lite-02", tmp_path / "pristine"
+    shutil.copytree(run_folder, pristine)
+    model = ("--judge", "openai/m", "--api-base", judge_server.url)
+
+    def seen() -> list[object]:
+        out = tmp_path / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        store = ("--store", out / "s.db")
+        told: list[object] = [
+            said(capsys, *command)
+            for command in (
+                ["score", run_folder, "--json", "--public", RECORDED / "public", "--out", out / "c.jsonl"],
+                ["score", run_folder, "--json", *store, *model],
+                ["ask", run_folder, "Was a model trained?", "--dry-run", *store, *model],
+                ["rejudge", run_folder, *store], ["rejudge", run_folder, "--dry-run", *store, *model],
+                ["segment", run_folder, "--json"], ["codes", run_folder, "--json"], ["export", run_folder],
+                ["leaderboard", run_folder, "--json"], ["verify", out / "c.jsonl"], ["analyze", run_folder],
+                ["site", run_folder, "--out", out / "site", "--no-report"], ["doctor", "--json"],
+            )
+        ]  # fmt: skip
+        told.append(asyncio.run(browsed(run_folder)))
+        return [
+            *told,
+            {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "s.db" not in path.name},
+        ]
+
+    before, asked = seen(), judge_server.count
+    shutil.rmtree(runs)
+    shutil.copytree(pristine, run_folder)
+    laden(run_folder, url, owned, secret)
+    for number, (one, other) in enumerate(zip(before, seen(), strict=True)):
+        assert one == other, number
+    sent = [json.dumps(request, sort_keys=True) for request in judge_server.requests]
+    assert sorted(sent[:asked]) == sorted(sent[asked:])
+    assert (came, owned.exists(), "another folder" in str(sent)) == ([], False, False)
 
 
 SECRET = "hunter2/hunter2+x"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from ambjudge.analysis.frames import read_frame
 from ambjudge.cli import run as run_command
 from ambjudge.errors import InputError
 from ambjudge.trajectories.importers import IMPORTERS
@@ -269,3 +271,57 @@ def test_the_episodes_of_a_trial_that_logs_none_are_missed(tmp_path: Path) -> No
     with pytest.raises(InputError, match="holds no episodes"):
         list(IMPORTERS.get("terminal-bench").read(path))
     assert list(IMPORTERS.get("terminal-bench").read(IMPORTS / "terminal-bench/results.json")) == []
+
+
+def test_a_log_leads_to_no_file_outside_of_its_folder(tmp_path: Path) -> None:
+    """Neither by a link nor by a name that it says."""
+    secret = tmp_path / "secret"
+    shutil.copytree(IMPORTS / TRIAL / "agent-logs", secret / "agent-logs")
+    (secret / "agent-logs" / "episode-0" / "prompt.txt").write_text("a secret", "utf-8")
+    shutil.copytree(IMPORTS / TRIAL, tmp_path / "bench" / "trial")
+    results = tmp_path / "bench" / "trial" / "results.json"
+    told = json.loads(results.read_text("utf-8"))
+    prompt = results.with_name("agent-logs") / "episode-0" / "prompt.txt"
+    prompt.unlink()
+    prompt.symlink_to(secret / "agent-logs" / "episode-0" / "prompt.txt")
+    (draft,) = IMPORTERS.get("terminal-bench").read(results)
+    assert (isinstance(draft, Draft), "a secret" in str(draft)) == (True, False)
+    whole = tmp_path / "bench" / "results.json"
+    whole.write_text(json.dumps({"results": [{**told, "task_id": "..", "trial_name": "secret"}]}), "utf-8")
+    assert "a secret" not in str(list(IMPORTERS.get("terminal-bench").read(whole)))
+
+    shutil.copytree(IMPORTS / "harbor-raw", tmp_path / "raw")
+    trajectory = tmp_path / "raw" / "kidney__raw1" / "agent" / "trajectory.json"
+    steps = json.loads(trajectory.read_text("utf-8"))
+    (secret / "other.json").write_text(json.dumps({"steps": [{"source": "user", "message": "a secret"}]}), "utf-8")
+    trajectory.with_name("link.json").symlink_to(secret / "other.json")
+    for name in ("/", ".", "..", "a\0b", "link.json", f"{secret}/other.json", "../../../secret/other.json"):
+        trajectory.write_text(json.dumps({**steps, "continued_trajectory_ref": name}), "utf-8")
+        (draft,) = IMPORTERS.get("atif").read(trajectory)
+        assert (draft.lost["continuations"], "a secret" in str(draft)) == (1, False), name
+
+
+def test_a_parquet_file_on_which_polars_gives_up_is_broken(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """One bit is enough for polars to panic, or to read nothing without a word."""
+    path = tmp_path / "t.parquet"
+    pl.DataFrame([{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]).write_parquet(path)  # fmt: skip
+    data = path.read_bytes()
+    assert len(list(IMPORTERS.get("parquet").read(path))) == 1
+    for at in (12, 14):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(InputError, match="is a broken Parquet file"):
+            list(IMPORTERS.get("parquet").read(path))
+        with pytest.raises(InputError, match="not a readable table"):
+            read_frame(path)
+    assert capfd.readouterr().err == ""
+
+
+def test_answers_without_ids_find_their_calls_in_time_linear_in_both(tmp_path: Path, no_runaway) -> None:
+    calls = [{"function": {"name": "bash", "arguments": "{}"}}] * 8_000
+    path = tmp_path / "chat.json"
+    path.write_text(
+        json.dumps([{"role": "assistant", "tool_calls": calls}, *[{"role": "tool", "content": "ok"}] * 8_000])
+    )
+    with no_runaway():
+        (draft,) = IMPORTERS.get("openai").read(path)
+    assert len(draft.messages) == 8_001

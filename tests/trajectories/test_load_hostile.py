@@ -14,7 +14,7 @@ from ambjudge import score
 from ambjudge.errors import InputError
 from ambjudge.trajectories.json_bytes import MAX_LINE, MAX_VALUES, bounded_lines, too_many
 from ambjudge.trajectories.load import MAX_MESSAGES, iter_runs, load_run
-from ambjudge.trajectories.messages import MAX_OUTPUT
+from ambjudge.trajectories.messages import MAX_TEXT
 from ambjudge.trajectories.models import Run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -67,6 +67,7 @@ REFUSED = {
     "gzip cut": (gzip.compress(GOOD.encode())[:-12], "is not a whole gzip file"),
     "gzip in name only": (b"\x1f\x8bhello", "is not a whole gzip file"),
     "gzip that unpacks beyond the limit": (gzip.compress(b" " * 2**20) * 40, "unpacks to more than"),
+    "more gzip parts than any packer makes": (gzip.compress(b"") * 10_001, "more than 10,000 gzip parts"),
     "more values than memory": (b'{"messages":[' + b"{}," * MAX_VALUES + b"{}]}", f"holds more than {MAX_VALUES:,} values"),
     "two values": (b"[] []", "is not JSON"),
     "utf-16 without mark": (GOOD.encode("utf-16-le"), "UTF-16 without a byte-order mark"),
@@ -118,19 +119,21 @@ def test_answers_find_their_calls_in_time_linear_in_both(tmp_path, no_runaway) -
         assert told([str(i) for i in range(8_000)], [str(i) for i in range(8_000)])[-1] == "7999"
 
 
-def test_of_an_output_without_measure_both_ends_are_kept(tmp_path) -> None:
-    call = {"id": "1", "function": {"name": "bash", "arguments": "{}"}}
-    for content in ("a" + "x" * MAX_OUTPUT + "b", json.dumps({"exit_code": 0, "stdout": "a" + "x" * MAX_OUTPUT + "b"})):
+def test_of_a_text_without_measure_both_ends_are_kept(tmp_path) -> None:
+    """Of an output in any form, and of a program."""
+    long = "a" + "x" * MAX_TEXT + "b"
+    for code, content in (("", long), ("", json.dumps({"exit_code": 0, "stdout": long})), (long, "ab")):
+        call = {"id": "1", "function": {"name": "bash", "arguments": json.dumps({"command": code})}}
         messages = [
             {"role": "assistant", "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "1", "content": content},
         ]
         (tmp_path / "conversation.json").write_text(json.dumps(messages), "utf-8")
         run = load_run(tmp_path)
-        observation = run.turns[0].actions[0].observation
-        assert observation is not None
-        text = observation.stdout
-        assert (text[0], text[-1], len(text) - MAX_OUTPUT < 100) == ("a", "b", True)
+        action = run.turns[0].actions[0]
+        assert action.observation is not None
+        text = action.code or action.observation.stdout
+        assert (text[0], text[-1], len(text) - MAX_TEXT < 100) == ("a", "b", True)
         assert any("its middle is left out" in warning for warning in run.warnings)
 
 

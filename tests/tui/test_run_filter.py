@@ -25,14 +25,33 @@ def test_mistakes_are_named(query: str, says: str) -> None:
         compile_query(query)
 
 
-@given(st.text(max_size=40))
-@settings(max_examples=200)
-def test_any_text_is_a_filter_or_a_named_mistake(text: str) -> None:
+PIECES = [
+    "outcome.", "outcome.a:", "code:", "-code:", "unread:", "text:", "S3<", "stage>=", "__proto__:", "none", "any", "marked",
+    "0.5", "1_0", "inf", "nan", "-", '"', " ", ":", "=", "\u2028", "\n", "\x1b", "\ud800", "\0", "ß", "٣",
+]  # fmt: skip
+
+
+def answer_or_mistake(text: str) -> list[bool] | str:
     try:
         predicate = compile_query(text)
-    except QueryError:
-        return
-    assert all(predicate(row) in (True, False) for row in ROWS)
+    except QueryError as mistake:
+        return str(mistake)
+    return [predicate(row) for row in ROWS]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map("".join))
+@settings(max_examples=400)
+def test_any_text_is_a_filter_or_a_mistake_named_in_one_line(text: str) -> None:
+    words_sought(text)
+    said = answer_or_mistake(text)
+    assert len(said.splitlines()) == 1 if isinstance(said, str) else {*said} <= {True, False}
+
+
+@pytest.mark.parametrize("piece", ["a", "1", "1_", "S3<", "id:x ", "-", '"', ".", ":", " outcome.a>1", "S3<1 "])
+def test_a_filter_takes_time_linear_in_its_length(piece: str, no_runaway) -> None:
+    for before in ("", "outcome.", "S3<", "colour:", '"'):
+        with no_runaway():
+            assert len(answer_or_mistake(before + piece * 10_000)) < 400
 
 
 def test_words_in_runs_are_asked_of_whoever_knows() -> None:

@@ -98,7 +98,7 @@ def site(tmp_path_factory) -> Path:
 def hostile(tmp_path_factory) -> Path:
     """A run whose every text is hostile, a huge output, and a scorecard that quotes from the middle of it."""
     folder = tmp_path_factory.mktemp("hostile")
-    noise = "".join(f"<b>{n}</b> {NASTY}\n" for n in range(40_000))
+    noise = "".join(f"<b>{n}</b> {NASTY}\n" for n in range(12_000))
     huge = noise[: len(noise) // 2] + "NEEDLE in <hay>\n" + noise[len(noise) // 2 :]
     write_run(folder / "run", [say(NASTY, f"print('{NASTY}')", huge, 1), submit()], plan=f"# {NASTY[:-1]}", task=NASTY)
     from ambjudge.trajectories.load import load_run

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..json_bytes import is_file, number, read_json
+from ..layout import inside
 from ..messages import content_text
 from . import Importer
 from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
@@ -62,8 +63,8 @@ def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[
     """The steps of the files that a trajectory goes on in, which lie beside it."""
     seen = {path.name}
     while name := text_of(data.get("continued_trajectory_ref")):
-        part = path.with_name(Path(name).name)
-        if part.name in seen or len(seen) > _MOST_PARTS or not is_file(part):
+        part = path.parent / Path(name).name
+        if part.name in seen or len(seen) > _MOST_PARTS or not is_file(part) or not inside(path.parent, part):
             draft.lost["continuations"] += 1
             return
         seen.add(part.name)
@@ -115,9 +116,10 @@ def _calls(step: dict[str, Any]) -> list[Call]:
 def _trial(draft: Draft, path: Path) -> None:
     """What stands beside the trajectory: `<trial>/agent/trajectory.json`, or the trial's folder itself."""
     for folder in (path.parent.parent, path.parent):
-        if is_file(folder / "result.json"):
+        beside = folder / "result.json"
+        if is_file(beside) and inside(folder, beside):
             try:
-                result = object_of(read_json(folder / "result.json"))
+                result = object_of(read_json(beside))
             except InputError as error:
                 draft.lost[f"unreadable result.json ({error.message})"] += 1
                 continue
@@ -127,7 +129,7 @@ def _trial(draft: Draft, path: Path) -> None:
             draft.tell(object_of(result.get("exception_info")).get("exception_type"), "result.json", "exception_type")
             return
         reward = folder / "verifier" / "reward.txt"
-        if is_file(reward) and reward.stat().st_size <= _MAX_REWARD:
+        if is_file(reward) and inside(folder, reward) and reward.stat().st_size <= _MAX_REWARD:
             draft.tell(number(reward.read_text("utf-8", "replace").strip()), "verifier/reward.txt", "reward")
             return
 

@@ -49,6 +49,8 @@ class _Turn:
     event: dict[str, Any]
     calls: list[Call]
     done: dict[int, _Done] = field(default_factory=dict)
+    first_open: int = 0
+    """No call before it is open."""
 
 
 @dataclass
@@ -215,8 +217,11 @@ class Draft:
             waiting = self._open.get(call_id)
             return waiting.pop() if waiting else (None, 0)
         turn = self._turns[-1] if self._turns else None
-        slot = next((i for i, _ in enumerate(turn.calls) if i not in turn.done), None) if turn else None
-        return (None, 0) if slot is None else (turn, slot)
+        if turn is None:
+            return None, 0
+        while turn.first_open in turn.done:
+            turn.first_open += 1
+        return (turn, turn.first_open) if turn.first_open < len(turn.calls) else (None, 0)
 
     def _text(self, content: Any) -> str:
         if isinstance(content, list):

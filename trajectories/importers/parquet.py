@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..table_errors import table_errors
 from . import Importer
 from .draft import Draft
 from .files import tried
@@ -29,7 +31,8 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     """Every row with messages; rows without come as errors."""
     import polars as pl
 
-    try:
+    broken = partial(table_errors, path, "is a broken Parquet file", "copy it again")
+    with broken():
         if path.stat().st_size > _MAX_BYTES:
             raise InputError(f"has more than the {_MAX_BYTES:,} bytes that are read", "split it", path)
         with path.open("rb") as file:
@@ -45,17 +48,21 @@ def read(path: Path) -> Iterator[Draft | InputError]:
         rows = int(frame.select(pl.len()).collect().item())
         if rows > _MAX_ROWS:
             raise InputError(f"has {rows:,} rows, more than the {_MAX_ROWS:,} that are read", "split it", path)
-        at = 0
-        for batch in frame.collect_batches(chunk_size=_BATCH, maintain_order=True):
+        batches = frame.collect_batches(chunk_size=_BATCH, maintain_order=True)
+    at = 0
+    while True:
+        with broken():
+            batch = next(batches, None)
+            if batch is None:
+                break
             if batch.estimated_size() > _MAX_BYTES:
                 raise InputError(f"rows {at} to {at + batch.height}: unpack to too many bytes", "split it", path)
-            for row in batch.iter_rows(named=True):
-                yield tried(_row, row, at, path)
-                at += 1
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise InputError(
-            f"is a broken Parquet file: {str(error).splitlines()[0][:200]}", "copy it again", path
-        ) from None
+            values = list(batch.iter_rows(named=True))
+        for row in values:
+            yield tried(_row, row, at, path)
+            at += 1
+    if at < rows:  # polars may give up without a word
+        raise InputError(f"is a broken Parquet file: {at} of {rows} rows can be read", "copy it again", path)
 
 
 def _row(row: dict[str, Any], at: int, path: Path) -> Draft:

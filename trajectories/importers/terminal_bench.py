@@ -14,6 +14,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..json_bytes import decode, is_file, loads, read_bytes, read_json
+from ..layout import inside
 from . import Importer
 from .draft import Call, Clock, Draft, object_of, objects_of, text_of
 from .recognise import holding
@@ -58,12 +59,14 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
         episode = episodes / f"episode-{number_of}"
         if not is_file(episode / "response.txt") and not is_file(episode / "prompt.txt"):
             break
-        prompt = _text(episode / "prompt.txt") or (text_of(trial.get("instruction")) if number_of == 0 else None)
+        prompt = _text(episode / "prompt.txt", path.parent) or (
+            text_of(trial.get("instruction")) if number_of == 0 else None
+        )
         if waiting:
             draft.result(None, prompt or "")
         else:
             draft.user(prompt)
-        said = _text(episode / "response.txt")
+        said = _text(episode / "response.txt", path.parent)
         keys = keystrokes(said or "")
         if said is not None:
             draft.assistant(said, [Call("terminal", {"command": keys}, f"episode-{number_of}")] if keys else [])
@@ -71,8 +74,9 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
     return draft
 
 
-def _text(path: Path) -> str | None:
-    return decode(read_bytes(path), path) if is_file(path) else None
+def _text(path: Path, top: Path) -> str | None:
+    """The file's text; None without one, and where a name or a link in the log leads out of its folder."""
+    return decode(read_bytes(path), path) if is_file(path) and inside(top, path) else None
 
 
 def keystrokes(reply: str) -> str:
