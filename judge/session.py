@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -350,11 +350,20 @@ class Scorer:
             self._cards = Together(store.add_cards)
             self._keys = card_keys(judge, options, self.right)
         self._kept: set[str] = set()
+        self._turn = asyncio.Lock()
         self.apart = 0
 
     @property
     def throttles(self) -> int:
         return self.pacer.throttles
+
+    @asynccontextmanager
+    async def _computing(self) -> AsyncIterator[None]:
+        """One run's computing at a time, and between two of them calls are made and answers heard: else the calls of a
+        hundred runs that begin together would wait until the last of them is read."""
+        async with self._turn:
+            await asyncio.sleep(0)
+            yield
 
     async def score(self, path: Path) -> ScoreCard:
         """The card of the run at a path."""
@@ -363,13 +372,14 @@ class Scorer:
         if isinstance(path, RemotePath):
             with ExitStack() as stack:
                 here = await asyncio.to_thread(stack.enter_context, staged(path))
-                run = load_conversation(here).model_copy(update={"path": path})
+                async with self._computing():
+                    run = load_conversation(here).model_copy(update={"path": path})
                 return await self.score_run(run, path, path.stamp)
-        if self.store is None:
-            return await self.score_run(load_conversation(path), path)
-        started = stamps.clock()
-        run = load_conversation(path)
-        return await self.score_run(run, path, stamps.take(run, started))
+        async with self._computing():
+            started = stamps.clock()
+            run = load_conversation(path)
+            stamp = None if self.store is None else stamps.take(run, started)
+        return await self.score_run(run, path, stamp)
 
     async def make(self, needs: tuple[Need, ...]) -> Made:
         """Ask for the verdicts that a plan lacks on one run (`rejudge.staleness`), into the store; it has answered already
@@ -391,7 +401,9 @@ class Scorer:
         """A run and the judge's answers about it."""
         ready = self.scope.prepare(self.scope.apply(run), self.options.policy)
         self.apart += self.scope.rubric is not None and ready.rubric is not self.scope.rubric
-        replies = await ask_all(self.judge, ready.requests(self.judge))
+        async with self._computing():
+            requests = ready.requests(self.judge)
+        replies = await ask_all(self.judge, requests)
         self.usage += used(replies.values())
         return ready, replies
 

@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from ...errors import JudgeError
@@ -74,13 +75,18 @@ class CallFailed(Exception):
 
 
 def litellm() -> Any:
-    """The module, imported and silenced once."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    """The module, silenced."""
     # It makes a coroutine in a thread; a call that is abandoned meanwhile (a second Ctrl-C) leaves it behind. And pydantic
-    # speaks of litellm's own types, whose silencing in one thread another thread may undo.
+    # speaks of litellm's own types, whose silencing in one thread another thread may undo: so each time.
     warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
     warnings.filterwarnings("ignore", r".* using the `ReadOnly` qualifier|Pydantic serializer warnings", UserWarning)
+    return _imported()
+
+
+@cache
+def _imported() -> Any:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
         import litellm as module
     except ImportError as error:

@@ -20,7 +20,7 @@ from ..questions.keys import EvidenceContexts, JudgeIdentity, KeyMaker, VerdictK
 from ..scorecard import CriterionResult, UnscoredReason, unscored
 from . import Store, StoredVerdict
 from .together import Together
-from .verdicts import Answered
+from .verdicts import Answered, is_final
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class StoredJudge(Around):
             own = {id: verdict for id, verdict in begun.known.found.items() if verdict.run_ref == begun.reference}
             begun = replace(begun, known=Lookup(begun.known.keys, own))
         reply = await self._judge(request, begun)
-        self._answered[begun.reference] += sum(r.status != "unscored" or r.reason == "not_read" for r in reply.results)
+        self._answered[begun.reference] += sum(is_final(r, reply) for r in reply.results)
         return reply
 
     def take_answered(self, reference: int) -> int:
