@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import is_file, number, read_json
+from ..json_bytes import is_file, number, read_json, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
+from .draft import Call, Draft, id_of, object_of, objects_of
 from .recognise import holding
 from .terminal_bench import keystrokes
 
@@ -38,16 +38,12 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if not any(step.get("source") in ("agent", "user", "system") for step in steps):
         raise InputError("is no ATIF trajectory", _EXPECTED, path)
     agent, metrics = object_of(data.get("agent")), object_of(data.get("final_metrics"))
-    draft = Draft(id_of(data.get("session_id")) or path.stem, "atif", agent=text_of(agent.get("name")))
-    draft.model = text_of(agent.get("model_name"))
+    draft = Draft(id_of(data.get("session_id")) or path.stem, "atif", agent=text_or_none(agent.get("name")))
+    draft.model = text_or_none(agent.get("model_name"))
     draft.origin["schema_version"] = data.get("schema_version")
     _trial(draft, path)
-    clock = Clock()
-    for step in steps:
-        _step(draft, step, clock)
-    for step in _continued(draft, data, path):
-        _step(draft, step, clock)
-    draft.wall_time_s = clock.last or None
+    for step in (*steps, *_continued(draft, data, path)):
+        _step(draft, step)
     draft.total(cost_usd=metrics.get("total_cost_usd"))
     if not any("input_tokens" in event for event in draft.events()):
         sent, received = metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")
@@ -61,7 +57,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[str, Any]]:
     """The steps of the files that a trajectory goes on in, which lie beside it."""
     seen = {path.name}
-    while name := text_of(data.get("continued_trajectory_ref")):
+    while name := text_or_none(data.get("continued_trajectory_ref")):
         part = path.with_name(Path(name).name)
         if part.name in seen or len(seen) > _MOST_PARTS or not is_file(part):
             draft.lost["continuations"] += 1
@@ -71,14 +67,14 @@ def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[
         yield from objects_of(data.get("steps"))
 
 
-def _step(draft: Draft, step: dict[str, Any], clock: Clock) -> None:
-    since, message = clock.seconds(step.get("timestamp")), step.get("message")
+def _step(draft: Draft, step: dict[str, Any]) -> None:
+    since, message = draft.since(step.get("timestamp")), step.get("message")
     if step.get("source") == "agent":
         calls = _calls(step)
         used = object_of(step.get("metrics"))
-        draft.model = draft.model or text_of(step.get("model_name"))
+        draft.model = draft.model or text_or_none(step.get("model_name"))
         draft.assistant(
-            message, calls, reasoning=text_of(step.get("reasoning_content")), ts=since,
+            message, calls, reasoning=text_or_none(step.get("reasoning_content")), ts=since,
             input_tokens=used.get("prompt_tokens"), output_tokens=used.get("completion_tokens"),
         )  # fmt: skip
     else:
@@ -121,8 +117,8 @@ def _trial(draft: Draft, path: Path) -> None:
             except InputError as error:
                 draft.lost[f"unreadable result.json ({error.message})"] += 1
                 continue
-            draft.name = text_of(result.get("trial_name")) or draft.name
-            draft.task = text_of(result.get("task_name"))
+            draft.name = text_or_none(result.get("trial_name")) or draft.name
+            draft.task = text_or_none(result.get("task_name"))
             draft.tell(object_of(result.get("verifier_result")).get("rewards"), "result.json verifier_result.rewards")
             draft.tell(object_of(result.get("exception_info")).get("exception_type"), "result.json", "exception_type")
             return

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..json_bytes import amount, count, loads, number
+from ..json_bytes import amount, count, loads, number, text_or_none
 from ..messages import content_text, make_action
+from ..messages import exit_code as whole_code
 from ..models import Outcome
 from ..outcomes import MAX_OUTCOMES, outcomes
 
@@ -74,14 +75,27 @@ class Draft:
     submitted: bool | None = None
     """Whether the agent handed over its results, where the source says so without a call that does."""
     wall_time_s: float | None = None
+    """Where it is stated; else the time up to the last moment that `since` was asked about."""
     lost: Counter[str] = field(default_factory=Counter)
     _turns: list[_Turn] = field(default_factory=list)
     _open: dict[str, list[tuple[_Turn, int]]] = field(default_factory=dict)
+    _start: float | None = None
+    _last: float = 0.0
 
     @property
     def turns(self) -> int:
         """Assistant messages so far."""
         return len(self._turns)
+
+    def since(self, stamp: Any) -> float | None:
+        """Seconds since the first moment asked about; None for what is no moment (`moment`)."""
+        when = moment(stamp)
+        if when is None:
+            return None
+        if self._start is None:
+            self._start = when
+        self._last = max(self._last, when - self._start)
+        return when - self._start
 
     def tell(self, value: Any, source: str, name: str = "") -> None:
         """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and keys before them.
@@ -157,13 +171,13 @@ class Draft:
         text: Any,
         *,
         stderr: str = "",
-        exit_code: int | None = None,
+        exit_code: Any = None,
         failed: bool = False,
         ts: float | None = None,
         exec_time_s: float | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
-        """What a tool answered. `text` is its output, or a list of content blocks.
+        """What a tool answered. `text` is its output, or a list of content blocks; an `exit_code` that is none is unknown.
 
         `failed` says that the source itself marks the answer as an error: a text without streams of its own then
         counts as stderr. An answer that already is the harness's JSON is kept as it is.
@@ -174,9 +188,9 @@ class Draft:
         submit = turn is not None and _kind(turn.calls[slot]) == "submit"
         if body and not stderr and exit_code is None and (submit or RESULT_KEYS & set(body)):
             content = output
-            code = body.get("exit_code")
-            exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
+            exit_code = whole_code(body.get("exit_code"), [], "")
         else:
+            exit_code = whole_code(exit_code, [], "")
             streams = (
                 {"stdout": "", "stderr": output} if failed and not stderr else {"stdout": output, "stderr": stderr}
             )
@@ -205,8 +219,9 @@ class Draft:
                     "type": "code_exec", "turn": index, "language": action.language, "exit_code": done.exit_code,
                     "exec_time_s": None if done.exec_time_s is None else round(done.exec_time_s, 3),
                 })  # fmt: skip
-        if self.wall_time_s is not None and self.wall_time_s >= 0:
-            lines.append({"type": "run_end", "wall_time_s": round(self.wall_time_s, 3)})
+        spent = (self._last or None) if self.wall_time_s is None else self.wall_time_s
+        if spent is not None and spent >= 0:
+            lines.append({"type": "run_end", "wall_time_s": round(spent, 3)})
         return lines
 
     def _find(self, call_id: str | None) -> tuple[_Turn | None, int]:
@@ -241,14 +256,9 @@ def _kind(call: Call) -> str:
     return make_action(call.name, call.arguments, None).kind
 
 
-def text_of(value: Any) -> str | None:
-    """A non-empty string, else None."""
-    return value if isinstance(value, str) and value.strip() else None
-
-
 def id_of(value: Any) -> str | None:
     """An id as text: a string, or an integer written out."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_or_none(value)
 
 
 def object_of(value: Any) -> dict[str, Any]:
@@ -271,32 +281,26 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def plain(content: Any) -> Any:
+    """One block of nothing but text as that text, no blocks as no text, anything else as it is."""
+    only = content[0] if isinstance(content, list) and len(content) == 1 else None
+    if (
+        isinstance(only, dict)
+        and only.get("type") == "text"
+        and not any(only[key] for key in set(only) - {"type", "text"})
+    ):
+        return only.get("text")
+    return None if content == [] else content
+
+
 def total_of(*parts: Any) -> int | None:
     """The sum of the counts that are known; None when none is."""
     known = [value for part in parts if (value := count(part)) is not None]
     return sum(known) if known else None
 
 
-class Clock:
-    """Times of day to seconds since the first one seen."""
-
-    def __init__(self) -> None:
-        self.start: float | None = None
-        self.last: float | None = None
-
-    def seconds(self, stamp: Any) -> float | None:
-        """Seconds since the start for an ISO 8601 time (without a zone: UTC) or a Unix time; None for anything else."""
-        moment = _moment(stamp)
-        if moment is None:
-            return None
-        if self.start is None:
-            self.start = moment
-        since = moment - self.start
-        self.last = since if self.last is None else max(self.last, since)
-        return since
-
-
-def _moment(stamp: Any) -> float | None:
+def moment(stamp: Any) -> float | None:
+    """Seconds since 1970 of an ISO 8601 time (without a zone: UTC) or a Unix time; None for anything else."""
     if isinstance(stamp, str):
         try:
             when = datetime.fromisoformat(stamp)

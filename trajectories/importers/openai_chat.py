@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import loads
+from ..json_bytes import loads, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .draft import Call, Draft, id_of, object_of, objects_of
 from .files import runs_of
 from .recognise import holding
 
@@ -72,13 +72,13 @@ def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:
         raise InputError(f"{where}is no chat conversation", _EXPECTED, path)
     instance = id_of(head.get("instance_id"))
     draft = Draft(id_of(head.get("id")) or instance or name, "openai")
-    draft.model = text_of(head.get("model")) or text_of(head.get("model_name"))
+    draft.model = text_or_none(head.get("model")) or text_or_none(head.get("model_name"))
     for key in ("agent", "task", "tier"):
-        setattr(draft, key, text_of(head.get(key)))
+        setattr(draft, key, text_or_none(head.get(key)))
     draft.task = draft.task or instance
     if not request:
         draft.tell({key: item for key, item in head.items() if key not in _KNOWN}, "")
-    if text_of(head.get("system")):
+    if text_or_none(head.get("system")):
         draft.system(head["system"])
     for message in messages:
         if _is_message(message):
