@@ -18,7 +18,7 @@ from ...errors import InputError
 from ..json_bytes import text_or_none
 from ..messages import content_text
 from . import Importer
-from .anthropic_messages import add_assistant, add_result, add_user
+from .anthropic_messages import add_assistant, add_user
 from .draft import Draft, id_of, object_of, objects_of
 from .files import entries_of
 from .recognise import holding
@@ -116,20 +116,19 @@ def _add_user(draft: Draft, entry: dict[str, Any], since: float | None) -> None:
 
 
 def _add_result(draft: Draft, block: dict[str, Any], extra: dict[str, Any], since: float | None) -> None:
-    text = content_text(block.get("content"))
-    code = _EXIT.match(text) if block.get("is_error") is True else None
-    stdout, stderr = extra.get("stdout"), extra.get("stderr")
-    if code is not None:
-        draft.result(id_of(block.get("tool_use_id")), block.get("content"), exit_code=code[1], failed=True, ts=since)
-    elif block.get("is_error") is not True and isinstance(stdout, str) and isinstance(stderr, str) and stdout + stderr:
-        if _squash(stdout + stderr) == _squash(text):
-            draft.result(id_of(block.get("tool_use_id")), stdout, stderr=stderr, ts=since)
-            return
-        if len(stdout + stderr) > len(text):
-            draft.lost["outputs in full (kept as the model saw them)"] += 1
-        add_result(draft, block, since)
-    else:
-        add_result(draft, block, since)
+    text, failed = content_text(block.get("content")), block.get("is_error") is True
+    code = _EXIT.match(text) if failed else None
+    call_id, stdout, stderr = (
+        id_of(block.get("tool_use_id")),
+        *map(content_text, (extra.get("stdout"), extra.get("stderr"))),
+    )
+    said = "" if failed else stdout + stderr
+    if said and _squash(said) == _squash(text):
+        draft.result(call_id, stdout, stderr=stderr, ts=since)
+        return
+    if len(said) > len(text):
+        draft.lost["outputs in full (kept as the model saw them)"] += 1
+    draft.result(call_id, block.get("content"), exit_code=code and code[1], failed=failed, ts=since)
 
 
 def _squash(text: str) -> str:

@@ -37,19 +37,11 @@ class Call:
 
 
 @dataclass
-class _Done:
-    """What a call came back with, for the trace."""
-
-    ts: float | None
-    exit_code: int | None
-    exec_time_s: float | None
-
-
-@dataclass
 class _Turn:
     event: dict[str, Any]
     calls: list[Call]
-    done: dict[int, _Done] = field(default_factory=dict)
+    done: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By the place of a call: its answer's part of the trace's line."""
 
 
 @dataclass
@@ -148,8 +140,7 @@ class Draft:
             message["tool_calls"] = [_chat_call(call) for call in calls]
         self.chat_assistant(message, calls)
         event = self._turns[-1].event
-        if ts is not None and ts >= 0:
-            event["ts"] = round(ts, 3)
+        event.update(_stamp(ts))
         for key, value in (("input_tokens", count(input_tokens)), ("output_tokens", count(output_tokens))):
             if value is not None:
                 event[key] = value
@@ -199,7 +190,8 @@ class Draft:
             )
         self.messages.append({"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})})
         if turn is not None:
-            turn.done[slot] = _Done(ts, exit_code, exec_time_s)
+            spent = None if exec_time_s is None else round(exec_time_s, 3)
+            turn.done[slot] = _stamp(ts) | {"exit_code": exit_code, "exec_time_s": spent}
 
     def events(self) -> list[dict[str, Any]]:
         """Lines of trace.jsonl: what is known of each reply and execution, nothing for what is not."""
@@ -208,17 +200,16 @@ class Draft:
             if turn.event:
                 lines.append({"type": "api_call", "turn": index, **turn.event})
             runs = [(slot, call) for slot, call in enumerate(turn.calls) if _kind(call) == "execute"]
-            known = [
-                d for slot, _ in runs if (d := turn.done.get(slot)) and (d.ts is not None or d.exec_time_s is not None)
-            ]
+            known = any(
+                "ts" in done or done["exec_time_s"] is not None for slot, _ in runs if (done := turn.done.get(slot))
+            )
             for slot, call in runs if known else ():
-                done = turn.done.get(slot, _Done(None, None, None))
-                action = make_action(call.name, call.arguments, None)
-                lines.append({
-                    **({"ts": round(done.ts, 3)} if done.ts is not None and done.ts >= 0 else {}),
-                    "type": "code_exec", "turn": index, "language": action.language, "exit_code": done.exit_code,
-                    "exec_time_s": None if done.exec_time_s is None else round(done.exec_time_s, 3),
-                })  # fmt: skip
+                line = {
+                    "type": "code_exec",
+                    "turn": index,
+                    "language": make_action(call.name, call.arguments, None).language,
+                }
+                lines.append({**line, "exit_code": None, "exec_time_s": None, **turn.done.get(slot, {})})
         spent = (self._last or None) if self.wall_time_s is None else self.wall_time_s
         if spent is not None and spent >= 0:
             lines.append({"type": "run_end", "wall_time_s": round(spent, 3)})
@@ -243,6 +234,10 @@ class Draft:
             if other > 0:
                 self.lost["blocks without text in tool results"] += other
         return content_text(content)
+
+
+def _stamp(ts: float | None) -> dict[str, Any]:
+    return {"ts": round(ts, 3)} if ts is not None and ts >= 0 else {}
 
 
 def _chat_call(call: Call) -> dict[str, Any]:
