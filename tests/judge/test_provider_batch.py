@@ -80,7 +80,7 @@ async def test_the_story(server, store: Store, runs: list[Path], judge_server) -
         store, judge, wait_s=20, poll_s=0.01, options=OPTIONS, on_poll=lambda s: seen.append(s.provider.status)
     )
     assert seen == ["in_progress", "finalizing", "completed"]
-    assert (done.scored, done.open, done.stale, done.strays) == (before.stale, (), 0, 0)
+    assert (done.scored, done.open, done.stale, done.strays) == (before.stale, [], 0, 0)
     assert done.usage.calls == before.calls == spent(store).calls
     assert status(store) == ()
     assert stale(store, runs, judge).calls == 0
