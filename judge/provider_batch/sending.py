@@ -183,7 +183,7 @@ class Sender:
             return
         batch = OpenBatch(
             id=uuid.uuid4().hex, judge=self._who, base=self._base, requests=len(draft.requests), lines=draft.lines,
-            reserved_usd=draft.worst_usd, owner=owner(), planned_at="",
+            reserved_usd=draft.worst_usd, owner=owner(),
         )  # fmt: skip
         self._ledger.plan(batch, draft.requests, draft.rubrics)
         # Whoever claims and then sees another claim on the same verdicts gives way: of two that overlap, at least the
@@ -212,4 +212,4 @@ class Sender:
         self._ledger.note(batch.id, "creating")
         made = await self._http.create(file_id, batch.id, self._options.settle_s)
         self._ledger.note(batch.id, "created", provider_id=made.id)
-        return replace(batch, step="created", file_id=file_id, provider_id=made.id)
+        return batch.model_copy(update={"step": "created", "file_id": file_id, "provider_id": made.id})

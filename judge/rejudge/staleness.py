@@ -233,11 +233,9 @@ class _Planner:
         described = self.store.describe(loaded), stamps.take(loaded, read_at)
         run = self.scope.apply(loaded)
         rubric = self.scope.rubric_of(run.track, run.task)
-        requests = self.scope.requests(run, self.judge)
-        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {}, requests, described)
-        facts.evidence |= {
-            question: self.judge.evidence_sha256(request) for question, request in facts.requests.items()
-        }
+        asked = self.scope.requests(run, self.judge)
+        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {}, asked, described)
+        facts.evidence |= {question: self.judge.evidence_sha256(request) for question, request in asked.items()}
         return facts
 
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
