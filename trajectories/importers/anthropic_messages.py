@@ -16,7 +16,7 @@ from ...errors import InputError
 from ..json_bytes import text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, plain, total_of
+from .draft import Draft, call_of, id_of, object_of, objects_of, plain, total_of
 from .files import runs_of
 from .recognise import holding
 
@@ -63,7 +63,7 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
     for block in objects_of(content):
         kind = block.get("type")
         if kind in _CALLS:
-            calls.append(Call(content_text(block.get("name")) or "unknown", block.get("input"), id_of(block.get("id"))))
+            calls.append(call_of(block))
         elif kind in _THOUGHTS:
             thoughts.append(block)
         elif isinstance(kind, str) and kind.endswith("_tool_result"):

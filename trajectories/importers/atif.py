@@ -17,7 +17,7 @@ from ...errors import InputError
 from ..json_bytes import is_file, number, read_json, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .recognise import holding
 from .terminal_bench import keystrokes
 
@@ -93,10 +93,7 @@ def _step(draft: Draft, step: dict[str, Any]) -> None:
 
 
 def _calls(step: dict[str, Any]) -> list[Call]:
-    calls = [
-        Call(content_text(call.get("function_name")) or "unknown", call.get("arguments"), id_of(call.get("tool_call_id")))
-        for call in objects_of(step.get("tool_calls"))
-    ]  # fmt: skip
+    calls = [call_of(call) for call in objects_of(step.get("tool_calls"))]
     results = objects_of(object_of(step.get("observation")).get("results"))
     if len(results) != 1 or results[0].get("source_call_id") or results[0].get("content") is None:
         return calls

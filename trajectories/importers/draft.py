@@ -251,6 +251,17 @@ def _kind(call: Call) -> str:
     return make_action(call.name, call.arguments, None).kind
 
 
+def call_of(call: dict[str, Any]) -> Call:
+    """A tool call, under whatever names a format has for its name, its arguments and its id."""
+    call = object_of(call.get("tool_call")) or call
+    said = object_of(call.get("function")) or call
+    names = (content_text(said.get(key)) for key in ("name", "function_name", "function"))
+    arguments = next((said[key] for key in ("arguments", "input", "args") if said.get(key) is not None), None)
+    return Call(
+        next(filter(None, names), "unknown"), arguments, id_of(call.get("id")) or id_of(call.get("tool_call_id"))
+    )
+
+
 def id_of(value: Any) -> str | None:
     """An id as text: a string, or an integer written out."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_or_none(value)

@@ -19,7 +19,7 @@ from ...errors import InputError
 from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, plain, total_of
+from .draft import Draft, call_of, id_of, object_of, objects_of, plain, total_of
 from .files import tried
 from .recognise import holding
 
@@ -149,11 +149,11 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
     for message in messages:
         _add(draft, object_of(_resolve(message, attached, draft)), events)
     draft.wall_time_s = number(sample.get("total_time"))
-    if not any(events.tokens.values()):
+    if not events.replies:
         usage = [object_of(u) for u in object_of(sample.get("model_usage")).values()]
         sent, received = total_of(*map(_input, usage)), total_of(*(u.get("output_tokens") for u in usage))
         draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
-    outside = len(events.tokens) - sum(m.get("role") == "assistant" for m in map(object_of, messages))
+    outside = len(events.replies) - sum(m.get("role") == "assistant" for m in map(object_of, messages))
     if outside > 0:
         draft.lost["model calls that are not among the messages"] += outside
     for scorer, score in object_of(sample.get("scores")).items():
@@ -182,10 +182,8 @@ class _Events:
 
     def __init__(self, sample: dict[str, Any], draft: Draft) -> None:
         draft.since(sample.get("started_at"))
-        self.tokens: dict[str, tuple[int | None, Any]] = {}
-        self.answered: dict[str, float | None] = {}
-        self.finish: dict[str, Any] = {}
-        self.calls: dict[str, tuple[float | None, float | None]] = {}
+        self.replies: dict[str, dict[str, Any]] = {}
+        self.calls: dict[str, dict[str, Any]] = {}
         events = objects_of(sample.get("events")) or objects_of(object_of(sample.get("transcript")).get("events"))
         for event in events:
             began = draft.since(event.get("timestamp"))
@@ -196,7 +194,7 @@ class _Events:
                 spent = number(event.get("working_time"))
                 if spent is None and began is not None and done is not None:
                     spent = done - began
-                self.calls[event["id"]] = (done, spent)
+                self.calls[event["id"]] = {"ts": done, "exec_time_s": spent}
 
     def _model(self, output: dict[str, Any], done: float | None) -> None:
         choice = next(iter(objects_of(output.get("choices"))), {})
@@ -204,8 +202,10 @@ class _Events:
         if key is None:
             return
         usage = object_of(output.get("usage"))
-        self.tokens[key] = (_input(usage), usage.get("output_tokens"))
-        self.answered[key], self.finish[key] = done, choice.get("stop_reason")
+        self.replies[key] = {
+            "ts": done, "input_tokens": _input(usage), "output_tokens": usage.get("output_tokens"),
+            "finish": choice.get("stop_reason"),
+        }  # fmt: skip
 
 
 def _input(usage: dict[str, Any]) -> int | None:
@@ -224,16 +224,8 @@ def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
         thoughts = [_thought(b) for b in objects_of(blocks) if b.get("type") == "reasoning"]
         served = [b for b in objects_of(blocks) if b.get("type") == "tool_use"]
         rest = [b for b in blocks if object_of(b).get("type") not in ("reasoning", "tool_use")]
-        calls = [Call(content_text(b.get("name")), b.get("arguments"), id_of(b.get("id"))) for b in served]
-        calls += [
-            Call(content_text(c.get("function")), c.get("arguments"), id_of(c.get("id")))
-            for c in objects_of(message.get("tool_calls"))
-        ]
-        tokens = events.tokens.get(key, (None, None))
-        draft.assistant(
-            plain(rest) if blocks else content, calls, reasoning=thoughts,
-            ts=events.answered.get(key), input_tokens=tokens[0], output_tokens=tokens[1], finish=events.finish.get(key),
-        )  # fmt: skip
+        calls = [call_of(call) for call in (*served, *objects_of(message.get("tool_calls")))]
+        draft.assistant(plain(rest) if blocks else content, calls, reasoning=thoughts, **events.replies.get(key, {}))
         for block in served:
             draft.result(
                 id_of(block.get("id")), content_text(block.get("result")), stderr=content_text(block.get("error"))
@@ -248,10 +240,9 @@ def _answer(draft: Draft, message: dict[str, Any], events: _Events) -> None:
     error, content = object_of(message.get("error")), message.get("content")
     said = content_text(error.get("message"))
     call_id = id_of(message.get("tool_call_id"))
-    done, spent = events.calls.get(call_id or "", (None, None))
     text: Any = "" if said and content_text(content) == said else content
     draft.result(
-        call_id, text, stderr=said, failed=bool(error), ts=done, exec_time_s=spent,
+        call_id, text, stderr=said, failed=bool(error), **events.calls.get(call_id or "", {}),
         extra={"error_type": error["type"]} if text_or_none(error.get("type")) else None,
     )  # fmt: skip
 

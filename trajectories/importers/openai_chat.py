@@ -13,9 +13,8 @@ from typing import Any
 
 from ...errors import InputError
 from ..json_bytes import loads, text_or_none
-from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import runs_of
 from .recognise import holding
 
@@ -111,11 +110,9 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
 def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
     """The tool calls of an assistant message."""
     for call in objects_of(message.get("tool_calls")):
-        function = object_of(call.get("function"))
-        yield Call(content_text(function.get("name")), function.get("arguments"), id_of(call.get("id")))
-    legacy = message.get("function_call")
-    if isinstance(legacy, dict):
-        yield Call(content_text(legacy.get("name")), legacy.get("arguments"))
+        yield call_of(call)
+    if isinstance(legacy := message.get("function_call"), dict):
+        yield call_of(legacy)
 
 
 IMPORTER = Importer(

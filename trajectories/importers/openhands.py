@@ -16,7 +16,7 @@ from ...errors import InputError
 from ..json_bytes import number, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import runs_of
 from .recognise import holding
 
@@ -202,13 +202,12 @@ class _Reader:
 
 def _later_call(event: dict[str, Any]) -> Call:
     """An action of the later shape."""
-    call = object_of(event.get("tool_call"))
-    function = object_of(call.get("function")) or call
-    arguments = function.get("arguments")
-    if not isinstance(arguments, str | dict):
-        arguments = {key: value for key, value in event["action"].items() if key != "kind"}
-    name = text_or_none(event.get("tool_name")) or content_text(function.get("name"))
-    return Call(name or "unknown", arguments, id_of(event.get("tool_call_id")) or id_of(call.get("id")))
+    call = call_of(object_of(event.get("tool_call")))
+    if not isinstance(call.arguments, str | dict):
+        call.arguments = {key: value for key, value in event["action"].items() if key != "kind"}
+    return Call(
+        text_or_none(event.get("tool_name")) or call.name, call.arguments, id_of(event.get("tool_call_id")) or call.id
+    )
 
 
 def _is_action(event: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from ...errors import InputError
 from ..json_bytes import text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import documents
 from .recognise import holding
 from .spans import Span, indexed, scores_of, spans_of, value_of
@@ -180,15 +180,8 @@ def _said(message: Any) -> str:
 
 def _calls(message: dict[str, Any]) -> list[Call]:
     found = [part for part in _parts(message) if part.get("type") in ("tool_call", "tool_use")]
-    found += [object_of(call.get("tool_call")) or call for call in indexed(message.get("tool_calls"))]
-    calls = []
-    for call in found:
-        function = object_of(call.get("function")) or call
-        arguments = next(
-            (function[key] for key in ("arguments", "input", "args") if function.get(key) is not None), None
-        )
-        calls.append(Call(content_text(function.get("name")) or "unknown", arguments, id_of(call.get("id"))))
-    return calls
+    found += indexed(message.get("tool_calls"))
+    return [call_of(call) for call in found]
 
 
 def _answers(message: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
