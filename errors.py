@@ -33,6 +33,9 @@ class InputError(AmbjudgeError):
 class RubricError(InputError):
     """A rubric that breaks its schema or contradicts itself."""
 
+    position: tuple[int, int] = (0, 0)
+    """Line and column from 1; zeros: the file as a whole."""
+
 
 class ConfigError(AmbjudgeError):
     """A setting that is unknown or has a value out of its range."""

@@ -30,7 +30,7 @@ Position = tuple[int, int]
 def error_at(path: Path, position: Position, message: str, hint: str) -> RubricError:
     """A RubricError that starts with file:line:column."""
     error = RubricError(f"{path}:{position[0]}:{position[1]}: {message}", hint)
-    error.path = path
+    error.path, error.position = path, position
     return error
 
 

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -22,7 +21,7 @@ from ..tracks import TRACKS
 from ..trajectories.models import TIERS, TrackName
 from .document import Document, error_at, read_document
 from .model import EVIDENCE_SCOPES, Criterion, Rubric
-from .validate import Problem, find_notes, find_problems
+from .validate import Problem, did_you_mean, find_notes, find_problems
 
 _FOLDER = Path(__file__).parent
 _FALLBACK = "workflow"
@@ -62,8 +61,7 @@ def load_rubric(id_or_path: Rubric | str | Path) -> Rubric:
     if isinstance(id_or_path, str) and not _looks_like_path(id_or_path):
         if id_or_path not in builtin_ids():
             known = builtin_ids()
-            close = difflib.get_close_matches(id_or_path, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}, or a .yaml file"
+            hint = did_you_mean(id_or_path[:80], known) or f"one of {', '.join(known)}, or a .yaml file"
             raise RubricError(f"no rubric {id_or_path[:80]!r}", hint)
         return _builtin(id_or_path)
     path = Path(id_or_path)

@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,9 @@ class Problem:
     @classmethod
     def of(cls, error: RubricError) -> Problem:
         """A problem from the error that stopped the reading."""
-        prefix, path = error.message, error.path
-        if path is not None and prefix.startswith(f"{path}:"):
-            parts = prefix[len(str(path)) + 1 :].split(":", 2)
-            if len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit():
-                return cls(int(parts[0]), int(parts[1]), parts[2].strip(), error.hint, path)
-            prefix = prefix[len(str(path)) + 1 :].strip()
-        return cls(0, 0, prefix, error.hint, path)
+        line, column = error.position
+        place = f"{error.path}:{line}:{column}: " if line else f"{error.path}: "
+        return cls(line, column, error.message.removeprefix(place), error.hint, error.path)
 
     def __str__(self) -> str:
         place = "" if self.path is None else f"{self.path}:"
@@ -98,79 +94,33 @@ def _shape_problems(document: Document) -> Iterator[Problem]:
     from jsonschema import Draft202012Validator
 
     if not isinstance(document.value, dict):
-        yield _problem(
-            document, (), f"is a {_kind(document.value)}", "expected a mapping with id, version, stages, ..."
-        )
+        yield _problem(document, (), "is no mapping", "expected a mapping with id, version, stages, ...")
         return
     for error in Draft202012Validator(schema()).iter_errors(document.value):
         path: tuple[Step, ...] = tuple(error.absolute_path)
-        if "propertyNames" in error.absolute_schema_path:
-            _, hint = _rule_words("pattern", "", error.instance, error.schema["description"])
-            yield _problem(document, (*path, error.instance), "no name of a stage", hint, key=True)
-            continue
         rule, wanted, found = error.validator, error.validator_value, error.instance
-        if rule == "additionalProperties":
+        hint = error.schema.get("description", "see docs/rubrics.md")
+        if "propertyNames" in error.absolute_schema_path:
+            yield _problem(document, (*path, found), "no name of a stage", f"expected {hint}", key=True)
+        elif rule == "additionalProperties":
             known = list(error.schema["properties"])
             for name in sorted(set(found) - set(known)):
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean `{close[0]}`?" if close else f"known: {', '.join(known)}"
+                hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
                 yield _problem(document, (*path, name), "unknown key", hint, key=True)
         elif rule == "required":
-            missing = [name for name in wanted if name not in found]
-            for name in missing:
-                if f"{name!r}" in error.message:
-                    yield _problem(document, path, f"`{name}` is missing", "add it")
+            yield _problem(document, path, error.message, "add it")
+        elif rule == "pattern":
+            yield _problem(document, path, f"{found[:60]!r} has the wrong form", f"expected {hint}")
         else:
-            message, hint = _rule_words(rule, wanted, found, error.schema.get("description", ""))
-            yield _problem(document, path, message, hint)
+            said = error.message if len(error.message) <= 200 else f"{error.message[:60]} ... {error.message[-120:]}"
+            near = did_you_mean(found, wanted) if rule == "enum" else ""
+            yield _problem(document, path, said, near or hint)
 
 
-def _rule_words(rule: str, wanted: Any, found: Any, description: str) -> tuple[str, str]:
-    shown = json.dumps(found, ensure_ascii=False)
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    hint = description or "see docs/rubrics.md"
-    if rule == "type":
-        names = [wanted] if isinstance(wanted, str) else list(wanted)
-        return f"{shown} is a {_kind(found)}", f"expected {' or '.join(_TYPE_WORDS.get(n, n) for n in names)}"
-    if rule == "enum":
-        close = difflib.get_close_matches(str(found), [str(w) for w in wanted], 1)
-        also = f"; did you mean {close[0]}?" if close else ""
-        return f"{shown} is not allowed", f"expected one of {', '.join(str(w) for w in wanted)}{also}"
-    if rule == "const":
-        return f"{shown} is not allowed", f"expected {json.dumps(wanted)}, or a list of levels"
-    if rule == "pattern":
-        return f"{shown} has the wrong form", f"expected {hint}"
-    limits = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than"}
-    if rule in limits:
-        return f"{shown} is out of range", f"expected {limits[rule]} {wanted}"
-    if rule in ("minItems", "minLength"):
-        what = "entries" if rule == "minItems" else "characters"
-        return f"{shown} is too short", f"expected {wanted} or more {what}"
-    if rule == "maxLength":
-        return f"{shown} is too long", f"expected at most {wanted} characters"
-    if rule == "minProperties":
-        return "is empty", "expected at least one stage"
-    if rule == "uniqueItems":
-        return f"{shown} names something twice", "remove one"
-    return f"{shown} breaks the rule {rule}", hint
-
-
-_TYPE_WORDS = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "text",
-    "number": "a number",
-    "boolean": "true or false",
-}
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    kinds = {dict: "mapping", list: "list", str: "text", int: "number", float: "number"}
-    return kinds[type(value)]
+def did_you_mean(word: Any, known: Iterable[str]) -> str:
+    """A question that names the one that is spelled most like it; nothing where none is."""
+    close = difflib.get_close_matches(str(word), list(known), 1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def _meaning_problems(document: Document) -> Iterator[Problem]:
@@ -180,8 +130,7 @@ def _meaning_problems(document: Document) -> Iterator[Problem]:
             document, ("stages",), "no stage has criteria", "S4 and S5 are computed; add what is to be judged"
         )
     if track is not None and track not in TRACKS.entries:
-        close = difflib.get_close_matches(track, TRACKS.names, 1)
-        hint = f"known: {', '.join(TRACKS.names)}" + (f"; did you mean {close[0]}?" if close else "")
+        hint = did_you_mean(track, TRACKS.names) or f"known: {', '.join(TRACKS.names)}"
         yield _problem(document, ("track",), f"unknown track {track}", hint)
     elsewhere: dict[str, str] = {}
     for stage in sorted(stages):
@@ -241,13 +190,8 @@ def _requires_problems(
         for slot, needed in enumerate(criterion.get("requires", [])):
             at = (*base, index, "requires", slot)
             if needed not in known:
-                close = difflib.get_close_matches(needed, known, 1)
-                yield _problem(
-                    document,
-                    at,
-                    f"no criterion {needed} in this stage",
-                    f"did you mean {close[0]}?" if close else "name one of this stage",
-                )
+                hint = did_you_mean(needed, known) or "name one of this stage"
+                yield _problem(document, at, f"no criterion {needed} in this stage", hint)
             elif _reaches(needs, needed, criterion["id"]):
                 yield _problem(document, at, f"{criterion['id']} requires itself through {needed}", "break the circle")
 

@@ -13,10 +13,9 @@ import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import AmbjudgeError, InputError
 from ..sanitize import mask, sanitize_line
@@ -33,8 +32,6 @@ from .layout import (
     run_folder,
 )
 
-T = TypeVar("T")
-
 SCHEMES = ("s3", "gs", "memory")
 """`memory` is of this process alone, for tests and notebooks."""
 _MOST_BYTES = 8 * 1024**3
@@ -42,9 +39,6 @@ _MOST_BYTES = 8 * 1024**3
 _LOCK = "in-use"
 """Of a private folder: its owner holds it as long as it lives."""
 _SWEPT: set[Path] = set()
-_TRIES, _FIRST_S, _LONGEST_S = 3, 0.5, 10.0
-_FINAL = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError)
-"""What another try will not mend."""
 _TIMES = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "updated", "modified", "created")
 """What file systems call the version of an object in a listing; the first that there is."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]{0,40})://")
@@ -205,39 +199,35 @@ def find_files(address: str, suffixes: tuple[str, ...]) -> list[RemotePath]:
 def read_small(address: str, most: int = 65_536) -> bytes | None:
     """A small file at an address; None where there is none."""
     fs, root = _file_system(address)
-    try:
-        return bytes(_tried(lambda: fs.cat_file(root, start=0, end=most), address))
-    except InputError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+    with _reached(address):
+        try:
+            return bytes(fs.cat_file(root, start=0, end=most))
+        except FileNotFoundError:
             return None
-        raise
 
 
 def size_of(address: str) -> int | None:
     """Bytes of the file at an address; None where there is none."""
     fs, root = _file_system(address)
-    try:
-        return int(_tried(lambda: fs.info(root), address)["size"])
-    except InputError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+    with _reached(address):
+        try:
+            return int(fs.info(root)["size"])
+        except FileNotFoundError:
             return None
-        raise
 
 
 def check_writable_place(address: str) -> None:
     """InputError at once where nothing can be written later: an unknown scheme, a missing package, no such bucket."""
     fs, root = _file_system(address)
-    try:
-        _tried(lambda: fs.find(root), address)
-    except InputError as error:
-        if not isinstance(error.__cause__, PermissionError):  # who may write need not be allowed to list
-            raise
+    with _reached(address), suppress(PermissionError):  # who may write need not be allowed to list
+        fs.find(root)
 
 
 def upload(file: Path, address: str) -> None:
     """Write a file of this machine to an address, whole; InputError unless it then has the same size there."""
     fs, root = _file_system(address)
-    _tried(lambda: fs.put_file(str(file), root), address)
+    with _reached(address):
+        fs.put_file(str(file), root)
     if (there := size_of(address)) != (here := file.stat().st_size):
         raise InputError(f"has {there} bytes after writing {here}", "try again", address)
 
@@ -249,7 +239,8 @@ def _brought(address: str, files: tuple[Object, ...]) -> Iterator[Path]:
     with private_folder() as folder:
         scheme = scheme_of(address) or ""
         places = [folder.joinpath(scheme, *file.key.lstrip("/").split("/")) for file in files]
-        _tried(lambda: fs.get([file.key for file in files], [str(place) for place in places]), address)
+        with _reached(address):
+            fs.get([file.key for file in files], [str(place) for place in places])
         for file, place in zip(files, places, strict=True):
             if not place.is_file() or place.stat().st_size != file.size:
                 raise InputError(f"changed while it was read: {file.key}", "run the command again", address)
@@ -295,7 +286,8 @@ def _parts(run: RemotePath) -> tuple[str, ...]:
 
 def _objects(fs: Any, root: str, address: str, **options: Any) -> list[Object]:
     """The files at or below a place, but those whose keys could be no files below a folder, of which the log says."""
-    infos = _tried(partial(fs.find, root, detail=True, **options), address)
+    with _reached(address):
+        infos = fs.find(root, detail=True, **options)
     found, odd = [], 0
     for key, info in infos.items():
         if not _is_place(key.lstrip("/")):
@@ -336,25 +328,13 @@ def _file_system(address: str) -> tuple[Any, str]:
     return fs, str(root)
 
 
-def _tried(work: Callable[[], T], address: str) -> T:
-    """What the work comes to, tried again where that may help; every failure is an InputError."""
-    import tenacity
-
+@contextmanager
+def _reached(address: str) -> Iterator[None]:
+    """Every failure as an InputError about this address. What passes by itself the file systems try again: s3fs, gcsfs."""
     try:
-        return tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(_TRIES),
-            wait=tenacity.wait_random_exponential(multiplier=_FIRST_S, max=_LONGEST_S),
-            retry=tenacity.retry_if_exception(lambda error: isinstance(error, Exception) and _is_transient(error)),
-            reraise=True,
-        )(work)
+        yield
     except Exception as error:
         raise _sorted_out(error, address) from error
-
-
-def _is_transient(error: Exception) -> bool:
-    if isinstance(error, _FINAL) or type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
-        return False
-    return not (isinstance(error, OSError) and error.errno in (28, 36))  # disk full, name too long: here, not there
 
 
 def _sorted_out(error: Exception, address: str) -> InputError:

@@ -60,11 +60,9 @@ async def submit(
         with tempfile.TemporaryDirectory(prefix="ambjudge-") as folder:
             sender.start(Path(folder))
             for request in requests:
-                if sender.is_full_with(prepared := sender.prepare(request)):
-                    await sender.flush()
-                sender.add(prepared)
+                await sender.take(request)
             await sender.flush()
-    return sender.submission()
+    return sender.done
 
 
 async def collect(
@@ -90,7 +88,9 @@ async def collect(
                 break
             await asyncio.sleep(min(poll_s, left))
             poll_s = min(_LONGEST_POLL_S, poll_s * 1.5)
-    return collector.collected(still, sender.warnings)
+    collector.done.open = still
+    collector.done.warnings = list(dict.fromkeys((*sender.done.warnings, *collector.done.warnings)))
+    return collector.done
 
 
 def abandon(store: Store, batch_id: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...errors import InputError, StoreError
@@ -38,34 +38,30 @@ class BatchState:
     problem: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Collected:
     """What was brought in. `scored` and `unscored` (by reason) count criteria; `stale` requests could not be read because
     their run changed; `kept` ones had been brought in before; `strays` are lines of no use to anybody."""
 
-    closed: tuple[BatchState, ...]
-    open: tuple[BatchState, ...]
-    scored: int
-    unscored: Counter[str]
-    stale: int
-    kept: int
-    strays: int
-    usage: Usage
-    warnings: tuple[str, ...]
+    closed: list[BatchState] = field(default_factory=list)
+    open: list[BatchState] = field(default_factory=list)
+    scored: int = 0
+    unscored: Counter[str] = field(default_factory=Counter)
+    stale: int = 0
+    kept: int = 0
+    strays: int = 0
+    usage: Usage = field(default_factory=Usage)
+    warnings: list[str] = field(default_factory=list)
 
 
 class Collector:
-    """Brings in batches that have ended."""
+    """Brings in batches that have ended; `done` says what of them."""
 
     def __init__(self, store: Store, judge: BatchJudge, http: BatchEndpoint) -> None:
         self._store, self._judge, self._http = store, judge, http
         self._ledger = Ledger(store)
         self._base = address(judge)
-        self._closed: list[BatchState] = []
-        self._count = Counter[str]()
-        self._unscored: Counter[str] = Counter()
-        self._usage = Usage()
-        self._warnings: list[str] = []
+        self.done = Collected()
         self._loaded: tuple[tuple[object, ...], Prepared] | None = None
 
     async def round(self, on_poll: Callable[[BatchState], None] | None) -> list[BatchState]:
@@ -84,7 +80,7 @@ class Collector:
             if problem:
                 still.append(BatchState(batch, None, problem))
             else:
-                self._closed.append(state)
+                self.done.closed.append(state)
         return still
 
     async def _ask(self, batch: OpenBatch) -> BatchState:
@@ -110,10 +106,10 @@ class Collector:
             said = f": {'; '.join(ended.errors)}" if ended.errors else ""
             missing = f"the batch {ended.status} without an answer to this request{said}"
             if ended.errors:
-                self._warnings.append(f"batch {ended.id} {ended.status}{said}")
-            before = self._count.copy()
+                self.done.warnings.append(f"batch {ended.id} {ended.status}{said}")
+            before = replace(self.done)
             self._keep_all(batch, answers, missing)
-        here = {name: self._count[name] - before[name] for name in ("scored", "stale", "strays")}
+        here = {name: getattr(self.done, name) - getattr(before, name) for name in ("scored", "stale", "strays")}
         self._ledger.note(batch.id, "closed", why=ended.status, **here)
         return ""
 
@@ -125,19 +121,19 @@ class Collector:
             wanted.update(names)
             call_id = hashlib.sha256(f"{batch.id}/{record.id}".encode()).hexdigest()[:32]
             if self._store.calls_of([call_id]):
-                self._count["kept"] += 1
+                self.done.kept += 1
                 continue
             rebuilt = self._rebuild(record, batch.judge, rubrics)
             if rebuilt is None:
-                self._count["stale"] += 1
+                self.done.stale += 1
                 continue
             request, keys = rebuilt
             reply = self._judge.reply_to(request, [answers.get(name, missing) for name in names])
             self._keep(request, keys, reply, call_id)
         strays = len(answers.ids() - wanted) + answers.unreadable
-        self._count["strays"] += strays
+        self.done.strays += strays
         if strays:
-            self._warnings.append(f"batch {batch.id}: {strays} lines of its output answer nothing that was asked")
+            self.done.warnings.append(f"batch {batch.id}: {strays} lines of its output answer nothing that was asked")
 
     def _keep(self, request: Request, keys: dict[str, VerdictKey], reply: Reply, call_id: str) -> None:
         reference = self._store.add_run(request.run)
@@ -147,14 +143,14 @@ class Collector:
         except StoreError:
             if not self._store.calls_of([call_id]):
                 raise
-            self._count["kept"] += 1  # another process was faster by a moment
+            self.done.kept += 1  # another process was faster by a moment
             return
-        self._usage += reply.usage
+        self.done.usage += reply.usage
         for result in reply.results:
             if result.status == "unscored":
-                self._unscored[result.reason or "judge_error"] += 1
+                self.done.unscored[result.reason or "judge_error"] += 1
             else:
-                self._count["scored"] += 1
+                self.done.scored += 1
 
     def _rebuild(
         self, record: BatchRequest, who: JudgeIdentity, rubrics: dict[str, Rubric]
@@ -164,7 +160,7 @@ class Collector:
         try:
             ready = self._load(record, rubric)
         except InputError as error:
-            self._warnings.append(f"{record.path}: cannot be read any more: {error.message}")
+            self.done.warnings.append(f"{record.path}: cannot be read any more: {error.message}")
             return None
         stage = cast(Stage, record.question)
         every = restored(record.items) if record.items else rubric.criteria(stage)
@@ -176,7 +172,7 @@ class Collector:
             c.id: KeyMaker(who, c.id, criterion_sha256(c), record.sample).key(record.evidence_sha256) for c in criteria
         }
         if self._judge.evidence_sha256(request) != record.evidence_sha256:
-            self._warnings.append(
+            self.done.warnings.append(
                 f"{ready.run.id}, {record.question}: was changed since it was sent; its answer cannot be checked"
             )
             return None
@@ -190,10 +186,3 @@ class Collector:
             run = run.model_copy(update={"track": record.track, "tier": record.tier})
             self._loaded = (asked, prepare(run, rubric=rubric, public=record.public))
         return self._loaded[1]
-
-    def collected(self, still: list[BatchState], warnings: list[str]) -> Collected:
-        return Collected(
-            closed=tuple(self._closed), open=tuple(still), scored=self._count["scored"], unscored=self._unscored,
-            stale=self._count["stale"], kept=self._count["kept"], strays=self._count["strays"], usage=self._usage,
-            warnings=tuple(dict.fromkeys((*warnings, *self._warnings))),
-        )  # fmt: skip

@@ -15,10 +15,20 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
 from urllib.parse import quote
+
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    ValidationError,
+)
 
 from ...errors import JudgeError
 from ...trajectories.json_bytes import loads
@@ -59,21 +69,35 @@ class _Busy(Exception):
         self.message, self.after_s, self.unclear = message, after_s, unclear
 
 
-@dataclass(frozen=True)
-class ProviderBatch:
+def _reasons(errors: Any) -> tuple[str, ...]:
+    lines = errors.get("data") if isinstance(errors, dict) else errors
+    said = [
+        redact(str(entry.get("message") or entry.get("code") or "") if isinstance(entry, dict) else str(entry))
+        for entry in (lines if isinstance(lines, list) else ())
+    ]
+    return tuple(filter(None, said))[:5]
+
+
+_Word = Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) and value else None)]
+_Count = Annotated[int | None, BeforeValidator(lambda value: value if type(value) is int and value >= 0 else None)]
+
+
+class ProviderBatch(BaseModel):
     """What the provider says about a batch. `status` is one of FINAL, or anything else while it is under way."""
 
-    id: str
-    status: str
-    input_file_id: str | None
-    output_file_id: str | None
-    error_file_id: str | None
-    mark: str | None
-    errors: tuple[str, ...]
+    model_config = ConfigDict(frozen=True)
+
+    id: Annotated[StrictStr, Field(min_length=1)]
+    status: Annotated[StrictStr, AfterValidator(lambda said: redact(_OTHER_NAMES.get(said, said))[:40])]
+    input_file_id: _Word = None
+    output_file_id: _Word = None
+    error_file_id: _Word = None
+    mark: Annotated[_Word, Field(validation_alias=AliasPath("metadata", MARK))] = None
+    errors: Annotated[tuple[str, ...], BeforeValidator(_reasons)] = ()
     """Why a batch failed as a whole, one line each."""
-    completed: int | None
-    failed: int | None
-    total: int | None
+    completed: Annotated[_Count, Field(validation_alias=AliasPath("request_counts", "completed"))] = None
+    failed: Annotated[_Count, Field(validation_alias=AliasPath("request_counts", "failed"))] = None
+    total: Annotated[_Count, Field(validation_alias=AliasPath("request_counts", "total"))] = None
 
     @property
     def final(self) -> bool:
@@ -286,34 +310,11 @@ class BatchEndpoint:
 
 
 def _batch(data: Any) -> ProviderBatch:
-    if not isinstance(data, dict) or not isinstance(data.get("id"), str) or not data["id"]:
-        raise ValueError("no `id`")
-    if not isinstance(data.get("status"), str):
-        raise ValueError("no `status`")
-    status = str(_OTHER_NAMES.get(data["status"], data["status"]))
-    errors = data.get("errors")
-    lines = errors.get("data") if isinstance(errors, dict) else errors
-    said = [
-        redact(str(entry.get("message") or entry.get("code") or "") if isinstance(entry, dict) else str(entry))
-        for entry in (lines if isinstance(lines, list) else ())
-    ]
-    metadata, counts = data.get("metadata"), data.get("request_counts")
-    mark = metadata.get(MARK) if isinstance(metadata, dict) else None
-    numbers = counts if isinstance(counts, dict) else {}
-    return ProviderBatch(
-        id=data["id"], status=redact(status)[:40], input_file_id=_word(data.get("input_file_id")),
-        output_file_id=_word(data.get("output_file_id")), error_file_id=_word(data.get("error_file_id")),
-        mark=_word(mark), errors=tuple(line for line in said if line)[:5], completed=_count(numbers.get("completed")),
-        failed=_count(numbers.get("failed")), total=_count(numbers.get("total")),
-    )  # fmt: skip
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    try:
+        return ProviderBatch.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _message(response: httpx.Response) -> str:

@@ -18,9 +18,10 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from ...rubrics.model import Rubric
 from ...trajectories.models import Tier, TrackName
@@ -37,9 +38,10 @@ _OWNED_S = 3_600.0
 """For so long an unfinished batch is left to a process that seems to be alive, or that runs on another machine."""
 
 
-@dataclass(frozen=True)
-class BatchRequest:
+class BatchRequest(BaseModel):
     """One question of a batch: enough to read its answers in another process, long after."""
+
+    model_config = ConfigDict(frozen=True)
 
     id: str
     """Hash of its verdict keys. Its lines are called `<id>-0`, `<id>-1`, ... (one a sample)."""
@@ -61,9 +63,10 @@ class BatchRequest:
     """The public inputs that the facts were checked against."""
 
 
-@dataclass(frozen=True)
-class OpenBatch:
+class OpenBatch(BaseModel):
     """A batch that is not closed. `reserved_usd` is the most that it can cost at list prices; None when unknown."""
+
+    model_config = ConfigDict(frozen=True)
 
     id: str
     judge: JudgeIdentity
@@ -73,7 +76,7 @@ class OpenBatch:
     lines: int
     reserved_usd: float | None
     owner: str
-    planned_at: str
+    planned_at: str = ""
     step: Step = "planned"
     noted_at: str = ""
     """When the last step was noted."""
@@ -95,15 +98,12 @@ class Ledger:
     def plan(self, batch: OpenBatch, requests: Sequence[BatchRequest], rubrics: Mapping[str, Rubric]) -> None:
         """Claim the verdicts of `requests` for this batch."""
         for start in range(0, len(requests), _PART_SIZE):
-            rows = [asdict(request) for request in requests[start : start + _PART_SIZE]]
+            rows = [request.model_dump() for request in requests[start : start + _PART_SIZE]]
             self._store.add_event(_PARTS, {"requests": rows}, batch.id)
         shown = {sha: rubric.model_dump(mode="json") for sha, rubric in rubrics.items()}
         self._store.add_event(_PARTS, {"rubrics": shown}, batch.id)
-        body = {
-            "judge": batch.judge.model_dump(), "base": batch.base, "requests": batch.requests, "lines": batch.lines,
-            "reserved_usd": batch.reserved_usd, "owner": batch.owner,
-        }  # fmt: skip
-        self.note(batch.id, "planned", **body)
+        known = {"judge", "base", "requests", "lines", "reserved_usd", "owner"}
+        self.note(batch.id, "planned", **batch.model_dump(include=known))
 
     def note(self, batch: str, step: Step, **body: Any) -> None:
         """The batch has come to this step."""
@@ -112,31 +112,22 @@ class Ledger:
     def open(self) -> list[OpenBatch]:
         """Batches that are not closed, oldest first."""
         found: dict[str, OpenBatch] = {}
-        for at, batch, body in self._steps():
-            step = body["step"]
+        for at, _, body in self._store.events(_STEPS):
+            batch, step = str(body["batch"]), body["step"]
             if step == "planned":
-                found[batch] = OpenBatch(
-                    id=batch, judge=JudgeIdentity.model_validate(body["judge"]), base=body["base"],
-                    requests=body["requests"], lines=body["lines"], reserved_usd=body["reserved_usd"],
-                    owner=body["owner"], planned_at=at, noted_at=at,
-                )  # fmt: skip
+                found[batch] = OpenBatch.model_validate({**body, "id": batch, "planned_at": at, "noted_at": at})
             elif step == "closed":
                 found.pop(batch, None)
             elif batch in found:
-                known = {k: body[k] for k in ("file_id", "provider_id") if k in body}
-                found[batch] = replace(found[batch], step=step, noted_at=at, **known)
+                known: dict[str, Any] = {k: body[k] for k in ("file_id", "provider_id") if k in body}
+                found[batch] = found[batch].model_copy(update={"step": step, "noted_at": at, **known})
         return list(found.values())
-
-    def _steps(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        for at, _, body in self._store.events(_STEPS):
-            yield at, str(body["batch"]), body
 
     def requests(self, batch: str) -> Iterator[BatchRequest]:
         """What the batch stands for, in the order of its file."""
         for _, _, body in self._store.events(_PARTS, batch):
             for row in body.get("requests", ()):
-                lists = {name: tuple(row[name]) for name in ("criteria", "keys", "items") if name in row}
-                yield BatchRequest(**{**row, **lists})
+                yield BatchRequest.model_validate(row)
 
     def rubrics(self, batch: str) -> dict[str, Rubric]:
         """The rubrics that its requests were made of, by hash: they may have been edited since."""

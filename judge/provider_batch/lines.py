@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from ...rubrics.model import Rubric
 from ..api.transport import CallFailed, Completion, completion_from_body, redact
+from ..questions.replies import each_key_once
 from .ledger import BatchRequest
 
 MOST_LINES = 50_000
@@ -120,15 +121,8 @@ def _long_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
 
 def _object(line: bytes) -> dict[str, Any] | None:
     """A line as an object; None for anything else, also for one that has a key twice."""
-
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        whole = dict(found)
-        if len(whole) != len(found):
-            raise ValueError("a key twice")
-        return whole
-
     try:
-        data = json.loads(line.decode("utf-8"), object_pairs_hook=pairs)
+        data = json.loads(line.decode("utf-8"), object_pairs_hook=each_key_once)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

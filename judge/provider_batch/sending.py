@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ...errors import ConfigError, JudgeError
-from ...rubrics.model import Rubric
 from ..api.judge import without_credentials
 from ..api.transport import CallFailed, Completion, Retry
 from ..base import Judge, Reply, Request, Usage
@@ -52,20 +50,20 @@ class BatchOptions:
     retry: Retry = field(default_factory=Retry)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Submission:
     """What became of the requests: sent in `batches`; all verdicts `known` already; `waiting` in an open batch (or for
     an equal request); left out as `over_budget`. `adopted` batches were found at the provider after a crash."""
 
-    batches: tuple[OpenBatch, ...]
-    sent: int
-    lines: int
-    known: int
-    waiting: int
-    over_budget: int
-    worst: Usage
-    adopted: int
-    warnings: tuple[str, ...]
+    batches: list[OpenBatch] = field(default_factory=list)
+    sent: int = 0
+    lines: int = 0
+    known: int = 0
+    waiting: int = 0
+    over_budget: int = 0
+    worst: Usage = field(default_factory=Usage)
+    adopted: int = 0
+    warnings: list[str] = field(default_factory=list)
 
 
 def address(judge: BatchJudge) -> str:
@@ -73,27 +71,14 @@ def address(judge: BatchJudge) -> str:
     return without_credentials(judge.endpoint()[0]) or ""
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A request as it would be sent; without lines where nothing is to be sent."""
-
-    record: BatchRequest | None = None
-    rubric: Rubric | None = None
-    lines: tuple[bytes, ...] = ()
-    worst: Usage = field(default_factory=Usage)
-
-
 class Sender:
-    """Writes, uploads and creates batches, one file at a time."""
+    """Writes, uploads and creates batches, one file at a time; `done` says what has come of it."""
 
     def __init__(self, store: Store, judge: BatchJudge, http: BatchEndpoint, options: BatchOptions) -> None:
         self._store, self._judge, self._http, self._options = store, judge, http, options
         self._stored, self._who, self._base = StoredJudge(judge, store), identity(judge), address(judge)
         self._ledger = Ledger(store)
-        self.warnings: list[str] = []
-        self._batches: list[OpenBatch] = []
-        self._count: Counter[str] = Counter()
-        self._worst = Usage()
+        self.done = Submission()
         self._claimed: set[str] = set()
         self._reserved = 0.0
 
@@ -122,7 +107,7 @@ class Sender:
             await self._never_created(batch)
         else:
             self._ledger.note(batch.id, "created", provider_id=found.id, adopted=True)
-            self._count["adopted"] += 1
+            self.done.adopted += 1
 
     async def _never_created(self, batch: OpenBatch) -> None:
         self._ledger.note(batch.id, "closed", why="never created")
@@ -130,7 +115,7 @@ class Sender:
             await self._http.delete_file(batch.file_id)
 
     def _warn(self, batch: OpenBatch, what: str) -> None:
-        self.warnings.append(f"batch {batch.id} ({batch.requests} requests, {batch.planned_at}) {what}")
+        self.done.warnings.append(f"batch {batch.id} ({batch.requests} requests, {batch.planned_at}) {what}")
 
     def start(self, folder: Path) -> None:
         self._folder = folder
@@ -145,26 +130,27 @@ class Sender:
     def _new_draft(self) -> None:
         self._draft = Draft(self._folder / f"{uuid.uuid4().hex}.jsonl")
 
-    def prepare(self, request: Request) -> _Prepared:
+    async def take(self, request: Request) -> None:
+        """Put what of a request is still to be asked into the draft, which is sent first where it has no room for it."""
         known = self._stored.look_up(request)
         missing = known.missing(request.criteria)
         if not missing:
-            self._count["known"] += 1
-            return _Prepared()
+            self.done.known += 1
+            return
         asked = tuple(c for c in missing if known.keys[c.id].sha256 not in self._claimed)
         if not asked:
-            self._count["waiting"] += 1
-            return _Prepared()
+            self.done.waiting += 1
+            return
         request = replace(request, criteria=asked)
         worst = self._judge.once(request)
         if not self._affordable(worst.cost_usd):
-            self._count["over_budget"] += 1
-            return _Prepared()
+            self.done.over_budget += 1
+            return
         keys = [known.keys[c.id] for c in asked]
         name = request_id(key.sha256 for key in keys)
-        bodies = self._judge.bodies(request)
-        lines = tuple(to_line(f"{name}-{number}", body) for number, body in enumerate(bodies))
-        if len(lines) > self._options.most_lines or sum(map(len, lines)) > self._options.most_bytes:
+        lines = tuple(to_line(f"{name}-{number}", body) for number, body in enumerate(self._judge.bodies(request)))
+        size, options = sum(map(len, lines)), self._options
+        if len(lines) > options.most_lines or size > options.most_bytes:
             raise ConfigError(f"{request.run.id}, {request.question}: one request is larger than a batch may be", "lower the evidence budget or the number of samples")  # fmt: skip
         self._store.add_run(request.run)
         record = BatchRequest(
@@ -174,7 +160,12 @@ class Sender:
             evidence_sha256=keys[0].evidence_sha256, lines=len(lines), items=dumped(request.question, asked),
             public=None if request.public is None else str(request.public.absolute()),
         )  # fmt: skip
-        return _Prepared(record, request.rubric, lines, worst)
+        if self._draft.lines + len(lines) > options.most_lines or self._draft.size + size > options.most_bytes:
+            await self.flush()
+        self._draft.add(record, request.rubric, lines, worst.cost_usd)
+        self._claimed.update(record.keys)
+        self._reserved += worst.cost_usd or 0.0
+        self.done.worst += worst
 
     def _affordable(self, worst: float | None) -> bool:
         cap = self._options.max_cost
@@ -184,18 +175,6 @@ class Sender:
             raise ConfigError(f"the price of {self._judge.name} is unknown, so a cost limit cannot be kept", "leave out --max-cost, or give the model's price")  # fmt: skip
         return self._reserved + worst <= cap + 1e-12
 
-    def is_full_with(self, more: _Prepared) -> bool:
-        draft, size = self._draft, sum(map(len, more.lines))
-        return draft.lines + len(more.lines) > self._options.most_lines or draft.size + size > self._options.most_bytes
-
-    def add(self, prepared: _Prepared) -> None:
-        if prepared.record is None or prepared.rubric is None:
-            return
-        self._draft.add(prepared.record, prepared.rubric, prepared.lines, prepared.worst.cost_usd)
-        self._claimed.update(prepared.record.keys)
-        self._reserved += prepared.worst.cost_usd or 0.0
-        self._worst += prepared.worst
-
     async def flush(self) -> None:
         """Send the draft, if there is anything in it."""
         draft = self._draft
@@ -204,15 +183,15 @@ class Sender:
             return
         batch = OpenBatch(
             id=uuid.uuid4().hex, judge=self._who, base=self._base, requests=len(draft.requests), lines=draft.lines,
-            reserved_usd=draft.worst_usd, owner=owner(), planned_at="",
+            reserved_usd=draft.worst_usd, owner=owner(),
         )  # fmt: skip
         self._ledger.plan(batch, draft.requests, draft.rubrics)
         # Whoever claims and then sees another claim on the same verdicts gives way: of two that overlap, at least the
         # later one sees the earlier, so that no verdict is asked twice (at worst by nobody, until the next call).
         if self._ledger.claimed(but=batch.id) & {key for r in draft.requests for key in r.keys}:
             self._ledger.note(batch.id, "closed", why="gave way to another process")
-            self._count["waiting"] += len(draft.requests)
-            self.warnings.append(f"{len(draft.requests)} requests were not sent: another process is sending some of the same; run again")  # fmt: skip
+            self.done.waiting += len(draft.requests)
+            self.done.warnings.append(f"{len(draft.requests)} requests were not sent: another process is sending some of the same; run again")  # fmt: skip
             return
         try:
             batch = await self._create(batch, draft)
@@ -223,9 +202,9 @@ class Sender:
             raise
         finally:
             draft.file.unlink(missing_ok=True)
-        self._batches.append(batch)
-        self._count["sent"] += batch.requests
-        self._count["lines"] += batch.lines
+        self.done.batches.append(batch)
+        self.done.sent += batch.requests
+        self.done.lines += batch.lines
 
     async def _create(self, batch: OpenBatch, draft: Draft) -> OpenBatch:
         file_id = await self._http.upload(draft.file)
@@ -233,12 +212,4 @@ class Sender:
         self._ledger.note(batch.id, "creating")
         made = await self._http.create(file_id, batch.id, self._options.settle_s)
         self._ledger.note(batch.id, "created", provider_id=made.id)
-        return replace(batch, step="created", file_id=file_id, provider_id=made.id)
-
-    def submission(self) -> Submission:
-        count = self._count
-        return Submission(
-            batches=tuple(self._batches), sent=count["sent"], lines=count["lines"], known=count["known"],
-            waiting=count["waiting"], over_budget=count["over_budget"], worst=self._worst, adopted=count["adopted"],
-            warnings=tuple(self.warnings),
-        )  # fmt: skip
+        return batch.model_copy(update={"step": "created", "file_id": file_id, "provider_id": made.id})

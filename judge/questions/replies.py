@@ -51,7 +51,8 @@ def reply_schema(question: QuestionName, items: Sequence[Criterion]) -> dict[str
     return closed({item.id: form.schema(item) for item in items})
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object from its pairs; Doubtful for one that has a key twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise Doubtful("an object has the same key twice")
@@ -105,7 +106,9 @@ def parse_reply(text: str | None, question: QuestionName, items: Sequence[Criter
 
 
 def _decode(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_finite, parse_int=_whole)
+    return json.loads(
+        text, object_pairs_hook=each_key_once, parse_constant=_constant, parse_float=_finite, parse_int=_whole
+    )
 
 
 def _read(text: str | None) -> dict[str, Any]:

@@ -94,18 +94,10 @@ class _Facts:
     rubric: Rubric
     evidence: dict[QuestionName, str]
     requests: dict[QuestionName, Request] | None = None
-    """Of a run that was read."""
+    """Of a run that was read; so is what the store is to remember of it."""
+    described: tuple[Mapping[str, Any], str | None] = ({}, None)
     settled: bool = False
     """The store knows that every criterion has a verdict."""
-
-
-@dataclass(frozen=True)
-class _Read:
-    """A run that was read, and what the store is to remember of it."""
-
-    facts: _Facts
-    described: tuple[Mapping[str, Any], str | None]
-    evidence: tuple[tuple[str, str, str, str], ...]
 
 
 def plan(
@@ -185,7 +177,7 @@ class _Planner:
         known = {} if self.verify else self._from_stamps(paths)
         self.count["runs"] += len(paths)
         self._compare(list(known.values()))
-        read: list[_Read] = []
+        read: list[_Facts] = []
         for path in paths:
             if path in known:
                 continue
@@ -198,11 +190,14 @@ class _Planner:
                 read = []
         self._take(read)
 
-    def _take(self, read: Sequence[_Read]) -> None:
+    def _take(self, read: Sequence[_Facts]) -> None:
         if read:
-            self.store.add_runs([each.described for each in read])
-            self.store.add_evidence(row for each in read for row in each.evidence)
-            self._compare([each.facts for each in read])
+            self.store.add_runs([facts.described for facts in read])
+            self.store.add_evidence(
+                (facts.content_sha256, self._context(facts, question), question, sha)
+                for facts in read for question, sha in facts.evidence.items()
+            )  # fmt: skip
+            self._compare(read)
 
     def _from_stamps(self, paths: Sequence[Path]) -> dict[Path, _Facts]:
         """Runs whose files are unchanged and whose evidence the store knows, or whose every verdict."""
@@ -231,20 +226,17 @@ class _Planner:
                 facts.evidence[question] = known
         return found
 
-    def _from_files(self, path: Path) -> _Read:
+    def _from_files(self, path: Path) -> _Facts:
         read_at = stamps.clock()
         loaded = load_conversation(path)
         self.count["read"] += 1
         described = self.store.describe(loaded), stamps.take(loaded, read_at)
         run = self.scope.apply(loaded)
         rubric = self.scope.rubric_of(run.track, run.task)
-        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {})
-        facts.requests = self.scope.requests(run, self.judge)
-        rows = []
-        for question, request in facts.requests.items():
-            facts.evidence[question] = self.judge.evidence_sha256(request)
-            rows.append((run.content_sha256, self._context(facts, question), question, facts.evidence[question]))
-        return _Read(facts, described, tuple(rows))
+        asked = self.scope.requests(run, self.judge)
+        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {}, asked, described)
+        facts.evidence |= {question: self.judge.evidence_sha256(request) for question, request in asked.items()}
+        return facts
 
     def _compare(self, all_facts: Sequence[_Facts]) -> None:
         wanted: list[_Wish] = []

@@ -80,7 +80,7 @@ async def test_the_story(server, store: Store, runs: list[Path], judge_server) -
         store, judge, wait_s=20, poll_s=0.01, options=OPTIONS, on_poll=lambda s: seen.append(s.provider.status)
     )
     assert seen == ["in_progress", "finalizing", "completed"]
-    assert (done.scored, done.open, done.stale, done.strays) == (before.stale, (), 0, 0)
+    assert (done.scored, done.open, done.stale, done.strays) == (before.stale, [], 0, 0)
     assert done.usage.calls == before.calls == spent(store).calls
     assert status(store) == ()
     assert stale(store, runs, judge).calls == 0
@@ -378,7 +378,7 @@ async def test_a_batch_of_another_living_process_is_left_alone(server, store: St
         from ambjudge.judge.questions.keys import identity
 
         other = f"{owner().partition(':')[0]}:{sleeper.pid}"
-        batch = OpenBatch("b" * 32, identity(judge), server.url, len(mine), len(mine), None, other, "")
+        batch = OpenBatch(id="b" * 32, judge=identity(judge), base=server.url, requests=len(mine), lines=len(mine), reserved_usd=None, owner=other)  # fmt: skip
         Ledger(store).plan(batch, mine, {load_rubric("segmentation").sha256: load_rubric("segmentation")})
         sent = await send(store, runs, judge)
         assert (sent.sent, sent.waiting) == (0, len(mine))

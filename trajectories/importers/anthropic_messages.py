@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..json_bytes import text_or_none
 from ..messages import content_text
-from ..messages import exit_code as whole_code
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, text_of, total_of
+from .draft import Draft, call_of, id_of, object_of, objects_of, plain, total_of
 from .files import runs_of
 from .recognise import holding
 
@@ -37,12 +37,10 @@ def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
         raise InputError(f"{where}is no Messages API transcript", _EXPECTED, path)
     if any(object_of(m).get("role") == "tool" or object_of(m).get("tool_calls") for m in messages):
         raise InputError(f"{where}has tool messages of OpenAI's chat shape", "use the format `openai`", path)
-    draft = Draft(id_of(head.get("id")) or name, "anthropic", model=text_of(head.get("model")))
+    draft = Draft(id_of(head.get("id")) or name, "anthropic", model=text_or_none(head.get("model")))
     for key in ("agent", "task", "tier"):
-        setattr(draft, key, text_of(head.get(key)))
-    system = head.get("system")
-    only = objects_of(system)
-    draft.system(only[0].get("text") if len(only) == 1 and set(only[0]) <= {"type", "text"} else system)
+        setattr(draft, key, text_or_none(head.get(key)))
+    draft.system(plain(head.get("system")))
     for message in messages:
         role = object_of(message).get("role")
         if role == "assistant":
@@ -65,7 +63,7 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
     for block in objects_of(content):
         kind = block.get("type")
         if kind in _CALLS:
-            calls.append(Call(content_text(block.get("name")) or "unknown", block.get("input"), id_of(block.get("id"))))
+            calls.append(call_of(block))
         elif kind in _THOUGHTS:
             thoughts.append(block)
         elif isinstance(kind, str) and kind.endswith("_tool_result"):
@@ -73,9 +71,9 @@ def add_assistant(draft: Draft, message: dict[str, Any], ts: float | None = None
         else:
             texts.append(block)
     usage = object_of(message.get("usage"))
-    draft.model = draft.model or text_of(message.get("model"))
+    draft.model = draft.model or text_or_none(message.get("model"))
     draft.assistant(
-        content if isinstance(content, str) else _plain(texts) if texts else None, calls,
+        content if isinstance(content, str) else plain(texts), calls,
         reasoning=thoughts, ts=ts, input_tokens=input_total(usage),
         output_tokens=usage.get("output_tokens"), finish=message.get("stop_reason"),
     )  # fmt: skip
@@ -94,8 +92,7 @@ def add_user(draft: Draft, content: Any, ts: float | None = None) -> None:
             add_result(draft, block, ts)
         else:
             rest.append(block)
-    if rest:
-        draft.user(_plain(rest))
+    draft.user(plain(rest))
 
 
 def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> None:
@@ -104,7 +101,7 @@ def add_result(draft: Draft, block: dict[str, Any], ts: float | None = None) -> 
     if isinstance(content, dict) and "return_code" in content:
         draft.result(
             call_id, content_text(content.get("stdout")), stderr=content_text(content.get("stderr")),
-            exit_code=whole_code(content["return_code"], [], ""), ts=ts,
+            exit_code=content["return_code"], ts=ts,
         )  # fmt: skip
     elif block.get("type") != "tool_result" and not isinstance(content, str):
         draft.result(call_id, json.dumps(content, ensure_ascii=False), ts=ts)
@@ -117,13 +114,6 @@ def input_total(usage: dict[str, Any]) -> int | None:
     return total_of(
         usage.get("input_tokens"), usage.get("cache_creation_input_tokens"), usage.get("cache_read_input_tokens")
     )
-
-
-def _plain(blocks: list[Any]) -> Any:
-    """One block of nothing but text as that text, anything else as the blocks."""
-    if len(blocks) == 1 and isinstance(blocks[0], dict) and set(blocks[0]) == {"type", "text"}:
-        return blocks[0]["text"]
-    return blocks
 
 
 IMPORTER = Importer(

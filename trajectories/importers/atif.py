@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import is_file, number, read_json
+from ..json_bytes import is_file, number, read_json, text_or_none
 from ..layout import inside
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .recognise import holding
 from .terminal_bench import keystrokes
 
@@ -39,16 +39,12 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     if not any(step.get("source") in ("agent", "user", "system") for step in steps):
         raise InputError("is no ATIF trajectory", _EXPECTED, path)
     agent, metrics = object_of(data.get("agent")), object_of(data.get("final_metrics"))
-    draft = Draft(id_of(data.get("session_id")) or path.stem, "atif", agent=text_of(agent.get("name")))
-    draft.model = text_of(agent.get("model_name"))
+    draft = Draft(id_of(data.get("session_id")) or path.stem, "atif", agent=text_or_none(agent.get("name")))
+    draft.model = text_or_none(agent.get("model_name"))
     draft.origin["schema_version"] = data.get("schema_version")
     _trial(draft, path)
-    clock = Clock()
-    for step in steps:
-        _step(draft, step, clock)
-    for step in _continued(draft, data, path):
-        _step(draft, step, clock)
-    draft.wall_time_s = clock.last or None
+    for step in (*steps, *_continued(draft, data, path)):
+        _step(draft, step)
     draft.total(cost_usd=metrics.get("total_cost_usd"))
     if not any("input_tokens" in event for event in draft.events()):
         sent, received = metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")
@@ -62,7 +58,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[str, Any]]:
     """The steps of the files that a trajectory goes on in, which lie beside it."""
     seen = {path.name}
-    while name := text_of(data.get("continued_trajectory_ref")):
+    while name := text_or_none(data.get("continued_trajectory_ref")):
         part = path.parent / Path(name).name
         if part.name in seen or len(seen) > _MOST_PARTS or not is_file(part) or not inside(path.parent, part):
             draft.lost["continuations"] += 1
@@ -72,14 +68,14 @@ def _continued(draft: Draft, data: dict[str, Any], path: Path) -> Iterator[dict[
         yield from objects_of(data.get("steps"))
 
 
-def _step(draft: Draft, step: dict[str, Any], clock: Clock) -> None:
-    since, message = clock.seconds(step.get("timestamp")), step.get("message")
+def _step(draft: Draft, step: dict[str, Any]) -> None:
+    since, message = draft.since(step.get("timestamp")), step.get("message")
     if step.get("source") == "agent":
         calls = _calls(step)
         used = object_of(step.get("metrics"))
-        draft.model = draft.model or text_of(step.get("model_name"))
+        draft.model = draft.model or text_or_none(step.get("model_name"))
         draft.assistant(
-            message, calls, reasoning=text_of(step.get("reasoning_content")), ts=since,
+            message, calls, reasoning=text_or_none(step.get("reasoning_content")), ts=since,
             input_tokens=used.get("prompt_tokens"), output_tokens=used.get("completion_tokens"),
         )  # fmt: skip
     else:
@@ -98,10 +94,7 @@ def _step(draft: Draft, step: dict[str, Any], clock: Clock) -> None:
 
 
 def _calls(step: dict[str, Any]) -> list[Call]:
-    calls = [
-        Call(content_text(call.get("function_name")) or "unknown", call.get("arguments"), id_of(call.get("tool_call_id")))
-        for call in objects_of(step.get("tool_calls"))
-    ]  # fmt: skip
+    calls = [call_of(call) for call in objects_of(step.get("tool_calls"))]
     results = objects_of(object_of(step.get("observation")).get("results"))
     if len(results) != 1 or results[0].get("source_call_id") or results[0].get("content") is None:
         return calls
@@ -123,8 +116,8 @@ def _trial(draft: Draft, path: Path) -> None:
             except InputError as error:
                 draft.lost[f"unreadable result.json ({error.message})"] += 1
                 continue
-            draft.name = text_of(result.get("trial_name")) or draft.name
-            draft.task = text_of(result.get("task_name"))
+            draft.name = text_or_none(result.get("trial_name")) or draft.name
+            draft.task = text_or_none(result.get("task_name"))
             draft.tell(object_of(result.get("verifier_result")).get("rewards"), "result.json verifier_result.rewards")
             draft.tell(object_of(result.get("exception_info")).get("exception_type"), "result.json", "exception_type")
             return

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..json_bytes import text_or_none
 from ..messages import content_text
 from . import Importer
-from .anthropic_messages import add_assistant, add_result, add_user
-from .draft import Clock, Draft, id_of, object_of, objects_of, text_of
+from .anthropic_messages import add_assistant, add_user
+from .draft import Draft, id_of, object_of, objects_of
 from .files import entries_of
 from .recognise import holding
 
@@ -44,7 +45,6 @@ def _draft(path: Path, entries: list[dict[str, Any]], talk: list[dict[str, Any]]
     for key, name in (("sessionId", "session"), ("version", "version")):
         if id_of(first.get(key)):
             draft.origin[name] = first[key]
-    clock = Clock()
     main = [entry for entry in talk if entry.get("isSidechain") is not True]
     if main and len(main) < len(talk):
         draft.lost["messages of sub-agents"] += len(talk) - len(main)
@@ -60,12 +60,11 @@ def _draft(path: Path, entries: list[dict[str, Any]], talk: list[dict[str, Any]]
         else:
             kept.append(entry)
     for entry in _whole_replies(kept):
-        since = clock.seconds(entry.get("timestamp"))
+        since = draft.since(entry.get("timestamp"))
         if entry["type"] == "assistant":
             add_assistant(draft, entry["message"], since)
         else:
             _add_user(draft, entry, since)
-    draft.wall_time_s = clock.last if clock.last else None
     if any(entry.get("type") == "system" and entry.get("subtype") == "compact_boundary" for entry in entries):
         draft.lost["boundary of compaction"] += 1
     return draft
@@ -101,7 +100,9 @@ def _whole_replies(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _blocks(message: dict[str, Any]) -> list[Any]:
     content = message.get("content")
-    return content if isinstance(content, list) else [{"type": "text", "text": content}] if text_of(content) else []
+    return (
+        content if isinstance(content, list) else [{"type": "text", "text": content}] if text_or_none(content) else []
+    )
 
 
 def _add_user(draft: Draft, entry: dict[str, Any], since: float | None) -> None:
@@ -115,22 +116,19 @@ def _add_user(draft: Draft, entry: dict[str, Any], since: float | None) -> None:
 
 
 def _add_result(draft: Draft, block: dict[str, Any], extra: dict[str, Any], since: float | None) -> None:
-    text = content_text(block.get("content"))
-    code = _EXIT.match(text) if block.get("is_error") is True else None
-    stdout, stderr = extra.get("stdout"), extra.get("stderr")
-    if code is not None:
-        draft.result(
-            id_of(block.get("tool_use_id")), block.get("content"), exit_code=int(code[1]), failed=True, ts=since
-        )
-    elif block.get("is_error") is not True and isinstance(stdout, str) and isinstance(stderr, str) and stdout + stderr:
-        if _squash(stdout + stderr) == _squash(text):
-            draft.result(id_of(block.get("tool_use_id")), stdout, stderr=stderr, ts=since)
-            return
-        if len(stdout + stderr) > len(text):
-            draft.lost["outputs in full (kept as the model saw them)"] += 1
-        add_result(draft, block, since)
-    else:
-        add_result(draft, block, since)
+    text, failed = content_text(block.get("content")), block.get("is_error") is True
+    code = _EXIT.match(text) if failed else None
+    call_id, stdout, stderr = (
+        id_of(block.get("tool_use_id")),
+        *map(content_text, (extra.get("stdout"), extra.get("stderr"))),
+    )
+    said = "" if failed else stdout + stderr
+    if said and _squash(said) == _squash(text):
+        draft.result(call_id, stdout, stderr=stderr, ts=since)
+        return
+    if len(said) > len(text):
+        draft.lost["outputs in full (kept as the model saw them)"] += 1
+    draft.result(call_id, block.get("content"), exit_code=code and code[1], failed=failed, ts=since)
 
 
 def _squash(text: str) -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import number
+from ..json_bytes import number, text_or_none
 from . import Importer
 from .codex_events import is_event, read_events
-from .draft import Clock, Draft, id_of, object_of, text_of
+from .draft import Draft, id_of, object_of
 from .files import entries_of
 from .openai_responses import Items
 from .recognise import holding
@@ -42,11 +42,10 @@ def read(path: Path) -> Iterator[Draft | InputError]:
             path,
         )
     draft = Draft(path.stem, "codex", agent="codex")
-    turns, clock = Items(draft), Clock()
+    turns = Items(draft)
     for entry in entries:
-        _entry(draft, turns, entry, clock.seconds(entry.get("timestamp")))
+        _entry(draft, turns, entry, draft.since(entry.get("timestamp")))
     turns.end()
-    draft.wall_time_s = clock.last or None
     yield draft
 
 
@@ -69,17 +68,17 @@ def _entry(draft: Draft, turns: Items, entry: dict[str, Any], since: float | Non
         meta = payload or entry
         draft.name = id_of(meta.get("id")) or draft.name
         draft.system(meta.get("instructions") or object_of(meta.get("base_instructions")).get("text"))
-        draft.origin.update({key: meta[key] for key in ("cli_version", "originator") if text_of(meta.get(key))})
-        draft.model = draft.model or text_of(meta.get("model"))
+        draft.origin.update({key: meta[key] for key in ("cli_version", "originator") if text_or_none(meta.get(key))})
+        draft.model = draft.model or text_or_none(meta.get("model"))
     elif kind == "turn_context":
-        draft.model = text_of(payload.get("model")) or draft.model
+        draft.model = text_or_none(payload.get("model")) or draft.model
     elif kind == "compacted":
         draft.lost["boundary of compaction"] += 1
     elif kind == "event_msg" and payload.get("type") == "exec_command_end" and id_of(payload.get("call_id")):
         spent = object_of(payload.get("duration"))
         seconds = number(spent.get("secs"))
         seconds = None if seconds is None else seconds + (number(spent.get("nanos")) or 0) / 1e9
-        turns.ran[str(payload["call_id"])] = (_code(payload.get("exit_code")), seconds)
+        turns.ran[str(payload["call_id"])] = (payload.get("exit_code"), seconds)
     elif kind == "event_msg" and payload.get("type") == "token_count":
         used = object_of(object_of(payload.get("info")).get("total_token_usage"))
         draft.total(prompt_tokens=used.get("input_tokens"), completion_tokens=used.get("output_tokens"))
@@ -93,10 +92,6 @@ def _ended(turns: Items, item: dict[str, Any]) -> None:
         if output_follows and (found := _ENDED.search(head)):
             spent = _SPENT.search(head)
             turns.ran[call_id] = (int(found[1]), float(spent[1]) if spent else None)
-
-
-def _code(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 IMPORTER = Importer(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from ..json_bytes import text_or_none
+from .draft import Call, Draft, id_of, object_of, objects_of
 
 _EVENTS = (
     "thread.started",
@@ -75,7 +76,7 @@ class _Stream:
 
     def _item(self, item: dict[str, Any], *, ended: bool) -> None:
         kind = item.get("type") or item.get("item_type")
-        text = text_of(item.get("text"))
+        text = text_or_none(item.get("text"))
         if kind in ("agent_message", "assistant_message", "plan"):
             self.said += [text] if text else []
         elif kind == "reasoning":
@@ -95,7 +96,7 @@ def _call(kind: Any, item: dict[str, Any]) -> Call | None:
     """What the agent did by an item; None where it did nothing."""
     id = id_of(item.get("id"))
     if kind == "command_execution":
-        return Call("shell", {"command": _argv(text_of(item.get("command")) or "")}, id)
+        return Call("shell", {"command": _argv(text_or_none(item.get("command")) or "")}, id)
     if kind == "file_change":
         changes = objects_of(item.get("changes"))
         return Call("apply_patch", {"changes": changes, **(changes[0] if len(changes) == 1 else {})}, id)
@@ -108,16 +109,13 @@ def _call(kind: Any, item: dict[str, Any]) -> Call | None:
     return None
 
 
-def _answer(kind: Any, item: dict[str, Any]) -> tuple[Any, int | None]:
+def _answer(kind: Any, item: dict[str, Any]) -> tuple[Any, Any]:
     """What came back, and the exit code of a command."""
     if kind == "command_execution":
-        code = item.get("exit_code")
-        return item.get("aggregated_output") or "", code if isinstance(code, int) and not isinstance(
-            code, bool
-        ) else None
+        return item.get("aggregated_output") or "", item.get("exit_code")
     if kind == "mcp_tool_call":
         return object_of(item.get("error")).get("message") or object_of(item.get("result")).get("content") or "", None
-    return text_of(item.get("status")) or "", None
+    return text_or_none(item.get("status")) or "", None
 
 
 def _argv(command: str) -> list[str] | str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..json_bytes import amount, count, loads, number
+from ..json_bytes import amount, count, loads, number, text_or_none
 from ..messages import content_text, make_action
+from ..messages import exit_code as whole_code
 from ..models import Outcome
 from ..outcomes import MAX_OUTCOMES, outcomes
 
@@ -36,19 +37,11 @@ class Call:
 
 
 @dataclass
-class _Done:
-    """What a call came back with, for the trace."""
-
-    ts: float | None
-    exit_code: int | None
-    exec_time_s: float | None
-
-
-@dataclass
 class _Turn:
     event: dict[str, Any]
     calls: list[Call]
-    done: dict[int, _Done] = field(default_factory=dict)
+    done: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By the place of a call: its answer's part of the trace's line."""
     first_open: int = 0
     """No call before it is open."""
 
@@ -76,14 +69,27 @@ class Draft:
     submitted: bool | None = None
     """Whether the agent handed over its results, where the source says so without a call that does."""
     wall_time_s: float | None = None
+    """Where it is stated; else the time up to the last moment that `since` was asked about."""
     lost: Counter[str] = field(default_factory=Counter)
     _turns: list[_Turn] = field(default_factory=list)
     _open: dict[str, list[tuple[_Turn, int]]] = field(default_factory=dict)
+    _start: float | None = None
+    _last: float = 0.0
 
     @property
     def turns(self) -> int:
         """Assistant messages so far."""
         return len(self._turns)
+
+    def since(self, stamp: Any) -> float | None:
+        """Seconds since the first moment asked about; None for what is no moment (`moment`)."""
+        when = moment(stamp)
+        if when is None:
+            return None
+        if self._start is None:
+            self._start = when
+        self._last = max(self._last, when - self._start)
+        return when - self._start
 
     def tell(self, value: Any, source: str, name: str = "") -> None:
         """Keep what the source found out about the run: scalars of `value` as outcomes, `name` and keys before them.
@@ -136,8 +142,7 @@ class Draft:
             message["tool_calls"] = [_chat_call(call) for call in calls]
         self.chat_assistant(message, calls)
         event = self._turns[-1].event
-        if ts is not None and ts >= 0:
-            event["ts"] = round(ts, 3)
+        event.update(_stamp(ts))
         for key, value in (("input_tokens", count(input_tokens)), ("output_tokens", count(output_tokens))):
             if value is not None:
                 event[key] = value
@@ -159,13 +164,13 @@ class Draft:
         text: Any,
         *,
         stderr: str = "",
-        exit_code: int | None = None,
+        exit_code: Any = None,
         failed: bool = False,
         ts: float | None = None,
         exec_time_s: float | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
-        """What a tool answered. `text` is its output, or a list of content blocks.
+        """What a tool answered. `text` is its output, or a list of content blocks; an `exit_code` that is none is unknown.
 
         `failed` says that the source itself marks the answer as an error: a text without streams of its own then
         counts as stderr. An answer that already is the harness's JSON is kept as it is.
@@ -176,9 +181,9 @@ class Draft:
         submit = turn is not None and _kind(turn.calls[slot]) == "submit"
         if body and not stderr and exit_code is None and (submit or RESULT_KEYS & set(body)):
             content = output
-            code = body.get("exit_code")
-            exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
+            exit_code = whole_code(body.get("exit_code"), [], "")
         else:
+            exit_code = whole_code(exit_code, [], "")
             streams = (
                 {"stdout": "", "stderr": output} if failed and not stderr else {"stdout": output, "stderr": stderr}
             )
@@ -187,7 +192,8 @@ class Draft:
             )
         self.messages.append({"role": "tool", "tool_call_id": call_id, "content": content, **(extra or {})})
         if turn is not None:
-            turn.done[slot] = _Done(ts, exit_code, exec_time_s)
+            spent = None if exec_time_s is None else round(exec_time_s, 3)
+            turn.done[slot] = _stamp(ts) | {"exit_code": exit_code, "exec_time_s": spent}
 
     def events(self) -> list[dict[str, Any]]:
         """Lines of trace.jsonl: what is known of each reply and execution, nothing for what is not."""
@@ -196,19 +202,19 @@ class Draft:
             if turn.event:
                 lines.append({"type": "api_call", "turn": index, **turn.event})
             runs = [(slot, call) for slot, call in enumerate(turn.calls) if _kind(call) == "execute"]
-            known = [
-                d for slot, _ in runs if (d := turn.done.get(slot)) and (d.ts is not None or d.exec_time_s is not None)
-            ]
+            known = any(
+                "ts" in done or done["exec_time_s"] is not None for slot, _ in runs if (done := turn.done.get(slot))
+            )
             for slot, call in runs if known else ():
-                done = turn.done.get(slot, _Done(None, None, None))
-                action = make_action(call.name, call.arguments, None)
-                lines.append({
-                    **({"ts": round(done.ts, 3)} if done.ts is not None and done.ts >= 0 else {}),
-                    "type": "code_exec", "turn": index, "language": action.language, "exit_code": done.exit_code,
-                    "exec_time_s": None if done.exec_time_s is None else round(done.exec_time_s, 3),
-                })  # fmt: skip
-        if self.wall_time_s is not None and self.wall_time_s >= 0:
-            lines.append({"type": "run_end", "wall_time_s": round(self.wall_time_s, 3)})
+                line = {
+                    "type": "code_exec",
+                    "turn": index,
+                    "language": make_action(call.name, call.arguments, None).language,
+                }
+                lines.append({**line, "exit_code": None, "exec_time_s": None, **turn.done.get(slot, {})})
+        spent = (self._last or None) if self.wall_time_s is None else self.wall_time_s
+        if spent is not None and spent >= 0:
+            lines.append({"type": "run_end", "wall_time_s": round(spent, 3)})
         return lines
 
     def _find(self, call_id: str | None) -> tuple[_Turn | None, int]:
@@ -235,6 +241,10 @@ class Draft:
         return content_text(content)
 
 
+def _stamp(ts: float | None) -> dict[str, Any]:
+    return {"ts": round(ts, 3)} if ts is not None and ts >= 0 else {}
+
+
 def _chat_call(call: Call) -> dict[str, Any]:
     arguments = call.arguments
     if not isinstance(arguments, str):
@@ -246,14 +256,20 @@ def _kind(call: Call) -> str:
     return make_action(call.name, call.arguments, None).kind
 
 
-def text_of(value: Any) -> str | None:
-    """A non-empty string, else None."""
-    return value if isinstance(value, str) and value.strip() else None
+def call_of(call: dict[str, Any]) -> Call:
+    """A tool call, under whatever names a format has for its name, its arguments and its id."""
+    call = object_of(call.get("tool_call")) or call
+    said = object_of(call.get("function")) or call
+    names = (content_text(said.get(key)) for key in ("name", "function_name", "function"))
+    arguments = next((said[key] for key in ("arguments", "input", "args") if said.get(key) is not None), None)
+    return Call(
+        next(filter(None, names), "unknown"), arguments, id_of(call.get("id")) or id_of(call.get("tool_call_id"))
+    )
 
 
 def id_of(value: Any) -> str | None:
     """An id as text: a string, or an integer written out."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_or_none(value)
 
 
 def object_of(value: Any) -> dict[str, Any]:
@@ -276,32 +292,26 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def plain(content: Any) -> Any:
+    """One block of nothing but text as that text, no blocks as no text, anything else as it is."""
+    only = content[0] if isinstance(content, list) and len(content) == 1 else None
+    if (
+        isinstance(only, dict)
+        and only.get("type") == "text"
+        and not any(only[key] for key in set(only) - {"type", "text"})
+    ):
+        return only.get("text")
+    return None if content == [] else content
+
+
 def total_of(*parts: Any) -> int | None:
     """The sum of the counts that are known; None when none is."""
     known = [value for part in parts if (value := count(part)) is not None]
     return sum(known) if known else None
 
 
-class Clock:
-    """Times of day to seconds since the first one seen."""
-
-    def __init__(self) -> None:
-        self.start: float | None = None
-        self.last: float | None = None
-
-    def seconds(self, stamp: Any) -> float | None:
-        """Seconds since the start for an ISO 8601 time (without a zone: UTC) or a Unix time; None for anything else."""
-        moment = _moment(stamp)
-        if moment is None:
-            return None
-        if self.start is None:
-            self.start = moment
-        since = moment - self.start
-        self.last = since if self.last is None else max(self.last, since)
-        return since
-
-
-def _moment(stamp: Any) -> float | None:
+def moment(stamp: Any) -> float | None:
+    """Seconds since 1970 of an ISO 8601 time (without a zone: UTC) or a Unix time; None for anything else."""
     if isinstance(stamp, str):
         try:
             when = datetime.fromisoformat(stamp)

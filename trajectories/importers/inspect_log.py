@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json
+from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
+from .draft import Draft, call_of, id_of, object_of, objects_of, plain, total_of
 from .files import tried
 from .recognise import holding
 
@@ -131,29 +131,29 @@ def _draft(log: dict[str, Any], sample: Any, path: Path, where: str) -> Draft:
     messages = sample.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InputError(f"{where} holds no messages", _EXPECTED, path)
-    task = text_of(spec.get("task"))
+    task = text_or_none(spec.get("task"))
     epoch = sample.get("epoch")
     name = "_".join(filter(None, (task or path.stem, id_of(sample.get("id")), "epoch", id_of(epoch) or "1")))
-    draft = Draft(name, "inspect", agent=_agent(log), model=text_of(spec.get("model")), task=task)
-    draft.tier = text_of(object_of(sample.get("metadata")).get("tier"))
+    draft = Draft(name, "inspect", agent=_agent(log), model=text_or_none(spec.get("model")), task=task)
+    draft.tier = text_or_none(object_of(sample.get("metadata")).get("tier"))
     draft.repeat = epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else None
     for key in ("eval_id", "run_id", "created"):
-        if text_of(spec.get(key)):
+        if text_or_none(spec.get(key)):
             draft.origin[key] = spec[key]
     draft.origin.update({"sample": id_of(sample.get("id")), "epoch": draft.repeat})
     for key in ("error", "limit"):
         if sample.get(key):
             draft.origin[key] = sample[key]
-    events = _Events(sample)
+    events = _Events(sample, draft)
     attached = object_of(sample.get("attachments"))
     for message in messages:
         _add(draft, object_of(_resolve(message, attached, draft)), events)
     draft.wall_time_s = number(sample.get("total_time"))
-    if not any(events.tokens.values()):
+    if not events.replies:
         usage = [object_of(u) for u in object_of(sample.get("model_usage")).values()]
         sent, received = total_of(*map(_input, usage)), total_of(*(u.get("output_tokens") for u in usage))
         draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
-    outside = len(events.tokens) - sum(m.get("role") == "assistant" for m in map(object_of, messages))
+    outside = len(events.replies) - sum(m.get("role") == "assistant" for m in map(object_of, messages))
     if outside > 0:
         draft.lost["model calls that are not among the messages"] += outside
     for scorer, score in object_of(sample.get("scores")).items():
@@ -171,33 +171,30 @@ def _score(draft: Draft, scorer: str, score: dict[str, Any]) -> None:
 
 def _agent(log: dict[str, Any]) -> str | None:
     """The solver: named for the evaluation, else the last step of the plan unless that is a building block."""
-    named = text_of(object_of(log.get("eval")).get("solver"))
+    named = text_or_none(object_of(log.get("eval")).get("solver"))
     steps = objects_of(object_of(log.get("plan")).get("steps"))
-    last = text_of(steps[-1].get("solver")) if steps else None
+    last = text_or_none(steps[-1].get("solver")) if steps else None
     return named or (None if last is None or last.rsplit("/", 1)[-1] in _NO_AGENTS else last)
 
 
 class _Events:
     """Times and tokens of a sample's events, by the id of the message or call that they made."""
 
-    def __init__(self, sample: dict[str, Any]) -> None:
-        self.clock = Clock()
-        self.clock.seconds(sample.get("started_at"))
-        self.tokens: dict[str, tuple[int | None, Any]] = {}
-        self.answered: dict[str, float | None] = {}
-        self.finish: dict[str, Any] = {}
-        self.calls: dict[str, tuple[float | None, float | None]] = {}
+    def __init__(self, sample: dict[str, Any], draft: Draft) -> None:
+        draft.since(sample.get("started_at"))
+        self.replies: dict[str, dict[str, Any]] = {}
+        self.calls: dict[str, dict[str, Any]] = {}
         events = objects_of(sample.get("events")) or objects_of(object_of(sample.get("transcript")).get("events"))
         for event in events:
-            began = self.clock.seconds(event.get("timestamp"))
-            done = self.clock.seconds(event.get("completed"))
+            began = draft.since(event.get("timestamp"))
+            done = draft.since(event.get("completed"))
             if event.get("event") == "model":
                 self._model(object_of(event.get("output")), done)
-            elif event.get("event") == "tool" and text_of(event.get("id")):
+            elif event.get("event") == "tool" and text_or_none(event.get("id")):
                 spent = number(event.get("working_time"))
                 if spent is None and began is not None and done is not None:
                     spent = done - began
-                self.calls[event["id"]] = (done, spent)
+                self.calls[event["id"]] = {"ts": done, "exec_time_s": spent}
 
     def _model(self, output: dict[str, Any], done: float | None) -> None:
         choice = next(iter(objects_of(output.get("choices"))), {})
@@ -205,8 +202,10 @@ class _Events:
         if key is None:
             return
         usage = object_of(output.get("usage"))
-        self.tokens[key] = (_input(usage), usage.get("output_tokens"))
-        self.answered[key], self.finish[key] = done, choice.get("stop_reason")
+        self.replies[key] = {
+            "ts": done, "input_tokens": _input(usage), "output_tokens": usage.get("output_tokens"),
+            "finish": choice.get("stop_reason"),
+        }  # fmt: skip
 
 
 def _input(usage: dict[str, Any]) -> int | None:
@@ -217,24 +216,16 @@ def _input(usage: dict[str, Any]) -> int | None:
 def _add(draft: Draft, message: dict[str, Any], events: _Events) -> None:
     role, content, key = message.get("role"), message.get("content"), id_of(message.get("id")) or ""
     if role == "system":
-        draft.system(_plain(content))
+        draft.system(plain(content))
     elif role == "user":
-        draft.user(_plain(content))
+        draft.user(plain(content))
     elif role == "assistant":
         blocks = content if isinstance(content, list) else []
         thoughts = [_thought(b) for b in objects_of(blocks) if b.get("type") == "reasoning"]
         served = [b for b in objects_of(blocks) if b.get("type") == "tool_use"]
         rest = [b for b in blocks if object_of(b).get("type") not in ("reasoning", "tool_use")]
-        calls = [Call(content_text(b.get("name")), b.get("arguments"), id_of(b.get("id"))) for b in served]
-        calls += [
-            Call(content_text(c.get("function")), c.get("arguments"), id_of(c.get("id")))
-            for c in objects_of(message.get("tool_calls"))
-        ]
-        tokens = events.tokens.get(key, (None, None))
-        draft.assistant(
-            _plain(rest) if blocks else content, calls, reasoning=thoughts,
-            ts=events.answered.get(key), input_tokens=tokens[0], output_tokens=tokens[1], finish=events.finish.get(key),
-        )  # fmt: skip
+        calls = [call_of(call) for call in (*served, *objects_of(message.get("tool_calls")))]
+        draft.assistant(plain(rest) if blocks else content, calls, reasoning=thoughts, **events.replies.get(key, {}))
         for block in served:
             draft.result(
                 id_of(block.get("id")), content_text(block.get("result")), stderr=content_text(block.get("error"))
@@ -249,11 +240,10 @@ def _answer(draft: Draft, message: dict[str, Any], events: _Events) -> None:
     error, content = object_of(message.get("error")), message.get("content")
     said = content_text(error.get("message"))
     call_id = id_of(message.get("tool_call_id"))
-    done, spent = events.calls.get(call_id or "", (None, None))
     text: Any = "" if said and content_text(content) == said else content
     draft.result(
-        call_id, text, stderr=said, failed=bool(error), ts=done, exec_time_s=spent,
-        extra={"error_type": error["type"]} if text_of(error.get("type")) else None,
+        call_id, text, stderr=said, failed=bool(error), **events.calls.get(call_id or "", {}),
+        extra={"error_type": error["type"]} if text_or_none(error.get("type")) else None,
     )  # fmt: skip
 
 
@@ -263,17 +253,6 @@ def _thought(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("redacted") is True:
         return {"type": "reasoning.encrypted", "data": block.get("reasoning"), **kept}
     return {"type": "reasoning.text", "text": content_text(block.get("reasoning")), **kept}
-
-
-def _plain(content: Any) -> Any:
-    """One block of nothing but text as that text, no blocks as no text."""
-    if isinstance(content, list):
-        if not content:
-            return None
-        only = content[0]
-        if len(content) == 1 and isinstance(only, dict) and only.get("type") == "text":
-            return only.get("text")
-    return content
 
 
 def _resolve(value: Any, attached: dict[str, Any], draft: Draft) -> Any:

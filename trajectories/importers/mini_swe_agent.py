@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import number, read_json
+from ..json_bytes import read_json, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of, total_of
+from .draft import Call, Draft, id_of, object_of, objects_of, total_of
 from .openai_chat import chat_calls
 from .recognise import holding
 
@@ -37,41 +37,39 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     task = id_of(data.get("instance_id"))
     draft = Draft(task or name, "mini-swe-agent", agent="mini-swe-agent", task=task)
     config = object_of(object_of(info.get("config")).get("model"))
-    draft.model = text_of(config.get("model_name"))
-    draft.origin.update({key: info[key] for key in ("mini_version", "submission") if text_of(info.get(key))})
+    draft.model = text_or_none(config.get("model_name"))
+    draft.origin.update({key: info[key] for key in ("mini_version", "submission") if text_or_none(info.get(key))})
     draft.tell(info.get("exit_status"), "info", "exit_status")
     draft.submitted = info.get("exit_status") == "Submitted" or None
     known = ("config", "model_stats", "mini_version", "exit_status", "submission")
     draft.tell({key: item for key, item in info.items() if key not in known}, "info")
     draft.total(cost_usd=object_of(info.get("model_stats")).get("instance_cost") or None)
-    clock = Clock()
     waiting: list[str] = []
     for number_of, message in enumerate(messages):
-        waiting = _add(draft, message, number_of, waiting, clock)
-    draft.wall_time_s = clock.last or None
+        waiting = _add(draft, message, number_of, waiting)
     yield draft
 
 
-def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[str], clock: Clock) -> list[str]:
+def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[str]) -> list[str]:
     """Takes a message; the calls that still wait for an answer. Texts are answers in the order of the calls."""
     role, content, extra = message.get("role"), message.get("content"), object_of(message.get("extra"))
-    since = clock.seconds(extra.get("timestamp"))
+    since = draft.since(extra.get("timestamp"))
     if role == "system":
         draft.system(content)
     elif role == "assistant":
         calls = list(chat_calls(message)) or _commands(content_text(content), extra, number_of)
         usage = object_of(object_of(extra.get("response")).get("usage"))
         draft.assistant(
-            content, calls, ts=since, reasoning=text_of(message.get("reasoning_content")),
+            content, calls, ts=since, reasoning=text_or_none(message.get("reasoning_content")),
             input_tokens=total_of(usage.get("prompt_tokens")), output_tokens=total_of(usage.get("completion_tokens")),
         )  # fmt: skip
         return [call.id or "" for call in calls]
     elif role == "tool" or (role in ("user", "exit") and waiting):
         text = content_text(content)
-        head, code = _CODE.match(text), number(extra.get("returncode"))
-        code = float(head[1]) if code is None and head else code
+        head, code = _CODE.match(text), extra.get("returncode")
+        code = head[1] if code is None and head else code
         call_id = id_of(message.get("tool_call_id")) or (waiting[0] if waiting else None)
-        draft.result(call_id, "" if role == "exit" else text, exit_code=None if code is None else int(code), ts=since)
+        draft.result(call_id, "" if role == "exit" else text, exit_code=code, ts=since)
         return [one for one in waiting if one != call_id]
     elif role == "user":
         draft.user(content)
@@ -81,7 +79,9 @@ def _add(draft: Draft, message: dict[str, Any], number_of: int, waiting: list[st
 
 
 def _commands(text: str, extra: dict[str, Any], number_of: int) -> list[Call]:
-    listed = [command for action in objects_of(extra.get("actions")) if (command := text_of(action.get("command")))]
+    listed = [
+        command for action in objects_of(extra.get("actions")) if (command := text_or_none(action.get("command")))
+    ]
     fenced = [] if listed else _fenced(text)
     commands = listed or (fenced if len(fenced) == 1 else [])  # any other number is refused, not run
     return [Call("bash", {"command": command}, f"action-{number_of}-{at}") for at, command in enumerate(commands)]

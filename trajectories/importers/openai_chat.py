@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import loads
-from ..messages import content_text
+from ..json_bytes import loads, text_or_none
 from . import Importer
-from .draft import Call, Draft, id_of, object_of, objects_of, text_of
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import runs_of
 from .recognise import holding
 
@@ -72,13 +71,13 @@ def conversation_of(value: Any, name: str, path: Path, where: str) -> Draft:
         raise InputError(f"{where}is no chat conversation", _EXPECTED, path)
     instance = id_of(head.get("instance_id"))
     draft = Draft(id_of(head.get("id")) or instance or name, "openai")
-    draft.model = text_of(head.get("model")) or text_of(head.get("model_name"))
+    draft.model = text_or_none(head.get("model")) or text_or_none(head.get("model_name"))
     for key in ("agent", "task", "tier"):
-        setattr(draft, key, text_of(head.get(key)))
+        setattr(draft, key, text_or_none(head.get(key)))
     draft.task = draft.task or instance
     if not request:
         draft.tell({key: item for key, item in head.items() if key not in _KNOWN}, "")
-    if text_of(head.get("system")):
+    if text_or_none(head.get("system")):
         draft.system(head["system"])
     for message in messages:
         if _is_message(message):
@@ -111,11 +110,9 @@ def _add(draft: Draft, message: dict[str, Any], path: Path, where: str) -> None:
 def chat_calls(message: dict[str, Any]) -> Iterator[Call]:
     """The tool calls of an assistant message."""
     for call in objects_of(message.get("tool_calls")):
-        function = object_of(call.get("function"))
-        yield Call(content_text(function.get("name")), function.get("arguments"), id_of(call.get("id")))
-    legacy = message.get("function_call")
-    if isinstance(legacy, dict):
-        yield Call(content_text(legacy.get("name")), legacy.get("arguments"))
+        yield call_of(call)
+    if isinstance(legacy := message.get("function_call"), dict):
+        yield call_of(legacy)
 
 
 IMPORTER = Importer(

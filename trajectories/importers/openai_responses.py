@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import number
+from ..json_bytes import number, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_in, object_of, objects_of, text_of
+from .draft import Call, Draft, id_of, object_in, object_of, objects_of
 from .files import runs_of
 from .recognise import holding
 
@@ -30,7 +30,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def _is_item(value: Any) -> bool:
-    return bool(text_of(object_of(value).get("type")) or text_of(object_of(value).get("role")))
+    return bool(text_or_none(object_of(value).get("type")) or text_or_none(object_of(value).get("role")))
 
 
 def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
@@ -42,7 +42,7 @@ def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
     if not any(map(_is_item, items)):
         raise InputError(f"{where}holds no items of the Responses API", _EXPECTED, path)
     draft = Draft(id_of(head.get("custom_id")) or id_of(whole.get("id")) or name, "responses")
-    draft.model = text_of(whole.get("model"))
+    draft.model = text_or_none(whole.get("model"))
     draft.system(whole.get("instructions"))
     turns = Items(draft)
     for item in items:
@@ -59,7 +59,7 @@ class Items:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.ran: dict[str, tuple[int | None, float | None]] = {}
+        self.ran: dict[str, tuple[Any, float | None]] = {}
         """Call id -> exit code and seconds, where a log says them beside the items."""
         self._texts: list[str] = []
         self._thoughts: list[dict[str, Any]] = []
@@ -69,7 +69,7 @@ class Items:
 
     def add(self, item: dict[str, Any], ts: float | None = None) -> None:
         """The next item; `ts` is seconds since the start."""
-        kind = text_of(item.get("type")) or "message"
+        kind = text_or_none(item.get("type")) or "message"
         if kind.endswith("_output"):
             self.end()
             self._answer(item, ts)
@@ -126,8 +126,7 @@ class Items:
         body = object_in(output)
         if isinstance(body.get("output"), str):  # what a shell answered, and beside it how it ended
             output, meta = body["output"], object_of(body.get("metadata"))
-            found = number(meta.get("exit_code"))
-            code, seconds = int(found) if found is not None else code, number(meta.get("duration_seconds")) or seconds
+            code, seconds = meta.get("exit_code", code), number(meta.get("duration_seconds")) or seconds
         self.draft.result(call_id, _text(output), exit_code=code, exec_time_s=seconds, ts=ts)
 
 
@@ -141,7 +140,7 @@ def _plain(content: Any) -> Any:
 
 def _thoughts(item: dict[str, Any]) -> Iterator[str]:
     for part in (*objects_of(item.get("summary")), *objects_of(item.get("content"))):
-        if text := text_of(part.get("text")):
+        if text := text_or_none(part.get("text")):
             yield text
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import number
+from ..json_bytes import number, text_or_none
 from ..messages import content_text
-from ..messages import exit_code as whole_code
 from . import Importer
-from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
-from .files import Document, documents, tried
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
+from .files import runs_of
 from .recognise import holding
 
 _EXPECTED = "expected a list of events with `action` or `observation`, or an object with `trajectory` or `history`"
@@ -31,18 +30,7 @@ _NOT_ARGUMENTS = {"thought", "confirmation_state", "security_risk", "hidden", "k
 
 def read(path: Path) -> Iterator[Draft | InputError]:
     """Every run of the file."""
-    found = list(documents(path))
-    values = [item.value for item in found if isinstance(item, Document)]
-    yield from (item for item in found if isinstance(item, InputError))
-    if len(values) > 1 and all(_is_event(value) for value in values):
-        yield _draft(values, {}, path.stem, path, "")
-        return
-    for position, value in enumerate(values, 1):
-        head = object_of(value)
-        events = value if isinstance(value, list) else head.get("trajectory") or head.get("history")
-        where = "" if len(values) == 1 else f"value {position}: "
-        name = id_of(head.get("instance_id")) or (path.stem if len(values) == 1 else f"{path.stem}-{position}")
-        yield tried(_draft, events, head, name, path, where)
+    return runs_of(path, _is_event, _draft)
 
 
 def _is_event(value: Any) -> bool:
@@ -51,16 +39,21 @@ def _is_event(value: Any) -> bool:
     )
 
 
-def _draft(events: Any, head: dict[str, Any], name: str, path: Path, where: str) -> Draft:
-    listed = events if isinstance(events, list) else []
+def _draft(value: Any, name: str, path: Path, where: str) -> Draft:
+    head = object_of(value)
+    listed = value if isinstance(value, list) else head.get("trajectory") or head.get("history")
     # The oldest evaluation output pairs each action with its observation.
-    flat = [event for item in listed for event in (item if isinstance(item, list) else [item])]
+    flat = [
+        event
+        for item in (listed if isinstance(listed, list) else ())
+        for event in (item if isinstance(item, list) else [item])
+    ]
     if not any(_is_event(event) for event in flat):
         raise InputError(f"{where}holds no OpenHands events", _EXPECTED, path)
     metadata = object_of(head.get("metadata"))
-    draft = Draft(name, "openhands", agent=text_of(metadata.get("agent_class")))
-    draft.model = text_of(object_of(metadata.get("llm_config")).get("model"))
-    draft.task = id_of(head.get("instance_id"))
+    task = id_of(head.get("instance_id"))
+    draft = Draft(task or name, "openhands", task=task, agent=text_or_none(metadata.get("agent_class")))
+    draft.model = text_or_none(object_of(metadata.get("llm_config")).get("model"))
     _Reader(draft).take(flat)
     metrics = object_of(head.get("metrics"))
     draft.total(cost_usd=metrics.get("accumulated_cost") or None)
@@ -90,7 +83,6 @@ class _Reader:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.clock = Clock()
         self.calls: dict[str, str | None] = {}
         """Event id to call id, in the first shape."""
         self.last: str | None = None
@@ -108,11 +100,11 @@ class _Reader:
             elif "tool_call_id" in event:
                 self._result(event)
             elif action == "message" and event.get("source") == "user":
-                self.clock.seconds(event.get("timestamp"))
+                self.draft.since(event.get("timestamp"))
                 self._images(args)
                 self.draft.user(args.get("content"))
             elif action == "system":
-                self.draft.agent = self.draft.agent or text_of(args.get("agent_class"))
+                self.draft.agent = self.draft.agent or text_or_none(args.get("agent_class"))
                 self.draft.system(args.get("content"))
             elif isinstance(action, str) and action not in _BOOKKEEPING:
                 if event.get("source") == "user":
@@ -125,11 +117,10 @@ class _Reader:
                 self.draft.system(event["system_prompt"].get("text"))
             else:
                 self.draft.lost["bookkeeping events"] += 1
-        self.draft.wall_time_s = self.clock.last or None
 
     def _message(self, event: dict[str, Any]) -> None:
         """What the user or the agent says in the later shape."""
-        since, message = self.clock.seconds(event.get("timestamp")), object_of(event.get("llm_message"))
+        since, message = self.draft.since(event.get("timestamp")), object_of(event.get("llm_message"))
         texts = _texts(message.get("content"))
         if message.get("role") == "assistant":
             self.draft.assistant(texts or None, reasoning=_reasoning(message), ts=since)
@@ -154,9 +145,9 @@ class _Reader:
             calls.append(_later_call(event) if isinstance(event["action"], dict) else self._call(event, requested))
             spent = number(object_of(event.get("llm_metrics")).get("accumulated_cost"))
             self.draft.total(cost_usd=spent or None)
-        text = message.get("content") if text_of(content_text(message.get("content"))) else None
-        self.draft.model = self.draft.model or text_of(response.get("model"))
-        stamps = [self.clock.seconds(event.get("timestamp")) for event in actions]
+        text = message.get("content") if text_or_none(content_text(message.get("content"))) else None
+        self.draft.model = self.draft.model or text_or_none(response.get("model"))
+        stamps = [self.draft.since(event.get("timestamp")) for event in actions]
         self.draft.assistant(
             text or "\n".join(filter(None, thoughts)) or None, calls, reasoning=_reasoning({**message, **actions[0]}),
             ts=next((stamp for stamp in stamps if stamp is not None), None), input_tokens=usage.get("prompt_tokens"),
@@ -170,12 +161,12 @@ class _Reader:
         function = object_of(object_of(requested.get(call_id)).get("function"))
         own = {name: value for name, value in object_of(event.get("args")).items() if name not in _NOT_ARGUMENTS}
         self.calls[key] = self.last = call_id
-        name = text_of(function.get("name")) or text_of(meta.get("function_name")) or event["action"]
+        name = text_or_none(function.get("name")) or text_or_none(meta.get("function_name")) or event["action"]
         return Call(name, function.get("arguments", own), call_id)
 
     def _observation(self, event: dict[str, Any]) -> None:
         """What came back in the first shape."""
-        since, extras = self.clock.seconds(event.get("timestamp")), object_of(event.get("extras"))
+        since, extras = self.draft.since(event.get("timestamp")), object_of(event.get("extras"))
         meta, cause = object_of(extras.get("metadata")), id_of(event.get("cause"))
         call_id = self.last if cause is None else self.calls.get(cause)
         text = _whole(meta, event.get("content"))
@@ -190,8 +181,8 @@ class _Reader:
     def _result(self, event: dict[str, Any]) -> None:
         """What came back in the later shape."""
         call_id, seen = id_of(event.get("tool_call_id")), object_of(event.get("observation"))
-        since = self.clock.seconds(event.get("timestamp"))
-        refusal = text_of(event.get("error")) or text_of(event.get("rejection_reason"))
+        since = self.draft.since(event.get("timestamp"))
+        refusal = text_or_none(event.get("error")) or text_or_none(event.get("rejection_reason"))
         if refusal is not None:
             self.draft.result(call_id, refusal, failed=True, ts=since)
             return
@@ -211,13 +202,12 @@ class _Reader:
 
 def _later_call(event: dict[str, Any]) -> Call:
     """An action of the later shape."""
-    call = object_of(event.get("tool_call"))
-    function = object_of(call.get("function")) or call
-    arguments = function.get("arguments")
-    if not isinstance(arguments, str | dict):
-        arguments = {key: value for key, value in event["action"].items() if key != "kind"}
-    name = text_of(event.get("tool_name")) or content_text(function.get("name"))
-    return Call(name or "unknown", arguments, id_of(event.get("tool_call_id")) or id_of(call.get("id")))
+    call = call_of(object_of(event.get("tool_call")))
+    if not isinstance(call.arguments, str | dict):
+        call.arguments = {key: value for key, value in event["action"].items() if key != "kind"}
+    return Call(
+        text_or_none(event.get("tool_name")) or call.name, call.arguments, id_of(event.get("tool_call_id")) or call.id
+    )
 
 
 def _is_action(event: dict[str, Any]) -> bool:
@@ -225,16 +215,15 @@ def _is_action(event: dict[str, Any]) -> bool:
 
 
 def _response_id(event: dict[str, Any]) -> str | None:
-    return id_of(event.get("llm_response_id")) or text_of(_response(event).get("id"))
+    return id_of(event.get("llm_response_id")) or text_or_none(_response(event).get("id"))
 
 
 def _whole(meta: dict[str, Any], content: Any) -> str:
     return "".join(content_text(part) for part in (meta.get("prefix"), content, meta.get("suffix")))
 
 
-def _exit_code(value: Any) -> int | None:
-    code = whole_code(value, [], "")
-    return None if code == -1 else code
+def _exit_code(value: Any) -> Any:
+    return None if number(value) == -1 else value
 
 
 def _response(event: dict[str, Any]) -> dict[str, Any]:
@@ -246,7 +235,7 @@ def _texts(content: Any) -> str:
 
 
 def _reasoning(event: dict[str, Any]) -> str | list[dict[str, Any]] | None:
-    return objects_of(event.get("thinking_blocks")) or text_of(event.get("reasoning_content"))
+    return objects_of(event.get("thinking_blocks")) or text_or_none(event.get("reasoning_content"))
 
 
 IMPORTER = Importer(

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..json_bytes import text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Clock, Draft, id_of, object_of, objects_of, text_of
+from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import documents
 from .recognise import holding
 from .spans import Span, indexed, scores_of, spans_of, value_of
@@ -66,21 +67,22 @@ def _draft(trace: str, spans: list[Span]) -> Draft:
     spans = sorted(spans, key=lambda span: span.start if span.start is not None else 0.0)
     tools = {key: span for span in spans if span.kind == "tool" and (key := id_of(span.get("gen_ai.tool.call.id", "tool_call.id")))}  # fmt: skip
     for span in spans:
-        draft.agent = draft.agent or text_of(span.get("gen_ai.agent.name", "agent.name"))
+        draft.agent = draft.agent or text_or_none(span.get("gen_ai.agent.name", "agent.name"))
         for told in objects_of(span.attributes.get("_evaluations")):
             about = object_of(object_of(told.get("gen_ai")).get("evaluation"))
             score = object_of(about.get("score"))
             value = score.get("value") if score.get("value") is not None else score.get("label")
             draft.tell(value, "gen_ai.evaluation.result", content_text(about.get("name")) or "evaluation")
-    draft.agent = draft.agent or next((name for s in spans if (name := text_of(s.attributes.get("_service")))), None)
-    talk, clock = _Talk(draft, tools), Clock()
+    draft.agent = draft.agent or next(
+        (name for s in spans if (name := text_or_none(s.attributes.get("_service")))), None
+    )
+    talk = _Talk(draft, tools)
     for span in spans:
-        clock.seconds(span.start)
-        until = clock.seconds(span.end)
+        draft.since(span.start)
+        until = draft.since(span.end)
         if span.kind == "llm":
             talk.take(span, until)
     talk.close()
-    draft.wall_time_s = clock.last or None
     return draft
 
 
@@ -95,7 +97,7 @@ class _Talk:
 
     def take(self, span: Span, until: float | None) -> None:
         draft = self.draft
-        draft.model = draft.model or text_of(span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "model"))  # fmt: skip
+        draft.model = draft.model or text_or_none(span.get("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "model"))  # fmt: skip
         system = _said(span.get("gen_ai.system_instructions"))
         sent = _messages(span.get(*_INPUT))
         if system and not self.known["system"]:
@@ -178,15 +180,8 @@ def _said(message: Any) -> str:
 
 def _calls(message: dict[str, Any]) -> list[Call]:
     found = [part for part in _parts(message) if part.get("type") in ("tool_call", "tool_use")]
-    found += [object_of(call.get("tool_call")) or call for call in indexed(message.get("tool_calls"))]
-    calls = []
-    for call in found:
-        function = object_of(call.get("function")) or call
-        arguments = next(
-            (function[key] for key in ("arguments", "input", "args") if function.get(key) is not None), None
-        )
-        calls.append(Call(content_text(function.get("name")) or "unknown", arguments, id_of(call.get("id"))))
-    return calls
+    found += indexed(message.get("tool_calls"))
+    return [call_of(call) for call in found]
 
 
 def _answers(message: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:

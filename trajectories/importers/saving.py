@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import __version__
 from ...errors import InputError
-from ...whole_files import whole
+from ...whole_files import cannot_be_written, whole
 from .draft import Draft
 
 _MAX_NAME = 100
@@ -71,30 +71,18 @@ def save_run(draft: Draft, folder: Path, source: Path, force: bool) -> Path:
     _check_free(folder, force)
     if process.is_symlink():
         raise InputError("is a link", "remove it, or choose another --out", process)
-    try:
-        process.mkdir(parents=True, exist_ok=True)
-        lines = draft.events()
-        _write(process / "trace.jsonl", "".join(_dump(line) + "\n" for line in lines) if lines else None)
-        summary = {"agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier, **draft.totals}
-        summary |= {} if draft.submitted is None else {"submitted": draft.submitted}
-        told = bool(draft.totals) or draft.submitted is not None
-        _write(process / "agent_summary.json", _dump(summary) + "\n" if told else None)
-        target = process / "conversation.json"
-        _write(target, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", "check --out", folder) from None
-    return target
+    _write(process / "trace.jsonl", "".join(_dump(line) + "\n" for line in draft.events()))
+    summary = {"agent": draft.agent, "model": draft.model, "task": draft.task, "tier": draft.tier, **draft.totals}
+    summary |= {} if draft.submitted is None else {"submitted": draft.submitted}
+    told = bool(draft.totals) or draft.submitted is not None
+    _write(process / "agent_summary.json", _dump(summary) + "\n" if told else "")
+    return _write(process / "conversation.json", _dump(value, 1) + "\n")
 
 
 def save_file(value: dict[str, Any], path: Path, force: bool) -> Path:
     """Write one JSON file; InputError as for `save_run`."""
     _check_free(path, force)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", "check --out", path) from None
-    return path
+    return _write(path, _dump(value, 1) + "\n")
 
 
 def _check_free(path: Path, force: bool) -> None:
@@ -104,14 +92,16 @@ def _check_free(path: Path, force: bool) -> None:
         raise InputError("exists already", "--force writes over it", path)
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _dump(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _write(path: Path, text: str | None) -> None:
+def _write(path: Path, text: str) -> Path:
     """Put the whole text in place at once; without one, remove what an earlier import left."""
-    if text is None or path.is_symlink():  # no link of an earlier import is followed
-        path.unlink(missing_ok=True)
-    if text is not None:
+    if not text or path.is_symlink():  # no link of an earlier import is followed
+        with cannot_be_written(path):
+            path.unlink(missing_ok=True)
+    if text:
         with whole(path) as part:
             part.write_text(text, encoding="utf-8", newline="\n")
+    return path

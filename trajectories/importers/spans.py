@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..json_bytes import loads, number
-from .draft import Clock, id_of, object_of, objects_of, text_of
+from ..json_bytes import loads, number, text_or_none
+from .draft import id_of, moment, object_of, objects_of
 
 _MAX_PARTS = 12
 _MAX_INDEX = 10_000
@@ -76,7 +76,7 @@ def scores_of(value: Any) -> Iterator[tuple[str | None, str, Any]]:
     head = object_of(value)
     for score in objects_of(head.get("scores")):
         told = score.get("value") if score.get("value") is not None else score.get("stringValue")
-        if name := text_of(score.get("name")):
+        if name := text_or_none(score.get("name")):
             yield id_of(score.get("traceId")) or id_of(head.get("id")), name, told
 
 
@@ -107,7 +107,7 @@ def _of_langfuse(item: dict[str, Any], trace: str) -> Span:
         "usage": value_of(item.get("usageDetails") or item.get("usage_details") or item.get("usage")),
     }  # fmt: skip
     since, until = (
-        _time(item.get(a) or item.get(b)) for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
+        moment(item.get(a) or item.get(b)) for a, b in (("startTime", "start_time"), ("endTime", "end_time"))
     )
     return Span(
         trace, _kind(item["type"]), str(item.get("name") or ""), since, until, attributes, item.get("level") == "ERROR"
@@ -120,8 +120,8 @@ def _of_phoenix(item: dict[str, Any]) -> Span:
     attributes = _nested({**object_of(value_of(item.get("attributes"))), **flat})
     trace = id_of(context.get("trace_id")) or id_of(item.get("context.trace_id")) or ""
     return Span(
-        trace, _kind(item.get("span_kind")), str(item.get("name") or ""), _time(item.get("start_time")),
-        _time(item.get("end_time")), attributes, item.get("status_code") == "ERROR",
+        trace, _kind(item.get("span_kind")), str(item.get("name") or ""), moment(item.get("start_time")),
+        moment(item.get("end_time")), attributes, item.get("status_code") == "ERROR",
     )  # fmt: skip
 
 
@@ -173,9 +173,3 @@ def indexed(value: Any) -> list[dict[str, Any]]:
 def _nanoseconds(value: Any) -> float | None:
     found = number(value)
     return None if found is None else found / 1e9
-
-
-def _time(value: Any) -> float | None:
-    clock = Clock()
-    clock.seconds(value)
-    return clock.start

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import number, read_json
+from ..json_bytes import number, read_json, text_or_none
 from ..messages import content_text
 from . import Importer
-from .draft import Call, Draft, id_of, object_in, object_of, objects_of, text_of
+from .draft import Call, Draft, id_of, object_in, object_of, objects_of
 from .files import tried
 from .openai_chat import chat_calls
 from .recognise import holding
@@ -43,8 +43,8 @@ def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
         raise InputError(f"{where}is no SWE-agent trajectory", _EXPECTED, path)
     config = object_in(data.get("replay_config"))
     problem, model = object_of(config.get("problem_statement")), object_of(object_of(config.get("agent")).get("model"))
-    draft = Draft(path.stem + suffix, "swe-agent", agent="swe-agent", model=text_of(model.get("name")))
-    draft.task = text_of(problem.get("id")) or path.stem
+    draft = Draft(path.stem + suffix, "swe-agent", agent="swe-agent", model=text_or_none(model.get("name")))
+    draft.task = text_or_none(problem.get("id")) or path.stem
     _info(draft, object_of(data.get("info")))
     replies = _brief(draft, history)
     if steps:
@@ -59,7 +59,7 @@ def _draft(data: dict[str, Any], path: Path, suffix: str, where: str) -> Draft:
 
 
 def _info(draft: Draft, info: dict[str, Any]) -> None:
-    if text_of(info.get("submission")):
+    if text_or_none(info.get("submission")):
         draft.origin["submission"] = info["submission"]
     told = ("submission", "model_stats", "swe_agent_hash", "swe_agent_version", "swe_rex_version", "swe_rex_hash")
     draft.tell({key: item for key, item in info.items() if key not in told}, "info")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import decode, is_file, loads, read_bytes, read_json
+from ..json_bytes import decode, is_file, loads, read_bytes, read_json, text_or_none
 from ..layout import inside
 from . import Importer
-from .draft import Call, Clock, Draft, object_of, objects_of, text_of
+from .draft import Call, Draft, object_of, objects_of
 from .recognise import holding
 
 _EXPECTED = "expected a trial's results.json: `trial_name`, `task_id`, `is_resolved`"
@@ -28,7 +28,7 @@ def read(path: Path) -> Iterator[Draft | InputError]:
     """The run of the trial, or of every trial that the results of a whole run list."""
     data = object_of(read_json(path))
     trials = objects_of(data.get("results")) if "trial_name" not in data else []
-    if not trials and not text_of(data.get("trial_name")):
+    if not trials and not text_or_none(data.get("trial_name")):
         raise InputError("is no result of Terminal-Bench", _EXPECTED, path)
     if not trials:
         yield _draft(data, path.parent, path)
@@ -42,15 +42,16 @@ def read(path: Path) -> Iterator[Draft | InputError]:
 
 
 def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
-    draft = Draft(text_of(trial.get("trial_name")) or folder.name, "terminal-bench", task=text_of(trial.get("task_id")))
+    draft = Draft(
+        text_or_none(trial.get("trial_name")) or folder.name, "terminal-bench", task=text_or_none(trial.get("task_id"))
+    )
     for key in ("is_resolved", "failure_mode"):
         draft.tell(trial.get(key), "results.json", key)
     draft.tell(trial.get("parser_results"), "results.json", "tests")
     sent, received = trial.get("total_input_tokens"), trial.get("total_output_tokens")
     draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
-    clock = Clock()
-    clock.seconds(trial.get("agent_started_at"))
-    draft.wall_time_s = clock.seconds(trial.get("agent_ended_at"))
+    for key in ("agent_started_at", "agent_ended_at"):
+        draft.since(trial.get(key))
     episodes = next((folder / name for name in _EPISODES if (folder / name / "episode-0").is_dir()), None)
     if episodes is None:
         raise InputError(f"{draft.name}: holds no episodes", "only agents that log them (Terminus) can be read", path)
@@ -60,7 +61,7 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
         if not is_file(episode / "response.txt") and not is_file(episode / "prompt.txt"):
             break
         prompt = _text(episode / "prompt.txt", path.parent) or (
-            text_of(trial.get("instruction")) if number_of == 0 else None
+            text_or_none(trial.get("instruction")) if number_of == 0 else None
         )
         if waiting:
             draft.result(None, prompt or "")
