@@ -155,9 +155,8 @@ def _default_place(path: str | Path, settings_folder: Path | None, name: Path) -
         return settings_folder / name
     record = start if start.is_dir() else start.parent
     folder = record.parent if record.name == "process" else record
-    root = start if folder == start and not is_run(folder) else folder.parent
-    nearest = folder.parent if is_run(folder) else start  # a store in the folder of a run came with it
-    for place in (nearest, *nearest.parents):
+    root = folder.parent if is_run(folder) else folder  # a store in the folder of a run came with it
+    for place in (root, *root.parents):
         if (place / name).is_file():
             return place / name
     return root / name

@@ -284,6 +284,7 @@ def test_store_is_found_beside_settings_then_upward_then_made_in_the_collections
     assert default_store(runs) == runs / own
     assert default_store(runs / "crc-lite-02") == runs / own
     assert default_store(runs / "crc-lite-02" / "process" / "conversation.json") == runs / own
+    assert default_store(runs / "a.eval") == runs / own, "a file of no run"
     (tmp_path / ".ambjudge").mkdir()
     (tmp_path / own).write_bytes(b"")
     assert default_store(runs) == tmp_path / own
