@@ -216,9 +216,12 @@ def ask(
 @contextmanager
 def _opened(store: Store | str | Path | None, always: bool = False) -> Iterator[Store | None]:
     """The store that is named; where one is needed `always`, else one that is gone afterwards."""
+    if not (always or isinstance(store, str | Path)):
+        yield store
+        return
     from .judge.store import open_store
 
-    if store is None and always:
+    if store is None:
         with TemporaryDirectory() as folder, open_store(Path(folder) / "answers.db", root=Path.cwd()) as opened:
             yield opened
     elif isinstance(store, str | Path):

@@ -1,11 +1,11 @@
 """What a judge call costs, how close many at once come to the ideal, and what kill -9 costs; against a loopback server.
 
-    python benchmarks/batch.py [--calls 1500] [--concurrency 100] [--latency 1.0] [--kills 50] [--faults 0.2] [--quiet 600]
+    python benchmarks/batch.py [--calls 1500] [--concurrency 100] [--latency 1.0] [--workers 1] [--kills 50] [--faults 0.2] [--quiet 600]
 
 A call's cost is the CPU that scoring recorded runs by a model at a named address takes beyond scoring them by rules without a
 store, a call: record, quotes, request, answer and a new store included (target 10 ms). Then the wall time of so many calls at
-once, through the same, against the ideal (calls / concurrency x latency; target 1.3 x). Both servers are other processes. With
-`--faults` a share of replies fails in eleven ways (rate limits, errors, timeouts, cut, malformed, refused), run again until
+once, through the same, against the ideal (calls / concurrency x latency; target 1.3 x); with `--workers` in so many processes,
+whose start counts. Both servers are other processes. With `--faults` a share of replies fails in eleven ways (rate limits, errors, timeouts, cut, malformed, refused), run again until
 nothing is left to try; then the calls made in excess of the minimum when a batch is killed again and again (target: at most the
 calls under way at the kills). `--quiet`: wait so many seconds for a quiet machine.
 """
@@ -17,24 +17,28 @@ import asyncio
 import importlib.util
 import json
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 from ambjudge.judge.base import Judge, is_criteria
 from ambjudge.judge.limits import Budget
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
-from ambjudge.judge.session import Outcome, ScoreOptions, score_many
+from ambjudge.judge.select import JudgeOptions
+from ambjudge.judge.session import Outcome, ScoreOptions, Session, score_many, score_with
 from ambjudge.judge.store import Store, open_store
+from ambjudge.judge.workers import Work, Workers
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.layout import find_conversations
 from ambjudge.trajectories.load import load_run
@@ -91,14 +95,37 @@ def model(behaviour: str) -> Iterator[str]:
 
 def scored(paths: list[Path], judge: Judge, concurrency: int, store: Store | None = None) -> tuple[float, float, int]:
     """Seconds of CPU, seconds of wall time, calls."""
-    outcomes: list[Outcome] = []
-    began, used = time.perf_counter(), time.process_time()
     options = ScoreOptions(concurrency=concurrency)
-    session = asyncio.run(score_many(paths, judge, options, outcomes.append, store=store, signals=False))
-    found = time.process_time() - used, time.perf_counter() - began, session.usage.calls
+    return _timed(paths, lambda take: score_many(paths, judge, options, take, store=store, signals=False))
+
+
+def spread(paths: list[Path], url: str, concurrency: int, workers: int, store: Store) -> tuple[float, float, int]:
+    """The same in several processes."""
+    place, how = (store.address, store.root), JudgeOptions(api_base=url)
+    work = Work(ScoreOptions(concurrency=concurrency), ("openai/good",), how, place)
+
+    async def score(take: Callable[[Outcome], None]) -> Session:
+        async with Workers(workers, work) as pool:
+            return await score_with(pool, paths, take, signals=False)
+
+    return _timed(paths, score)
+
+
+def _timed(
+    paths: list[Path], score: Callable[[Callable[[Outcome], None]], Coroutine[Any, Any, Session]]
+) -> tuple[float, float, int]:
+    outcomes: list[Outcome] = []
+    began, used = time.perf_counter(), _cpu()
+    session = asyncio.run(score(outcomes.append))
+    found = _cpu() - used, time.perf_counter() - began, session.usage.calls
     assert len(outcomes) == len(paths)
     assert all(outcome.card is not None for outcome in outcomes)
     return found
+
+
+def _cpu() -> float:
+    """Seconds of this process and of those that have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def cost(folder: Path, concurrency: int, rounds: int = 3) -> None:
@@ -128,11 +155,16 @@ def at_once(args: argparse.Namespace, folder: Path) -> None:
     paths = copies(folder / "many", -(-args.calls // QUESTIONS))
     with model(f"slow:{args.latency}") as url, open_store(folder / "many.db") as store:
         scored(paths[:2], ApiJudge("openai/warm", url), 2)
-        used, wall, calls = scored(paths, ApiJudge("openai/good", url), args.concurrency, store)
+        if args.workers == 1:
+            used, wall, calls = scored(paths, ApiJudge("openai/good", url), args.concurrency, store)
+        else:
+            used, wall, calls = spread(paths, url, args.concurrency, args.workers, store)
     ideal = calls / args.concurrency * args.latency
-    print(f"{calls} calls, {args.concurrency} at once: {wall:.1f} s, CPU {used:.1f} s, ideal {ideal:.1f} s")
+    print(
+        f"{calls} calls, {args.concurrency} at once, {args.workers} worker(s): {wall:.1f} s, CPU {used:.1f} s, ideal {ideal:.1f} s"
+    )
     against("many calls at once", wall / ideal, 1.3, "x ideal")
-    against("  their CPU alone, scoring by rules included", used / ideal, 1.3, "x ideal")
+    against("  their CPU a core, scoring by rules included", used / args.workers / ideal, 1.3, "x ideal")
 
 
 FAILURES = ("429:1", "429", "500", "503", "slow:6", "length", "malformed", "prose", "reset", "refusal", "out_of_scale")
@@ -224,6 +256,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_500)
     parser.add_argument("--concurrency", type=int, default=100)
     parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--workers", type=int, default=1, help="processes that the calls at once are shared by")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--faults", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--quiet", type=float, default=0.0, metavar="SECONDS", help="wait for a quiet machine")

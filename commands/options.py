@@ -223,7 +223,6 @@ def open_session_store(
     model's verdicts must not be lost, so there it is the StoreError that it is.
     """
     from ..judge.scorecard import RULES
-    from ..judge.store import open_store
 
     try:
         where = store_place(settings, paths, flags.get("store"))
@@ -231,6 +230,8 @@ def open_session_store(
             raise StoreError("this command works on a store", "leave out --store none")
         if where is None:
             return None
+        from ..judge.store import open_store
+
         store = stack.enter_context(open_store(where))
     except StoreError as error:
         if settings.get("store", flags.get("store")) or required or judge is None or judge.name != RULES:

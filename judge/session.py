@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -366,8 +367,6 @@ class Scorer:
 
     async def score(self, path: Path) -> ScoreCard:
         """The card of the run at a path."""
-        from .store import stamps
-
         if isinstance(path, RemotePath):
             with ExitStack() as stack:
                 here = await asyncio.to_thread(stack.enter_context, staged(path))
@@ -375,9 +374,13 @@ class Scorer:
                     run = load_conversation(here).model_copy(update={"path": path})
                 return await self.score_run(run, path, path.stamp)
         async with self._computing():
-            started = stamps.clock()
+            started = time.time_ns()
             run = load_conversation(path)
-            stamp = None if self.store is None else stamps.take(run, started)
+            stamp = None
+            if self.store is not None:
+                from .store import stamps
+
+                stamp = stamps.take(run, started)
         return await self.score_run(run, path, stamp)
 
     async def make(self, needs: tuple[Need, ...]) -> Made:
@@ -408,8 +411,6 @@ class Scorer:
 
     async def score_run(self, run: Run, path: Path, stamp: str | None = None) -> ScoreCard:
         """The scorecard of a run; `stamp`: its files as they were when it was read."""
-        from .store.scorecards import Concluded
-
         run = self.scope.apply(run)
         reference = await self._stored.reference(run, stamp) if self.store is not None else None
         ready, replies = await self.ask(run)
@@ -417,6 +418,8 @@ class Scorer:
         card = assemble(ready, self.judge, replies, self.right)
         if self.store is None or reference is None:
             return card
+        from .store.scorecards import Concluded
+
         if rubric.sha256 not in self._kept:
             self._kept.add(rubric.sha256)
             self.store.add_rubric(rubric)

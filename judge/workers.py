@@ -20,16 +20,18 @@ from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import AmbjudgeError, ConfigError, unexpected
 from .base import Usage
 from .limits import Accounts, Call
-from .rejudge.staleness import Need
 from .rules import RULES
 from .scorecard import CardLine
 from .select import JudgeOptions, make_judge
 from .session import Made, ScoreOptions, Scorer
+
+if TYPE_CHECKING:
+    from .rejudge.staleness import Need
 
 _TRIES = 3
 _GRACE_S = 5.0
@@ -37,7 +39,7 @@ _FATAL = -1
 """Number of a message that concerns no run: an error that no worker can work with."""
 
 
-Task = Path | tuple[Need, ...]
+Task: TypeAlias = "Path | tuple[Need, ...]"
 """A run to score, or what a plan lacks of one."""
 Result = CardLine | Made
 """Its card as a line, or what asking came to."""

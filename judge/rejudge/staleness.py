@@ -9,6 +9,7 @@ Unchanged runs are not read: their files' stamps and the store's evidence index 
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -227,7 +228,7 @@ class _Planner:
         return found
 
     def _from_files(self, path: Path) -> _Facts:
-        read_at = stamps.clock()
+        read_at = time.time_ns()
         loaded = load_conversation(path)
         self.count["read"] += 1
         described = self.store.describe(loaded), stamps.take(loaded, read_at)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 from ...trajectories.layout import run_folder, side_files
@@ -56,11 +55,6 @@ def unchanged(path: Path | str, stamp: str) -> bool:
     except (OSError, ValueError, TypeError):
         return False
     return True
-
-
-def clock() -> int:
-    """The time to give to `take`, read before loading."""
-    return time.time_ns()
 
 
 def _names(run: Run, folder: str) -> list[str]:
