@@ -51,7 +51,9 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
     clock = Clock()
     clock.seconds(trial.get("agent_started_at"))
     draft.wall_time_s = clock.seconds(trial.get("agent_ended_at"))
-    episodes = next((folder / name for name in _EPISODES if (folder / name / "episode-0").is_dir()), None)
+    begins = ("episode-0/prompt.txt", "episode-0/response.txt")
+    found = (folder / name for name in _EPISODES if any(is_file(folder / name / begin) for begin in begins))
+    episodes = next(found, None)
     if episodes is None:
         raise InputError(f"{draft.name}: holds no episodes", "only agents that log them (Terminus) can be read", path)
     waiting = False
