@@ -318,7 +318,7 @@ def test_a_parquet_file_on_which_polars_gives_up_is_broken(tmp_path: Path, capfd
     assert capfd.readouterr().err == ""
     for value in (1e300, float("inf")):
         pl.DataFrame({"run_id": ["a"], "overall": [value]}).write_parquet(path)
-        with pytest.raises(InputError, match="column overall: .* is neither a score nor a count"):
+        with pytest.raises(InputError, match=r"column overall: .* is neither a score nor a count"):
             read_frame(path)
 
 
