@@ -9,12 +9,14 @@ from all paired differences at once (Mogstad, Romano, Shaikh and Wilhelm, with H
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ..judge.read_share import ENOUGH
 from ..judge.scoring import VALID_SHARE
 from ..tracks import TRACKS
 from .design import READ_SCORES, design, pointless, prepared, task_key, unread
@@ -53,6 +55,7 @@ SIDE_COLUMNS = (
     "cost_usd", "failed", "presumed", "read_share", *SHARES,
 )  # fmt: skip
 SEED = 20260601
+UNSETTLED = "no rank: what nobody read decides between agents whose ranges meet"
 
 
 def _rows(
@@ -97,7 +100,8 @@ def leaderboard(
     Beside the value stand the means of stages and resources (averaged the same way), its bounds when runs without a score count
     as 0 (`value_missing_zero`) and as the scale's top (`value_missing_best`), and overall the rank set (`rank_lo`..`rank_hi`,
     joint 95 %) and the share of task resamplings in which the agent comes first. Disqualified runs count with their 0.
-    `range_lo`..`range_hi`: means of the bounds over all runs of the agent. An agent without points (`design.pointless`), of which
+    `range_lo`..`range_hi`: means of the bounds over all runs of the agent; where they meet another's and one of the two was read
+    less than `read_share.ENOUGH`, neither has a rank. An agent without points (`design.pointless`), of which
     `unread` runs were not read enough, has a row with its range and without rank.
     """
     d = design(table, outcome, keep_breach=True, prepare=prepare, need_codes=False)
@@ -130,16 +134,19 @@ def leaderboard(
         ranked = _rows(g, tasks, f"mean {outcome}", (*d.notes, *unbalanced(g)), d.limits)
         extra = _rank_columns(g) if scope == "overall" else {}
         alike = not any("not comparable" in note for _, new, _ in ranked for note in new.warnings)
+        unsettled = _unsettled({g.agents[a]: sides[scope, name, g.agents[a]] for a, _, _ in ranked}) if alike else set()
         for rank, (a, new, same) in enumerate(ranked, 1):
             agent = g.agents[a]
+            if agent in unsettled:
+                new = replace(new, warnings=(*new.warnings, UNSETTLED))
             bounds = {}
             for column, whole in filled.items():
                 inside = np.isin(whole.tasks, np.array(g.tasks)[tasks]) | (scope == "overall")
                 score = agent_score(whole, whole.agents.index(agent), inside)
                 bounds[column] = score.value if score else None
             key = {
-                "scope": scope, "name": name, "rank": rank if alike else None, "agent": agent, "runs": new.n, "tasks": new.n_clusters,
-                **bounds, **extra.get(agent, {}), **sides.get((scope, name, agent), {}),
+                "scope": scope, "name": name, "rank": rank if alike and agent not in unsettled else None, "agent": agent, "runs": new.n, "tasks": new.n_clusters,
+                **bounds, **({} if agent in unsettled else extra.get(agent, {})), **sides.get((scope, name, agent), {}),
             }  # fmt: skip
             rows += [(key, new), (key, same)]
         for agent in (key[2] for key in without if key[:2] == (scope, name)):
@@ -159,6 +166,23 @@ def leaderboard(
             )
             rows += [(key, Estimate(f"mean {outcome}", kind, None, n=0, reason=reason)) for kind in ("new", "same")]
     return tidy(rows, keys)
+
+
+def _unsettled(board: Mapping[str, Mapping[str, float | None]]) -> set[str]:
+    """Agents whose place the unread criteria decide: of two whose ranges meet, where one of them was read too little."""
+    ends = sorted(
+        (low, side["range_hi"] or low, (side["read_share"] if side["read_share"] is not None else 1.0) < ENOUGH, agent)
+        for agent, side in board.items()
+        if (low := side.get("range_lo")) is not None
+    )
+    found: set[str] = set()
+    for here, one in enumerate(ends):
+        for other in ends[here + 1 :]:
+            if other[0] > one[1]:
+                break
+            if one[2] or other[2]:
+                found |= {one[3], other[3]}
+    return found
 
 
 def _without_points(table: pl.DataFrame, outcome: str) -> dict[tuple[str, str, str], tuple[int, int]]:

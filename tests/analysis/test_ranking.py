@@ -39,6 +39,24 @@ def test_overall_is_the_mean_of_track_means(table):
     assert board(table)["rank"].to_list() == list(range(1, 7))
 
 
+def test_what_nobody_read_decides_no_rank(table):
+    """Half of the first three agents' weight is presumed: the first is clear of all others, the next two's ranges meet."""
+    first, second, third, *rest = board(table)["agent"]
+    width = pl.col("agent").replace_strict({first: 0.1, second: 60.0, third: 60.0}, default=0.0)
+    presumed = pl.when(width > 0).then(0.5).otherwise(0.0)
+    half = table.with_columns(
+        read_share=1 - presumed, presumed=presumed, overall_hi=pl.col("overall"), overall_lo=pl.col("overall") - width
+    )
+    rows = {row["agent"]: row for row in board(half).iter_rows(named=True)}
+    assert rows[first]["rank"] == 1
+    lowest = rows[third]["range_lo"]
+    for agent in (second, third, *(a for a in rest if rows[a]["range_hi"] >= lowest)):
+        assert (rows[agent]["rank"], rows[agent]["rank_lo"]) == (None, None)
+        assert any("nobody read" in note for note in rows[agent]["warnings"])
+    read = half.with_columns(read_share=1.0)
+    assert board(read)["rank"].to_list() == list(range(1, 7)), "ranges of what was read turn nothing"
+
+
 def test_balanced_task_error_by_the_textbook(table):
     """Equal cells: variance = sum over tracks of s2 of task means / n_tasks / K^2."""
     one = table.filter(pl.col("agent") == "agent-2")
