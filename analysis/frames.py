@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars import selectors
 
 from ..errors import InputError
+from ..trajectories.json_bytes import MAX_COUNT
 from ..trajectories.models import STAGES
 from ..trajectories.table_errors import table_errors
 from ..whole_files import whole
@@ -101,9 +103,14 @@ def read_frame(path: Path) -> pl.DataFrame:
         else:
             table = from_csv(_csv(path))
     try:
-        return conform(table)
+        found = conform(table)
     except InputError as error:
         raise InputError(error.message, error.hint, path) from error
+    largest = found.select(selectors.numeric().cast(pl.Float64).fill_nan(None).abs().max()).row(0, named=True)
+    for name, value in largest.items():
+        if value is not None and value > MAX_COUNT:  # sums of squares of what is no score would overflow
+            raise InputError(f"column {name[:60]}: {value:g} is neither a score nor a count", "export it again", path)
+    return found
 
 
 def _csv(path: Path) -> pl.DataFrame:

@@ -90,21 +90,52 @@ def _command(place: Place, *args: str) -> None:
         raise AssertionError(f"{args[0]}: exit code {code}: {said[-600:]}")
 
 
-def _sets(place: Place, data: bytes, rng: random.Random) -> None:
-    """Two sets of scorecards compared, planned from, ranked."""
-    ours, theirs = str(_CARDS), str(place.put("theirs.jsonl", data))
-    outcome = rng.choice(("overall", "S2", "outcome.resolved", "group.x"))
-    match rng.randrange(5):
-        case 0:
-            _command(place, "compare", ours, theirs, "--json", "--outcome", outcome)
-        case 1:
-            _command(place, "compare", "agent-a", "agent-b", theirs, "--by", "agent", "--margin", "5")
+_STRANGE: dict[str, list[Any]] = {
+    "String": [None, "", "\x1b[31m\u202e", "=1+1", "a" * 300, "x", "kidney-seg-task"],
+    "Float64": [None, 0.0, 1.0, 0.5, 100.0, -1.0, 1e-300, 1e300, float("nan"), float("inf")],
+    "Int64": [None, 0, 1, 2, -1, 2**53, 2**63 - 1],
+    "Boolean": [None, True, False],
+}
+
+
+def _cohort(place: Place, data: bytes, rng: random.Random) -> None:
+    """A cohort with strange columns, compared, planned from, ranked, analysed."""
+    import polars as pl
+
+    copies = [
+        _runs().with_columns(
+            agent=pl.lit(agent), repeat=pl.lit(repeat, pl.Int64), run_id=pl.col("run_id") + f"-{agent}-{repeat}",
+            overall=pl.Series([rng.choice((0.0, 50.0, rng.random() * 100)) for _ in range(_runs().height)]),
+        )
+        for agent in rng.sample(["a", "b", "c", "d"], rng.randint(1, 3))
+        for repeat in range(rng.randint(1, 3))
+    ]  # fmt: skip
+    table = pl.concat(copies).sample(fraction=rng.choice((1.0, 0.6)), seed=rng.randrange(1 << 30))
+    for name in rng.sample(table.columns, rng.choice((0, 2, 12))):
+        some = rng.sample(_STRANGE[str(table.schema[name])], rng.choice((1, 2, 3)))
+        values = [rng.choice(some) if rng.random() < 0.7 else old for old in table[name]]
+        table = table.with_columns(pl.Series(name, values, table.schema[name]))
+    table.write_parquet(place.folder / "cohort.parquet")
+    path, outcome = str(place.folder / "cohort.parquet"), rng.choice(("overall", "agentic", "task_score", "S2", "S5"))
+    as_json = rng.choice(((), ("--json",)))
+    match rng.randrange(6):
+        case 0 | 1:
+            _command(place, "compare", "a", "b", path, "--by", "agent", "--outcome", outcome, "--margin", "5", *as_json)
         case 2:
-            _command(place, "plan", theirs, "--difference", "5", "--outcome", outcome)
+            _command(place, "plan", path, "--difference", "5", "--outcome", outcome, *as_json)
         case 3:
-            _command(place, "plan", theirs, ours, "--code", "E3", "--effect", "8", "--json")
+            _command(place, "plan", path, "--code", "E3", "--effect", "8", *as_json)
+        case 4:
+            _command(place, "leaderboard", path, "--outcome", outcome, *as_json)
         case _:
-            _command(place, "leaderboard", theirs, "--json", "--outcome", outcome)
+            _command(place, "analyze", path, *as_json)
+
+
+@cache
+def _runs() -> Any:
+    from ambjudge.analysis import frame
+
+    return frame(_CARDS)
 
 
 def _outcome(place: Place, data: bytes, rng: random.Random) -> None:
@@ -176,7 +207,7 @@ def _tables() -> list[bytes]:
 
 
 TARGETS: dict[str, Target] = {
-    "filter": _filter, "views": _views, "listed": _listed, "sets": _sets, "outcome": _outcome,
+    "filter": _filter, "views": _views, "listed": _listed, "cohort": _cohort, "outcome": _outcome,
     "label files": _labels, "part": _part, "table": _table,
 }  # fmt: skip
 

@@ -41,6 +41,27 @@ def test_parts_follow_each_other_and_are_made_once(out, runs, tmp_path):
     assert "there already" not in out("score", runs, "--shard", "2/2", "--out", "parts", "--missing", "zero")[2]
 
 
+def test_a_key_of_a_part_that_is_none_makes_the_part_anew(out, runs):
+    """Whatever lies in its place: it is read within bounds, and decides no exit code."""
+    command = ("score", runs / "crc-lite-01", "--shard", "1/1", "--out", "parts")
+    assert out(*command)[0] == 0
+    key, part = Path("parts/part-00001-of-00001.key"), Path("parts/part-00001-of-00001.jsonl")
+    note, lines = json.loads(key.read_text("utf-8")), part.read_bytes()
+    forged = [
+        {**note, "exit_code": 77},
+        {**note, "lines": float("inf")},
+        {**note, "lines": "1"},
+        {**note, "key": 1},
+        [note],
+        1,
+    ]
+    texts = [*map(json.dumps, forged), "[" * 100_000, "{}" * 5_000_000, "\ud800".encode("utf-8", "surrogatepass")]
+    for text in texts:
+        key.write_bytes(text if isinstance(text, bytes) else text.encode())
+        code, _, said = out(*command)
+        assert (code, "there already" in said, part.read_bytes()) == (0, False, lines), text[:80]
+
+
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "x", "1/0", "-1/2"])
 def test_a_shard_that_is_none_is_bad_usage(out, runs, shard):
     code, _, said = out("score", runs, "--shard", shard, "--out", "parts")

@@ -326,6 +326,10 @@ def test_a_cut_eval_file_is_an_error(tmp_path: Path) -> None:
     path = eval_file(tmp_path / "a.eval")
     path.write_bytes(path.read_bytes()[:-40])
     assert "is no zip file" in str(drafts("inspect", path)[0])
+    whole = bytearray(eval_file(path).read_bytes())
+    whole[whole.index(b"PK\x01\x02") + 6] = 114  # the version that it takes to read
+    path.write_bytes(whole)
+    assert "is a broken zip file: zip file version 11.4" in str(drafts("inspect", path)[0])
 
 
 def zstandard_eval(path: Path, wrong: bool = False) -> Path:

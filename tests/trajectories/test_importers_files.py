@@ -289,6 +289,8 @@ def test_a_log_leads_to_no_file_outside_of_its_folder(tmp_path: Path) -> None:
     whole = tmp_path / "bench" / "results.json"
     whole.write_text(json.dumps({"results": [{**told, "task_id": "..", "trial_name": "secret"}]}), "utf-8")
     assert "a secret" not in str(list(IMPORTERS.get("terminal-bench").read(whole)))
+    whole.write_text(json.dumps({"results": [{**told, "trial_name": "x" * 5_000}]}), "utf-8")
+    assert "holds no episodes" in str(list(IMPORTERS.get("terminal-bench").read(whole)))
 
     shutil.copytree(IMPORTS / "harbor-raw", tmp_path / "raw")
     trajectory = tmp_path / "raw" / "kidney__raw1" / "agent" / "trajectory.json"
@@ -314,6 +316,10 @@ def test_a_parquet_file_on_which_polars_gives_up_is_broken(tmp_path: Path, capfd
         with pytest.raises(InputError, match="not a readable table"):
             read_frame(path)
     assert capfd.readouterr().err == ""
+    for value in (1e300, float("inf")):
+        pl.DataFrame({"run_id": ["a"], "overall": [value]}).write_parquet(path)
+        with pytest.raises(InputError, match=r"column overall: .* is neither a score nor a count"):
+            read_frame(path)
 
 
 def test_answers_without_ids_find_their_calls_in_time_linear_in_both(tmp_path: Path, no_runaway) -> None:

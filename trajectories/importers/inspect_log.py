@@ -79,7 +79,7 @@ def _packed(path: Path) -> Iterator[Draft | InputError]:
                     yield _draft(log, _member(archive, members[name], path), path, name)
                 except InputError as error:
                     yield error
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"is a broken zip file: {error}", "copy it again", path) from None
 
 

@@ -52,7 +52,9 @@ def _draft(trial: dict[str, Any], folder: Path, path: Path) -> Draft:
     draft.total(prompt_tokens=sent or None, completion_tokens=received or None)
     for key in ("agent_started_at", "agent_ended_at"):
         draft.since(trial.get(key))
-    episodes = next((folder / name for name in _EPISODES if (folder / name / "episode-0").is_dir()), None)
+    begins = ("episode-0/prompt.txt", "episode-0/response.txt")
+    found = (folder / name for name in _EPISODES if any(is_file(folder / name / begin) for begin in begins))
+    episodes = next(found, None)
     if episodes is None:
         raise InputError(f"{draft.name}: holds no episodes", "only agents that log them (Terminus) can be read", path)
     waiting = False
