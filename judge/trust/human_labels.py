@@ -27,6 +27,7 @@ from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...rubrics.model import Rubric
 from ...sanitize import sanitize_line
+from ...trajectories.importers.saving import safe_name
 from ...trajectories.json_bytes import read_json
 from ...trajectories.models import STAGES, Run, Stage
 from ...whole_files import whole
@@ -211,22 +212,13 @@ def export_labels(labels: Iterable[Labels], folder: Path, *, keep: bool = False)
     """
     written: dict[Path, None] = {}
     for each in labels:
-        place, name = folder / _file_name(each.annotator), _file_name(each.run)
+        place, name = folder / safe_name(each.annotator), safe_name(each.run)
         names = (f"{name}{tail}.json" for tail in chain([""], (f"-{n}" for n in count(2))))
         path = next(p for p in map(place.joinpath, names) if p not in written and not (keep and p.exists()))
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            with whole(path) as part:
-                part.write_text(dump_labels(each), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", "choose another folder", path) from error
+        with whole(path) as part:
+            part.write_text(dump_labels(each), encoding="utf-8", newline="\n")
         written[path] = None
     return list(written)
-
-
-def _file_name(name: str) -> str:
-    kept = "".join(c if c.isalnum() or c in "-_.+ " else "_" for c in clean_text(name)).strip(" .")
-    return kept[:120] or "_"
 
 
 def _against_run(labels: Labels, run: Run) -> list[str]:
