@@ -106,12 +106,6 @@ def test_labels_without_criteria_are_fine():
     assert problems(labels, rubric=load_rubric("vqa")) == []
 
 
-def test_a_file_that_is_no_json_is_an_input_error(tmp_path):
-    (tmp_path / "x.json").write_bytes(b"{\xff")
-    with pytest.raises(InputError):
-        read_labels(tmp_path / "x.json")
-
-
 _TURN = st.integers(1, 9_999_999)
 _TEXT = st.text()
 _LABELS = st.fixed_dictionaries(
