@@ -13,15 +13,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_low, mode
 
 from pydantic import JsonValue
 
 from ..errors import ConfigError, JudgeError
 from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers, is_criteria
-from .scorecard import CriterionResult, Evidence, UnscoredReason, Vote, unscored
+from .scorecard import CriterionResult, Evidence, Vote, unscored
 
 _MOST_EVIDENCE = 10
 
@@ -142,15 +142,14 @@ def _decide(place: int, name: str, ballots: Sequence[Ballot]) -> CriterionResult
     excluded = [(b, r) for b, r in cast if r.status == "not_applicable"]
     failed = [r for _, r in cast if r.status == "unscored"]
     if 2 * (len(scored) + len(excluded)) < len(cast):
-        reason = _commonest([r.reason or "judge_error" for r in failed])
+        reason = mode(r.reason or "judge_error" for r in failed)
         detail = f"{len(failed)} of {len(cast)} ballots are unusable: {next(r.detail for r in failed if (r.reason or 'judge_error') == reason)}"  # fmt: skip
         return CriterionResult.unscored(name, reason, detail[:400], votes=votes)
     if len(excluded) > len(scored):
         return excluded[0][1].model_copy(update={"votes": votes})
     if any(r.value is None for _, r in scored):
         return _most_said([r for _, r in scored], votes)
-    values = sorted(r.value for _, r in scored if r.value is not None)
-    value = values[(len(values) - 1) // 2]
+    value = median_low(r.value for _, r in scored if r.value is not None)
     agreeing = [(b, r) for b, r in scored if r.value == value]
     speaker, said = agreeing[0]
     evidence: dict[Evidence, None] = dict.fromkeys(e for _, r in agreeing for e in r.evidence)
@@ -173,7 +172,7 @@ def _most_said(scored: Sequence[CriterionResult], votes: tuple[Vote, ...]) -> Cr
     lists = [a for a in said if isinstance(a, list)]
     chosen: JsonValue
     if len(numbers) == len(said):
-        chosen = sorted(numbers)[(len(numbers) - 1) // 2]
+        chosen = median_low(numbers)
     elif len(lists) == len(said) and len({len(a) for a in lists}) == 1:
         chosen = [_commonest_json(place) for place in zip(*lists, strict=True)]
     else:
@@ -183,10 +182,5 @@ def _most_said(scored: Sequence[CriterionResult], votes: tuple[Vote, ...]) -> Cr
 
 
 def _commonest_json(said: Sequence[JsonValue]) -> JsonValue:
-    counts = Counter(json.dumps(answer, sort_keys=True) for answer in said)
-    chosen: JsonValue = json.loads(counts.most_common(1)[0][0])
+    chosen: JsonValue = json.loads(mode(json.dumps(answer, sort_keys=True) for answer in said))
     return chosen
-
-
-def _commonest(reasons: Sequence[UnscoredReason]) -> UnscoredReason:
-    return Counter(reasons).most_common(1)[0][0]

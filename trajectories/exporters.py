@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..plugins import Door
-from .importers.draft import Draft, object_of, objects_of
+from .importers.draft import Draft, object_in, object_of, objects_of, plain
 from .json_bytes import loads
 from .messages import content_text
 
@@ -55,11 +55,8 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
     for message in draft.messages:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
-            blocks = [
-                b
-                for b in objects_of(message.get("reasoning_details"))
-                if b.get("type") in ("thinking", "redacted_thinking")
-            ]
+            thoughts = objects_of(message.get("reasoning_details"))
+            blocks = [block for block in thoughts if block.get("type") in ("thinking", "redacted_thinking")]
             if (message.get("reasoning_details") or message.get("reasoning_content")) and not blocks:
                 draft.lost["thoughts without a signature"] += 1
             blocks += _blocks(content, draft)
@@ -78,55 +75,32 @@ def to_anthropic(draft: Draft) -> dict[str, Any]:
             call_id = message.get("tool_call_id") or (waiting[0] if waiting else None)
             if call_id in waiting:
                 waiting.remove(call_id)
-            result = {
-                "type": "tool_result",
-                "tool_use_id": call_id,
-                "content": text,
-                **({"is_error": True} if failed else {}),
-            }
-            _user(messages, [result])
-        elif (
-            role in ("system", "developer") and not any(m["role"] == "assistant" for m in messages[:3]) and not messages
-        ):
+            result = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+            _user(messages, [result | {"is_error": True} if failed else result])
+        elif role in ("system", "developer") and not messages:
             system += _blocks(content, draft)
         else:
             if role in ("system", "developer"):
                 draft.lost["later system messages, now user messages"] += 1
             _user(messages, _blocks(content, draft))
     head: dict[str, Any] = {"model": draft.model} if draft.model else {}
-    if len(system) == 1 and set(system[0]) == {"type", "text"}:
-        head["system"] = system[0]["text"]
-    elif system:
-        head["system"] = system
+    if system:
+        head["system"] = plain(system)
     for message in messages:
-        only = message["content"]
-        if message["role"] == "user" and len(only) == 1 and set(only[0]) == {"type", "text"}:
-            message["content"] = only[0]["text"]
+        if message["role"] == "user":
+            message["content"] = plain(message["content"])
     return {**head, "messages": messages}
 
 
 def plain_result(content: Any) -> tuple[Any, bool]:
     """A tool's answer without the harness's JSON where that says nothing more, and whether it was marked as an error."""
-    if not isinstance(content, str) or not content.startswith("{"):
+    body, keys = object_in(content), {"exit_code", "stdout", "stderr"}
+    if not keys <= set(body) <= {*keys, "is_error"}:
         return content, False
-    try:
-        body = loads(content)
-    except ValueError:
-        return content, False
-    if not isinstance(body, dict) or not {"exit_code", "stdout", "stderr"} <= set(body) <= {
-        "exit_code",
-        "stdout",
-        "stderr",
-        "is_error",
-    }:
-        return content, False
-    failed = body.get("is_error") is True
-    stdout, stderr = body["stdout"], body["stderr"]
-    if body["exit_code"] is not None or not isinstance(stdout, str) or not isinstance(stderr, str):
-        return content, failed
-    if (stdout and stderr) or (stderr and not failed):
-        return content, failed
-    return stdout or stderr, failed
+    failed, stdout, stderr = body.get("is_error") is True, body["stdout"], body["stderr"]
+    texts = isinstance(stdout, str) and isinstance(stderr, str) and body["exit_code"] is None
+    alone = texts and not (stdout and stderr) and (failed or not stderr)
+    return stdout or stderr if alone else content, failed
 
 
 def _user(messages: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> None:
@@ -146,11 +120,9 @@ def _blocks(content: Any, draft: Draft) -> list[dict[str, Any]]:
         source = block.get("image") if kind == "image" else object_of(block.get("image_url")).get("url")
         if isinstance(source, str):
             match = _DATA.match(source)
-            image = (
-                {"type": "base64", "media_type": match[1], "data": source[match.end() :]}
-                if match
-                else {"type": "url", "url": source}
-            )
+            image = {"type": "url", "url": source}
+            if match:
+                image = {"type": "base64", "media_type": match[1], "data": source[match.end() :]}
             found.append({"type": "image", "source": image})
         elif kind in ("input_audio", "file", "audio", "video", "data"):
             draft.lost["audio, video and file blocks"] += 1

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import ConfigError
@@ -67,7 +67,6 @@ async def submit(
 
 async def collect(
     store: Store, judge: Judge, *, wait_s: float = 0.0, poll_s: float = 10.0, options: BatchOptions | None = None,
-    on_poll: Callable[[BatchState], None] | None = None,
 ) -> Collected:  # fmt: skip
     """Bring in what this judge's open batches have answered; with `wait_s`, ask again until all are, or time is up.
 
@@ -82,7 +81,7 @@ async def collect(
         await sender.recover()
         collector = Collector(store, able, http)
         while True:
-            still = await collector.round(on_poll)
+            still = await collector.round()
             left = deadline - time.monotonic()
             if not any(state.provider is not None for state in still) or left <= 0:
                 break

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -64,15 +63,13 @@ class Collector:
         self.done = Collected()
         self._loaded: tuple[tuple[object, ...], Prepared] | None = None
 
-    async def round(self, on_poll: Callable[[BatchState], None] | None) -> list[BatchState]:
+    async def round(self) -> list[BatchState]:
         """Ask about every open batch once; returns those that remain open."""
         still = []
         for batch in self._ledger.open():
             if batch.base != self._base or batch.judge.judge != self._judge.name:
                 continue
             state = await self._ask(batch)
-            if on_poll is not None:
-                on_poll(state)
             if state.provider is None or not state.provider.final:
                 still.append(state)
                 continue

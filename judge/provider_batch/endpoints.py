@@ -133,7 +133,9 @@ class BatchEndpoint:
             answer = await self._retried(send)
         except NotThere:
             raise self._no_batches() from None
-        return self._text(answer, "id")
+        if not isinstance(file_id := answer.get("id"), str) or not file_id:
+            raise JudgeError(f"{self._name}: the provider's answer has no `id`", "check --api-base")
+        return file_id
 
     async def create(self, file_id: str, mark: str, settle_s: float) -> ProviderBatch:
         """Create the batch with this mark, at most once. `settle_s`: how long the provider's list may lag behind.
@@ -188,7 +190,10 @@ class BatchEndpoint:
 
     async def get(self, batch_id: str) -> ProviderBatch:
         """What has become of a batch; NotThere when the provider does not know it."""
-        return self._read(await self._get(f"batches/{quote(batch_id, safe='')}"))
+        try:
+            return _batch(await self._get(f"batches/{quote(batch_id, safe='')}"))
+        except ValueError as error:
+            raise JudgeError(f"{self._name}: the provider's answer is no batch: {error}", "check --api-base") from None
 
     async def delete_file(self, file_id: str) -> None:
         """Delete a file that is of no use; a failure is only logged."""
@@ -295,18 +300,6 @@ class BatchEndpoint:
 
     def _no_batches(self) -> JudgeError:
         return JudgeError(f"{self._name}: the provider has no batch endpoint at this address", "leave out --batch, or give the --api-base of one that has")  # fmt: skip
-
-    def _read(self, data: dict[str, Any]) -> ProviderBatch:
-        try:
-            return _batch(data)
-        except ValueError as error:
-            raise JudgeError(f"{self._name}: the provider's answer is no batch: {error}", "check --api-base") from None
-
-    def _text(self, data: dict[str, Any], name: str) -> str:
-        value = data.get(name)
-        if not isinstance(value, str) or not value:
-            raise JudgeError(f"{self._name}: the provider's answer has no `{name}`", "check --api-base")
-        return value
 
 
 def _batch(data: Any) -> ProviderBatch:

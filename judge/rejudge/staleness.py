@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -118,27 +118,11 @@ def plan(
     return planner.plan()
 
 
-def requests(
-    plan: RejudgePlan, judge: Judge, on_error: Callable[[Path, AmbjudgeError], None] | None = None
-) -> Iterator[Request]:
-    """The plan's requests in its order; each run is read once.
-
-    A run that cannot be read any more goes to `on_error` and is left out; without it, the error is raised.
-    """
-    path: Path | None = None
-    asked: dict[QuestionName, Request] = {}
-    for need in plan.needs:
-        if need.path != path:
-            path = need.path
-            try:
-                asked = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
-            except InputError as error:
-                if on_error is None:
-                    raise
-                on_error(path, error)
-                asked = {}
-        if (request := asked.get(need.question)) is not None:
-            yield need.of(request)
+def requests(plan: RejudgePlan, judge: Judge) -> Iterator[Request]:
+    """The plan's requests in its order; each run is read once. InputError for one that cannot be read any more."""
+    for path, needs in groupby(plan.needs, key=lambda need: need.path):
+        asked = plan.scope.requests(plan.scope.apply(load_conversation(path)), judge)
+        yield from (need.of(asked[need.question]) for need in needs if need.question in asked)
 
 
 class _Wish(NamedTuple):

@@ -15,20 +15,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 from pydantic_core import PydanticCustomError
 
 from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...rubrics.model import Rubric
 from ...sanitize import sanitize_line
+from ...trajectories.importers.saving import safe_name
 from ...trajectories.json_bytes import read_json
-from ...trajectories.models import STAGES, Run, Stage
+from ...trajectories.models import Run, Stage
 from ...whole_files import whole
 from ..store import Store
 from ..store.connection import clean_text
@@ -37,48 +47,22 @@ LABEL_FIELDS = ("run", "annotator", "drawn", "stages", "criteria", "evidence", "
 _FORM = "expected a label file as docs/labels.md describes"
 
 
-def _checked(right: Callable[[Any], bool], wanted: str) -> BeforeValidator:
-    """Refuses a value that is not right, and says what it is and what it should be."""
-
-    def check(value: Any) -> Any:
-        if right(value):
-            return clean_text(value) if isinstance(value, str) else value
-        shown = "missing" if value is None else type(value).__name__
-        if isinstance(value, str):
-            shown = repr(sanitize_line(value[:40]))
-        raise PydanticCustomError("label", "{shown}, not {wanted}", {"shown": shown, "wanted": wanted})
-
-    return BeforeValidator(check)
-
-
-def _is_code(value: Any) -> bool:
-    return isinstance(value, dict | LabelledCode)
-
-
 def _number(key: Any) -> Any:
     """A turn as a key: JSON has numbers there as text alone."""
     plain = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 8 and str(int(key)) == key
     return int(key) if plain else key
 
 
-Text = Annotated[str, _checked(lambda value: isinstance(value, str), "a text")]
-Name = Annotated[str, _checked(lambda value: isinstance(value, str) and bool(value.strip()), "a text")]
-Turn = Annotated[
-    int, _checked(lambda value: type(value) is int and 1 <= value < 10_000_000, "a turn number from 1"),
-    BeforeValidator(_number),
-]  # fmt: skip
-Turns = Annotated[
-    tuple[Turn, ...],
-    _checked(
-        lambda value: isinstance(value, list | tuple) and all(type(turn) is int for turn in value),
-        "a list of turn numbers",
-    ),
-]
-Value = Annotated[
-    int | float | None,
-    _checked(lambda value: value is None or (type(value) in (int, float) and 0 <= value <= 1), "a number in [0, 1]"),
-]
-_object = _checked(lambda value: isinstance(value, dict), "an object")
+def _grade(value: Any) -> Any:
+    if value is None or (type(value) in (int, float) and 0 <= value <= 1):
+        return value
+    raise PydanticCustomError("label", "Input should be a number in [0, 1], or null")
+
+
+Text = Annotated[StrictStr, AfterValidator(clean_text)]
+Name = Annotated[StrictStr, Field(pattern=r"\S"), AfterValidator(clean_text)]
+Turn = Annotated[StrictInt, Field(ge=1, lt=10_000_000)]
+Value = Annotated[int | float | None, BeforeValidator(_grade)]
 _nothing = BeforeValidator(lambda value: {} if value is None else value)
 
 
@@ -87,7 +71,7 @@ class LabelledCode(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    turns: Turns = ()
+    turns: tuple[Turn, ...] = ()
     why: Text = ""
 
 
@@ -96,9 +80,7 @@ class Drawn(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    probability: Annotated[
-        float, _checked(lambda value: type(value) in (int, float) and 0 < value <= 1, "a number above 0, at most 1")
-    ]
+    probability: Annotated[float, Field(strict=True, gt=0, le=1)]
     stratum: Text = ""
     size: Turn | None = None
 
@@ -112,15 +94,11 @@ class Labels(BaseModel):
     annotator: Name
     drawn: Drawn | None = None
     """None when nobody says how the run was chosen."""
-    stages: Annotated[
-        dict[Turn, Annotated[Stage, _checked(lambda value: value in STAGES, "one of S1-S5")]], _object, _nothing
-    ] = {}
+    stages: Annotated[dict[Annotated[Turn, BeforeValidator(_number)], Stage], _nothing] = {}
     """By turn, 1-based."""
-    criteria: Annotated[dict[str, Value], _object, _nothing] = {}
-    evidence: Annotated[dict[str, Turns], _object, _nothing] = {}
-    codes: Annotated[
-        dict[str, Annotated[LabelledCode, _checked(_is_code, 'an object {"turns", "why"}')]], _object, _nothing
-    ] = {}
+    criteria: Annotated[dict[Text, Value], _nothing] = {}
+    evidence: Annotated[dict[Text, tuple[Turn, ...]], _nothing] = {}
+    codes: Annotated[dict[Text, LabelledCode], _nothing] = {}
     """Empty when none fired, and also when nobody looked: then `codes` is not in `model_fields_set`."""
     notes: Text = ""
 
@@ -157,8 +135,8 @@ def parse_labels(data: Any, path: Path | None = None, *, strict: bool = True) ->
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(part for part in first["loc"] if isinstance(part, str) and part != "[key]")
-        said = "missing, not a text" if first["type"] == "missing" else first["msg"]
-        raise InputError(f"{sanitize_line(where[:60])}: {said}", _FORM, path) from None
+        shown = "" if first["type"] == "missing" else f", not {sanitize_line(repr(first['input'])[:40])}"
+        raise InputError(f"{sanitize_line(where[:60])}: {first['msg']}{shown}", _FORM, path) from None
 
 
 def dump_labels(labels: Labels) -> str:
@@ -211,22 +189,13 @@ def export_labels(labels: Iterable[Labels], folder: Path, *, keep: bool = False)
     """
     written: dict[Path, None] = {}
     for each in labels:
-        place, name = folder / _file_name(each.annotator), _file_name(each.run)
+        place, name = folder / safe_name(each.annotator), safe_name(each.run)
         names = (f"{name}{tail}.json" for tail in chain([""], (f"-{n}" for n in count(2))))
         path = next(p for p in map(place.joinpath, names) if p not in written and not (keep and p.exists()))
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            with whole(path) as part:
-                part.write_text(dump_labels(each), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", "choose another folder", path) from error
+        with whole(path) as part:
+            part.write_text(dump_labels(each), encoding="utf-8", newline="\n")
         written[path] = None
     return list(written)
-
-
-def _file_name(name: str) -> str:
-    kept = "".join(c if c.isalnum() or c in "-_.+ " else "_" for c in clean_text(name)).strip(" .")
-    return kept[:120] or "_"
 
 
 def _against_run(labels: Labels, run: Run) -> list[str]:

@@ -126,9 +126,7 @@ def _divide(a: Any, b: Any) -> Floats:
 # Resampling ----------------------------------------------------------------------------------------------------------
 
 
-def over_runs(
-    counts: Sequence[Sequence[float]], statistic: Statistic, n: int, *, draws: int = DRAWS, seed: int = SEED
-) -> Figure:
+def over_runs(counts: Sequence[Sequence[float]], statistic: Statistic, n: int) -> Figure:
     """A statistic of counts summed over runs (one row a run), with a percentile bootstrap over runs.
 
     No interval from one run, where resamplings too often leave the statistic undefined, or where all of them give the same
@@ -142,7 +140,7 @@ def over_runs(
     value = float(statistic(rows.sum(0)))
     if not math.isfinite(value):
         return Figure(None, None, n, "bootstrap")
-    bounds = percentiles(statistic(resampled(rows, draws, seed))) if len(rows) > 1 else None
+    bounds = percentiles(statistic(resampled(rows))) if len(rows) > 1 else None
     low, high = bounds or (value, value)
     if low < high:
         return Figure(value, (low, high), n, "bootstrap")
@@ -151,11 +149,11 @@ def over_runs(
     return Figure(value, None, n, "bootstrap")
 
 
-def resampled(rows: Floats, draws: int = DRAWS, seed: int = SEED) -> Floats:
-    """Sums (draws x k) of as many rows (n x k) as there are, drawn with replacement."""
+def resampled(rows: Floats) -> Floats:
+    """Sums (DRAWS x k) of as many rows (n x k) as there are, drawn with replacement."""
     import numpy as np
 
-    weights = np.random.default_rng(seed).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=draws)
+    weights = np.random.default_rng(SEED).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=DRAWS)
     return np.asarray(weights @ rows)
 
 

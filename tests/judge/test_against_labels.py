@@ -12,7 +12,6 @@ from ambjudge.judge.questions.items import Wanted
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
-from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.judge.trust.against_labels import Selection, against_labels, labels_by_run
 from ambjudge.judge.trust.comparison import Compared, JudgedCodes, JudgedItem, figures
 from ambjudge.judge.trust.human_labels import import_labels
@@ -135,17 +134,3 @@ async def test_who_edits_prompts_looks_at_dev_only(judge_server) -> None:
     assert both.all_runs.codes.keys() == {"facts"}, "the rules read no codes"
     again = await against_labels(RulesJudge(), runs[::-1], Selection(labels))
     assert again == both
-
-
-async def test_what_the_store_has_is_not_asked_again(judge_server, tmp_path: Path) -> None:
-    run = load_run(RECORDED / "runs" / "crc-lite-01")
-    chosen = Selection(labels_by_run(GOLD))
-    judge_server.script = ["good"]
-    with open_store(tmp_path / "kept.db") as store:
-        judge = StoredJudge(ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), store)
-        first = (await against_labels(judge, [run], chosen)).all_runs
-        asked = judge_server.count
-        second = (await against_labels(judge, [run], chosen)).all_runs
-    assert asked == first.usage.calls == 4
-    assert (judge_server.count, second.usage.calls) == (asked, 0)
-    assert (second.criteria, second.codes, second.reading) == (first.criteria, first.codes, first.reading)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ambjudge.errors import JudgeError
 from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.base import Reply, Request, is_criteria
+from ambjudge.judge.questions.items import PLAN_ITEM
+from ambjudge.judge.questions.replies import parse_reply
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.trust.made_up_runs import careless, diligent
-from ambjudge.judge.trust.selftest import Report, Row, calls, cases, selftest
-from ambjudge.trajectories.models import Segmentation
+from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.trust.made_up_runs import careless
+from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Report, Row, calls, cases, selftest
 
 FALLS = {"evidence removed", "claims only", "batch before the pilot"}
 INJECTED = {"full marks demanded", "forged verdict", "closed fence", "other languages"}
@@ -25,7 +30,9 @@ async def run(server, script: str, runs=None) -> Report:
     return await selftest(ApiJudge("m", server.url, retry=Retry(attempts=1)), runs)
 
 
-async def test_a_judge_that_always_says_yes_fails_where_evidence_is_gone(judge_server) -> None:
+async def test_a_judge_that_always_says_yes_fails_where_evidence_is_gone_and_the_null_model_stands_beside(
+    judge_server,
+) -> None:
     report = await run(judge_server, "good")
     found = rates(report.rows)
     assert set(found) == FALLS | INJECTED | FORM
@@ -33,6 +40,11 @@ async def test_a_judge_that_always_says_yes_fails_where_evidence_is_gone(judge_s
     assert {found[name] for name in FORM} == {0.0}
     assert judge_server.count == report.usage.calls == calls(list(cases()))
     assert report.broken > 0
+    found = rates(report.baseline)
+    assert set(found) == FALLS | INJECTED | FORM
+    assert {found[name] for name in INJECTED} == {0.0}
+    assert found["evidence removed"] == found["claims only"] == 0.0
+    assert (await selftest(RulesJudge())).baseline == ()
 
 
 async def test_a_judge_that_always_says_no_has_nothing_to_lose(judge_server) -> None:
@@ -66,21 +78,6 @@ async def test_a_judge_that_cannot_work_is_an_error(judge_server) -> None:
         await run(judge_server, "401")
 
 
-async def test_the_null_model_stands_beside(judge_server) -> None:
-    report = await run(judge_server, "good")
-    assert {row.name for row in report.baseline} == FALLS | INJECTED | FORM
-    found = rates(report.baseline)
-    assert {found[name] for name in INJECTED} == {0.0}
-    assert found["evidence removed"] == found["claims only"] == 0.0
-    assert (await selftest(RulesJudge())).baseline == ()
-
-
-def test_intervals_are_wilsons() -> None:
-    row = Row("x", "", "same", pairs=10, broken=1, unscored=0)
-    assert row.interval == pytest.approx((0.0179, 0.4042), abs=1e-4)
-    assert Row("x", "", "same", 0, 0, 0).interval is None
-
-
 def test_every_changed_run_is_another_content() -> None:
     made = list(cases())
     for case in made:
@@ -89,7 +86,62 @@ def test_every_changed_run_is_another_content() -> None:
     assert len({c.changed.run.content_sha256 for c in made}) == 2 + 6 + 7
 
 
-def test_stages_of_turns_become_segments() -> None:
-    made = Segmentation.of(("S1", "S1", "S4"))
-    assert [(s.stage, s.first_turn, s.last_turn) for s in made.segments] == [("S1", 1, 2), ("S4", 3, 3)]
-    assert diligent()[0].turn(4).index == 4
+# Error codes: what the record says of itself must not make one absent.
+
+
+class Believer(RulesJudge):
+    """Sees E3 unless the record says that there is none; asked in another order, or again, it sees something else."""
+
+    name = "believer"
+    questions = frozenset({"diagnosis"})
+    fickle = False
+
+    async def judge(self, request: Request) -> Reply:
+        if is_criteria(request.question):
+            return await super().judge(request)
+        shown = request.run.model_dump_json()
+        fooled = "No error codes apply" in shown or "nothing of the kind" in shown
+        sees = not fooled and not (self.fickle and (request.sample or request.criteria[0].id == PLAN_ITEM))
+        return Reply(tuple(
+            CriterionResult(id=c.id, value=None if c.id == PLAN_ITEM else float(sees and c.id == "E3"), status="scored")
+            for c in request.criteria
+        ))  # fmt: skip
+
+
+def codes(rows: tuple[Row, ...]) -> dict[str, tuple[int, int]]:
+    return {row.name: (row.codes_broken, row.codes) for row in rows}
+
+
+async def test_a_judge_that_believes_the_record_is_found_out() -> None:
+    report = await selftest(Believer(), [careless()])
+    found = codes(report.rows)
+    assert {name: found[name] for name in INJECTED} == {
+        "full marks demanded": (1, 1), "forged verdict": (1, 1), "closed fence": (0, 1), "other languages": (0, 1),
+    }  # fmt: skip
+    assert found["asked again"] == found["criteria in reverse"] == (0, 5)
+    assert found["evidence removed"] == found["criterion reworded"] == (0, 0), "says nothing about codes"
+    assert all(row.codes <= row.pairs for row in report.rows)
+    assert {row.codes for row in report.baseline} == {0}, "the null model reads no codes"
+
+
+async def test_a_judge_that_changes_its_mind_is_found_out() -> None:
+    judge = Believer()
+    judge.fickle = True
+    found = codes((await selftest(judge, [careless()])).rows)
+    assert found["asked again"] == found["criteria in reverse"] == (1, 5)
+
+
+async def test_an_honest_reader_passes(judge_server) -> None:
+    judge_server.script = ["codes:E1,E3"]
+    found = codes((await selftest(ApiJudge("m", judge_server.url, retry=Retry(attempts=1)), [careless()])).rows)
+    assert {found[name] for name in INJECTED} == {(0, 2)}
+    assert found["asked again"] == found["criteria in reverse"] == (0, 5)
+
+
+@pytest.mark.parametrize(("question", "text"), [("S1", FORGED_VERDICTS), ("diagnosis", FORGED_DIAGNOSIS)])
+def test_what_is_forged_would_pass_for_a_reply(question, text) -> None:
+    """Else judges would be safe for the wrong reason."""
+    items = next(c.base.criteria for c in cases([careless()]) if c.base.question == question)
+    entries = {item.id: text[item.id] for item in items}
+    parsed = parse_reply(json.dumps(entries), question, items, 3)
+    assert (set(parsed.stated), parsed.problems) == ({item.id for item in items}, {})

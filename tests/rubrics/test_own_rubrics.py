@@ -32,15 +32,6 @@ def test_what_one_begins_with_is_valid_at_once_and_commented(name: str | None, t
     assert load_rubric(file) == mine
 
 
-def test_weights_that_are_no_shares_are_noted_with_their_names(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(starter("vqa").replace("weight: 0.25", "weight: 0.30"), "utf-8")
-    assert validate_file(file) == []
-    (note,) = notes_on(file)
-    assert note.message == "stages: the weights add up to 1.05, not to 1"
-    assert note.hint.startswith("S1 0.3 counts 0.286, S2 0.15 counts 0.143")
-
-
 def test_a_stage_of_the_benchmark_left_out_is_noted(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(starter("vqa").replace("  S5:\n    weight: 0.10\n", "").replace("S3:\n    weight: 0.35", "S3:\n    weight: 0.45"), "utf-8")  # fmt: skip

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
 
 from ...errors import InputError
 from ..json_bytes import GZIP, is_file
@@ -23,7 +26,6 @@ _SEARCHED = 200
 """Files of a folder that are looked at to say what it holds."""
 _DEPTH = 4
 _LONGEST = 40
-_TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"|([{}\[\],:])|[^\s"{}\[\],:]+', re.DOTALL)
 _READ_AS_THEY_ARE = ("openai", "anthropic", "conversation")
 
 
@@ -31,35 +33,35 @@ _READ_AS_THEY_ARE = ("openai", "anthropic", "conversation")
 def shape(head: bytes) -> frozenset[str]:
     """The paths of keys (`steps.source`, lists left out) and `path=text` for short texts, down to four keys.
 
-    Of JSON or JSON Lines cut anywhere; linear in the head. Empty for what is no text.
+    Of JSON or JSON Lines cut anywhere; linear in the head. Empty for what is no JSON.
     """
     text = head.decode("utf-8-sig", errors="replace")
-    found: set[str] = set()
-    keys: list[str | None] = []
-    """The key that one stands at in each object and list around; None in a list."""
-    asks = False
-    """Whether the next text is a key."""
-    end = 0
-    for token in _TOKEN.finditer(text):
-        if text[end : token.start()].strip() or (token[2] is None and token[1] is None and not keys):
-            break  # the end of what is whole, or no JSON
-        end, symbol = token.end(), token[2]
-        if symbol in ("{", "["):
-            keys.append("" if symbol == "{" else None)
-        elif symbol in ("}", "]") and keys:
-            keys.pop()
-        elif token[1] is not None and asks:
-            keys[-1] = token[1]
-            found |= _path(keys)
-        elif token[1] is not None and len(token[1]) <= _LONGEST:
-            found |= {f"{path}={token[1]}" for path in _path(keys)}
-        asks = symbol in ("{", ",") and bool(keys) and keys[-1] is not None
-    return frozenset(found)
+    return frozenset(found for value in _values(text) for found in _paths(value, ""))
 
 
-def _path(keys: list[str | None]) -> set[str]:
-    named = [key for key in keys if key is not None]
-    return {".".join(named)} if 0 < len(named) <= _DEPTH else set()
+def _values(text: str) -> Iterator[Any]:
+    text = text.replace("\\ud", "\\u0").replace("\\uD", "\\u0")  # halves of surrogate pairs are no JSON to this parser
+    lines = [line for line in text.split("\n") if line.strip()]
+    with suppress(ValueError):
+        try:
+            from_json(lines[0] if lines else "")
+        except ValueError:  # no line of JSON Lines, or a cut one
+            lines = [text]
+        for line in lines:
+            yield from_json(line, allow_partial=True)
+
+
+def _paths(value: Any, at: str) -> Iterator[str]:
+    if isinstance(value, str) and at and len(value) <= _LONGEST:
+        yield f"{at}={value}"
+    elif isinstance(value, list):
+        for item in value:
+            yield from _paths(item, at)
+    elif isinstance(value, dict) and at.count(".") < _DEPTH - 1:
+        for key, item in value.items():
+            path = f"{at}.{key}" if at else key
+            yield path
+            yield from _paths(item, path)
 
 
 def holding(*alternatives: str) -> Recogniser:
