@@ -54,6 +54,9 @@ bench: $(VENV)/.test data test-slow bench-statistics  ## benchmarks; figures go 
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/killed.py --runs 200 --ways workers,shards
 	$(BIN)/python benchmarks/faults.py
+	$(BIN)/ambjudge -q simulate --out build/cards.jsonl
+	$(BIN)/ambjudge -q site build/cards.jsonl --out build/pages
+	$(BIN)/python benchmarks/browser.py build/pages --pages 300
 
 COHORTS ?= 100
 SEED ?= 70000

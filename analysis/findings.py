@@ -337,7 +337,9 @@ def _trouble(tables: Mapping[str, pl.DataFrame]) -> list[Finding]:
     rows = table.filter(wordy).sort("runs", descending=True).to_dicts()
     if not rows or rows[0]["runs"] < 2 or (len(rows) > 1 and rows[1]["runs"] == rows[0]["runs"]):
         return []
-    text = f"The group of troubles in most runs ({rows[0]['runs']}) is of this kind: “{rows[0]['example']}”."
+    text = (
+        f"The group of troubles in most runs ({rows[0]['runs']}) is of this kind: “{rows[0]['example'].rstrip('.')}”."
+    )
     return [Finding(text, _any_of(rows[0]["example_runs"]))]
 
 

@@ -177,7 +177,10 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
     rng = np.random.default_rng(seed)
     x, y = _within(d)
     order = np.argsort(d.cell, kind="stable")
-    x, y, cell = x[order], y[order], d.cell[order]
+    x, y = x[order], y[order]
+    ends = np.cumsum(sizes := np.bincount(d.cell))
+    cells = [(ends[sizes == size] - size)[:, None] + np.arange(size) for size in np.unique(sizes)]
+    """The runs of all cells of one size, a row a cell."""
     pure, rest, b = np.zeros_like(x), np.zeros_like(x), np.full(len(d.code_names), np.nan)
     for k in range(len(d.code_names)):
         others = np.delete(x, k, 1)
@@ -188,8 +191,10 @@ def _permutation(d: Design, seed: int, draws: int = 999) -> Rows:
             b[k] = pure[:, k] @ y / norm
     beaten = np.zeros(len(d.code_names))
     actual = np.abs((pure * rest).sum(0))
+    shuffled = np.empty(d.n, dtype=np.int64)
     for _ in range(draws):
-        shuffled = np.argsort(cell + rng.random(len(y)), kind="stable")
+        for alike in cells:
+            shuffled[alike] = rng.permuted(alike, axis=1)
         beaten += np.abs(np.einsum("ij,ij->j", pure, rest.take(shuffled, 0))) >= actual * (1 - 1e-12)
     p = (1 + beaten) / (1 + draws)
     return [

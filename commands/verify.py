@@ -87,9 +87,9 @@ def _cards(files: tuple[str, ...]) -> Any:
                         except InputError as error:
                             yield f"{name}:{number}", error
             continue
-        if is_store(name):
+        if is_store(name) and ("://" in name or path.exists()):
             hint = "give the scorecards: ambjudge score RUNS --out cards.jsonl writes those of the store"
-            yield name, Unreadable("is a store, not a file of scorecards", hint)
+            yield name, Unreadable(f"{name}: is a store, not a file of scorecards", hint)
             continue
         try:
             text = decode(read_bytes(path, MAX_CARDS), path)
