@@ -177,8 +177,8 @@ def _switch_to_wal(cursor: Any) -> None:
 
 
 def _sqlite_begin(connection: Connection) -> None:
-    write = connection.get_execution_options().get(_WRITE)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    if connection.get_execution_options().get(_WRITE):  # A reader has one statement, which needs no more.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _ensure_schema(engine: Engine, where: str) -> None:

@@ -76,20 +76,19 @@ class StoredJudge(Around):
 
     def _look(self, many: Sequence[tuple[Request, str]]) -> list[_Begun]:
         """The same for requests with their evidence, which is not written down yet: most look-ups write nothing."""
-        places = []
-        for request, _ in many:
-            run = request.run
-            context = self._contexts.of(request.question, run.track, run.tier, request.public)
-            places.append((run.content_sha256, context))
-        indexed = self._store.evidence({place[0] for place in places}, {place[1] for place in places})
         keys = [{c.id: maker(self._who, c, r.sample).key(evidence) for c in r.criteria} for r, evidence in many]
         stored = self._store.known(key.sha256 for of in keys for key in of.values())
-        begun = []
-        for (request, evidence), place, of in zip(many, places, keys, strict=True):
-            packed = None if place in indexed else (*place, request.question, evidence)
-            found = {id: stored[key.sha256] for id, key in of.items() if key.sha256 in stored}
-            begun.append(_Begun(Lookup(of, found), packed))
-        return begun
+        found = [{id: stored[key.sha256] for id, key in of.items() if key.sha256 in stored} for of in keys]
+        places = [
+            (r.run.content_sha256, self._contexts.of(r.question, r.run.track, r.run.tier, r.public)) for r, _ in many
+        ]
+        # Whoever has an answer to write writes the evidence with it, known or not.
+        read_only = [place for place, of, has in zip(places, keys, found, strict=True) if len(of) == len(has)]
+        indexed = self._store.evidence({sha256 for sha256, _ in read_only}, {context for _, context in read_only})
+        return [
+            _Begun(Lookup(of, has), None if place in indexed else (*place, request.question, evidence))
+            for (request, evidence), place, of, has in zip(many, places, keys, found, strict=True)
+        ]
 
     async def reference(self, run: Run, stamp: str | None = None) -> int:
         """The store's reference of this version of the run; with a `stamp`, its files are noted anew."""
