@@ -17,7 +17,6 @@ import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -147,23 +146,19 @@ class LocalJudge:
         results: list[CriterionResult] = []
         warnings: list[str] = []
         written = 0
-
-        def take(answers: Sequence[Answer], cache: Any, prefix: int) -> None:
-            nonlocal written
-            results.extend(self._result(request, c, a, record) for c, a in zip(asked, answers, strict=True))
-            if self.rationale and request.question != "stages":
-                written = self._explain(request, asked, record, results, cache, prefix, warnings)
-
         tokens = cached = 0
         if asked:
             if self._scorer is None:
                 self._scorer = Scorer.load(self.path)
             try:
-                _, tokens, cached = self._scorer.answers(record.text, asked, take)
+                answers, tokens, cached = self._scorer.answers(record.text, asked)
             except EvidenceTooLong as error:
                 return Reply(unscored(request.criteria, "truncated", str(error)))
-        if asked and request.question == "stages":
-            results = [_stages_of(request, results)]
+            results = [self._result(request, c, a, record) for c, a in zip(asked, answers, strict=True)]
+            if request.question == "stages":
+                results = [_stages_of(request, results)]
+            elif self.rationale:
+                written = self._explain(request, asked, record, results, warnings)
         found = {r.id: r for r in results}
         none = f"a local judge chooses between at most {len(LETTERS)} answers, and this is no such choice"
         ordered = tuple(
@@ -175,11 +170,13 @@ class LocalJudge:
         return Reply(ordered, usage, warnings=tuple(warnings))
 
     def _explain(
-        self, request: Request, asked: Sequence[Criterion], record: Record, results: list[CriterionResult], cache: Any,
-        prefix: int, warnings: list[str],
+        self, request: Request, asked: Sequence[Criterion], record: Record, results: list[CriterionResult], warnings: list[str],
     ) -> int:  # fmt: skip
         """Add a rationale to every scored result, in place; value and status stay. Returns the tokens written."""
         assert self._scorer is not None
+        assert self._scorer.kept is not None
+        _, tokens, cache = self._scorer.kept
+        prefix = len(tokens)
         if self._writer is None:
             self._writer = RationaleWriter(self._scorer.model, self._scorer.tokenizer, self.reason_tokens)
         quotes, written = QuoteIndex(request.run), 0

@@ -13,7 +13,7 @@ import importlib
 import io
 import os
 import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,8 +73,8 @@ class Scorer:
         self.context = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
         self.labels = self._label_tokens()
         self.label_ids = sorted({i for ids in self.labels.values() for i in ids})
-        self._kept: tuple[str, list[int], Any] | None = None
-        """The evidence read last, its tokens, and their keys and values."""
+        self.kept: tuple[str, list[int], Any] | None = None
+        """The evidence read last, its tokens, and their keys and values: who uses these leaves them as they were."""
 
     @classmethod
     def load(cls, path: Path, device: str | None = None) -> Scorer:
@@ -154,19 +154,13 @@ class Scorer:
         slots = {"title": criterion.title, "text": criterion.told, "answer": str(answer or "")}
         return [*self._ids(prompts.fill(RATIONALE_PROMPT, slots)), *self._frame()[1]]
 
-    def answers(
-        self, evidence: str, criteria: Sequence[Criterion],
-        while_cached: Callable[[Sequence[Answer], Any, int], None] | None = None,
-    ) -> tuple[list[Answer], int, int]:  # fmt: skip
+    def answers(self, evidence: str, criteria: Sequence[Criterion]) -> tuple[list[Answer], int, int]:
         """One Answer a criterion, how many tokens they rest on, and how many of these were in the key-value cache already.
 
         EvidenceTooLong when they do not fit the context. The cache of the evidence stays for the next call on it.
-
-        `while_cached(answers, cache, prefix)` may use the key-value cache of the `prefix` tokens up to the evidence's
-        end, and must leave it as it was.
         """
         before, after = self._frame()
-        kept = self._kept if self._kept is not None and self._kept[0] == evidence else None
+        kept = self.kept if self.kept is not None and self.kept[0] == evidence else None
         cached = 0 if kept is None else len(kept[1])
         prefix = kept[1] if kept is not None else [*before, *self._ids(evidence)]
         asked = [question for criterion in criteria for question in questions(criterion)]
@@ -175,8 +169,8 @@ class Scorer:
         if len(prefix) + longest > self.context:
             raise EvidenceTooLong(f"{len(prefix) + longest:,} tokens, but the model's context has {self.context:,}")
         if kept is None:
-            self._kept = None  # freed before the next one is read
-            self._kept = kept = (evidence, prefix, self._read(prefix))
+            self.kept = None  # freed before the next one is read
+            self.kept = kept = (evidence, prefix, self._read(prefix))
         cache = kept[2]
         rows = self._next_token(cache, len(prefix), suffixes)
         answers = []
@@ -186,11 +180,6 @@ class Scorer:
             means = {value: (both[0][value] + both[1][value]) / 2 for value in both[0]}
             total = sum(means.values()) or 1.0
             answers.append(Answer({value: p / total for value, p in means.items()}, mass))
-        if while_cached is not None:
-            import torch
-
-            with torch.inference_mode():
-                while_cached(answers, cache, len(prefix))
         return answers, len(prefix) + sum(map(len, suffixes)), cached
 
     def _weigh(self, probabilities: Any, labels: Mapping[str, str]) -> dict[str, float]:

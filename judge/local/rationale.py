@@ -141,12 +141,13 @@ class RationaleWriter:
         import torch
 
         device = self._model.device
-        positions = torch.arange(at, at + len(feed), device=device)
-        out = self._model(
-            torch.tensor([list(feed)], device=device), past_key_values=cache, use_cache=True, logits_to_keep=1,
-            position_ids=positions[None], cache_position=positions,
-        )  # fmt: skip
-        return out.logits[0, -1].float().cpu()
+        with torch.inference_mode():
+            positions = torch.arange(at, at + len(feed), device=device)
+            out = self._model(
+                torch.tensor([list(feed)], device=device), past_key_values=cache, use_cache=True, logits_to_keep=1,
+                position_ids=positions[None], cache_position=positions,
+            )  # fmt: skip
+            return out.logits[0, -1].float().cpu()
 
 
 def parse(text: bytes) -> Rationale | None:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
-from itertools import combinations
-from math import factorial
+from itertools import combinations, permutations
 from typing import Literal
 
 from ...rubrics.load import criterion_sha256
@@ -219,15 +218,10 @@ def _split(values: Mapping[frozenset[Cause], float | None]) -> Split | None:
     known = {coalition: value for coalition, value in values.items() if value is not None}
     if len(known) < len(values):
         return None
-    count = len(CAUSES)
-    part: dict[Cause, float] = {}
-    for cause in CAUSES:
-        total = 0.0
-        for coalition, value in known.items():
-            if cause not in coalition:
-                share = factorial(len(coalition)) * factorial(count - len(coalition) - 1) / factorial(count)
-                total += share * (known[coalition | {cause}] - value)
-        part[cause] = total
-    return Split(
-        known[frozenset()], known[frozenset(CAUSES)], part["text"], part["weights"], part["judge"], part["data"]
-    )
+    steps: dict[Cause, list[float]] = {cause: [] for cause in CAUSES}
+    for order in permutations(CAUSES):
+        for place, cause in enumerate(order):
+            before = frozenset(order[:place])
+            steps[cause].append(known[before | {cause}] - known[before])
+    means = {cause: math.fsum(each) / len(each) for cause, each in steps.items()}
+    return Split(known[frozenset()], known[frozenset(CAUSES)], **means)

@@ -15,7 +15,7 @@ from ambjudge.errors import JudgeError
 from ambjudge.judge.base import QuestionName, Reply, Request
 from ambjudge.judge.local.judge import LocalJudge
 from ambjudge.judge.local.likelihoods import NOT_APPLICABLE, Scorer, header_read_once, questions
-from ambjudge.judge.local.rationale import QUOTE_TOKENS, Rationale, RationaleWriter, grammar, parse, quotable
+from ambjudge.judge.local.rationale import QUOTE_TOKENS, RationaleWriter, grammar, parse, quotable
 from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Criterion, Level
@@ -191,7 +191,7 @@ def test_a_question_on_a_kept_record_is_answered_as_by_a_fresh_judge(
 ) -> None:
     fresh = LocalJudge(str(judge.path), evidence_budget=2_000, min_mass=0.0)
     fresh._scorer = judge._scorer
-    fresh._scorer._kept = None
+    fresh._scorer.kept = None
     reply = fresh._judge(asking(short.run, "ask", CHOICE))
     assert reply.usage.cached_tokens == 0
     (alone,), (shared,) = reply.results, story["choice"].results
@@ -281,23 +281,19 @@ def test_the_cache_is_left_as_it_was_and_not_touched_when_it_is_full(
     assert writer is not None
     record, criterion = explaining._record(short), short.criteria[1]
     pieces = quotable(record, QuoteIndex(short.run))
-    written: list[Rationale | None] = []
     warnings: list[str] = []
     results = list(plain.results)
-
-    def write(answers, cache, prefix: int) -> None:
-        question = scorer.explanation_ids(criterion, plain.results[1])
-        written.append(writer.write(cache, prefix, question, writer.matcher(pieces))[0])
-        assert cache.get_seq_length() == prefix
-        room, scorer.context = scorer.context, prefix + len(question)
-        try:
-            assert explaining._explain(short, short.criteria, record, results, cache, prefix, warnings) == 0
-        finally:
-            scorer.context = room
-
-    scorer.answers(record.text, [criterion], write)
-    (alone,) = written
+    scorer.answers(record.text, [criterion])
+    _, tokens, cache = scorer.kept
+    question = scorer.explanation_ids(criterion, plain.results[1])
+    alone, _ = writer.write(cache, len(tokens), question, writer.matcher(pieces))
     assert alone is not None
+    assert cache.get_seq_length() == len(tokens)
+    room, scorer.context = scorer.context, len(tokens) + len(question)
+    try:
+        assert explaining._explain(short, short.criteria, record, results, warnings) == 0
+    finally:
+        scorer.context = room
     (cited,) = explained.results[1].evidence
     assert (alone.turn, alone.quote) == (cited.turn, cited.quote)
     assert explained.results[1].rationale.startswith(f"{alone.reason} (")

@@ -12,21 +12,13 @@ from typing import Any
 from ..json_bytes import text_or_none
 from .draft import Call, Draft, id_of, object_of, objects_of
 
-_EVENTS = (
-    "thread.started",
-    "turn.started",
-    "turn.completed",
-    "turn.failed",
-    "item.started",
-    "item.updated",
-    "item.completed",
-)
+_EVENTS = ("thread.", "turn.", "item.")
 _FAILED = ("failed", "declined")
 
 
 def is_event(entry: dict[str, Any]) -> bool:
     """Whether a line is one of these events."""
-    return entry.get("type") in _EVENTS and "payload" not in entry
+    return str(entry.get("type")).startswith(_EVENTS) and "payload" not in entry
 
 
 def read_events(name: str, entries: list[dict[str, Any]]) -> Draft:

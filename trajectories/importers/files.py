@@ -23,11 +23,7 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     if is_file(source):
         yield source
         return
-    try:
-        folder = source.is_dir()
-    except (OSError, ValueError):
-        folder = False
-    if not folder:
+    if not os.path.isdir(source):
         raise InputError("no such file or folder", "check the path", source)
     found = False
     for here, subfolders, names in os.walk(source):

@@ -84,8 +84,4 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | bool | int | float) else None
 
 
-def _recognises(head: bytes, name: str) -> bool:
-    return head.startswith(b"PAR1")
-
-
-IMPORTER = Importer(read, (".parquet",), _recognises)
+IMPORTER = Importer(read, (".parquet",), lambda head, name: head.startswith(b"PAR1"))
