@@ -26,7 +26,7 @@ from .judge.checks.outcome import TrackCheck
 from .judge.checks.submission import Submission
 from .judge.engine import prepare
 from .judge.questions.keys import identity
-from .judge.scorecard import CriterionResult
+from .judge.stage_results import CriterionResult
 from .judge.tagging import output_facts
 from .rubrics.load import load_rubric
 from .tracks import Track

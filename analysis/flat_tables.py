@@ -20,7 +20,8 @@ from .codes_read import CODES as PAPER_CODES
 from .frames import FRAME_SCHEMA
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import CriterionResult, ScoreCard
+    from ..judge.scorecard import ScoreCard
+    from ..judge.stage_results import CriterionResult
     from ..judge.store.runs import StoredRun
     from ..judge.store.verdicts import StoredCall, StoredVerdict
     from ..judge.trust.human_labels import Labels

@@ -7,20 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import __version__
-from ..judge.scorecard import (
-    CardResources,
-    CardStatus,
-    CriterionResult,
-    FiredCode,
-    JudgeInfo,
-    Policy,
-    RubricInfo,
-    RunInfo,
-    ScoreCard,
-    StageChecks,
-    StageResult,
-    StageUse,
-)
+from ..judge.scorecard import CardResources, CardStatus, JudgeInfo, Policy, RubricInfo, RunInfo, ScoreCard, StageUse
+from ..judge.stage_results import CriterionResult, FiredCode, StageChecks, StageResult
 from ..trajectories.models import STAGES, Segment, Stage
 from .codes_read import CODES
 from .frames import WEIGHTS

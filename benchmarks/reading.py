@@ -28,7 +28,7 @@ from ambjudge.judge.api.transport import Completion
 from ambjudge.judge.base import Around, QuestionName, Reply, Request
 from ambjudge.judge.engine import Prepared, prepare
 from ambjudge.judge.questions.items import Wanted
-from ambjudge.judge.scorecard import unscored
+from ambjudge.judge.stage_results import unscored
 from ambjudge.judge.trust.against_labels import compare
 from ambjudge.judge.trust.comparison import Compared, figures
 from ambjudge.judge.trust.human_labels import Labels, parse_labels

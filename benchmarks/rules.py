@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from ambjudge.judge.engine import prepare
 from ambjudge.judge.presumed import MIN_RUNS, MIN_SHARE, TABLE
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.scoring import apply_requires
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.load import criterion_sha256
 from ambjudge.rubrics.model import Criterion
 from ambjudge.trajectories.load import load_run

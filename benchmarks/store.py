@@ -24,7 +24,7 @@ from pathlib import Path
 from ambjudge.judge.base import Reply, Request, Usage
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
-from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric

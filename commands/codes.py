@@ -13,7 +13,7 @@ from .options import JSON, PATHS, reading_options, run_options
 
 if TYPE_CHECKING:
     from ..error_codes.detectors.answers import AnswerCode
-    from ..judge.scorecard import FiredCode
+    from ..judge.stage_results import FiredCode
     from ..judge.tagging import Diagnosis
     from ..trajectories.models import Run
     from ..trajectories.record.facts import Fact

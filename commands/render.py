@@ -13,7 +13,8 @@ from ..trajectories.stages import STAGES, stage_title
 if TYPE_CHECKING:
     from ..judge.base import Usage
     from ..judge.read_share import Standing
-    from ..judge.scorecard import CriterionResult, Evidence, FiredCode, JudgeInfo, PlanItem, ScoreCard, StageResult
+    from ..judge.scorecard import Evidence, JudgeInfo, PlanItem, ScoreCard
+    from ..judge.stage_results import CriterionResult, FiredCode, StageResult
 
 _ENDINGS = {
     "submitted": "submitted",

@@ -30,8 +30,9 @@ from .questions.keys import identity
 from .rejudge.execute import Execution, Spending, execute
 from .rejudge.staleness import RejudgePlan, plan
 from .scope import Scope
-from .scorecard import CriterionResult, Evidence, Part, RunInfo, UnscoredReason, Vote, Whole
+from .scorecard import Evidence, RunInfo
 from .session import Scores
+from .stage_results import CriterionResult, Part, UnscoredReason, Vote, Whole
 from .store import Store, StoredRun
 from .store.reuse import last_attempt
 

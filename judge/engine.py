@@ -45,22 +45,9 @@ from .read_share import shares
 from .rules import RULES, RulesJudge
 from .run_facts import run_facts
 from .runner import finished
-from .scorecard import (
-    CardResources,
-    CardStatus,
-    CriterionResult,
-    FactInfo,
-    FiredCode,
-    JudgeInfo,
-    Policy,
-    RubricInfo,
-    RunInfo,
-    ScoreCard,
-    StageResult,
-    StageUse,
-    unscored,
-)
+from .scorecard import CardResources, CardStatus, FactInfo, JudgeInfo, Policy, RubricInfo, RunInfo, ScoreCard, StageUse
 from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
+from .stage_results import CriterionResult, FiredCode, StageResult, unscored
 from .tagging import Found, detect, diagnose
 from .trust.contradictions import find_contradictions, proven
 

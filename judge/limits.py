@@ -19,7 +19,7 @@ from typing import Protocol
 
 from ..errors import ConfigError
 from .base import Around, Judge, Reply, Request, Usage
-from .scorecard import unscored
+from .stage_results import unscored
 
 _GROWTH = 20
 """A round without a rate limit adds 1/20 of the cap (at least 1 call): back from half within ten rounds."""

@@ -21,7 +21,8 @@ from pydantic import JsonValue
 
 from ..errors import ConfigError, JudgeError
 from .base import Estimate, EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, answers, is_criteria
-from .scorecard import CriterionResult, Evidence, Vote, unscored
+from .scorecard import Evidence
+from .stage_results import CriterionResult, Vote, unscored
 
 _MOST_EVIDENCE = 10
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..rubrics.load import criterion_sha256
 from ..rubrics.model import Criterion
 from ..shipped import read_shipped
-from .scorecard import CriterionResult
+from .stage_results import CriterionResult
 
 TABLE = Path(__file__).with_name("presumed.yaml")
 MIN_RUNS = 5

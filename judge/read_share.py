@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from ..rubrics.model import Rubric
     from ..trajectories.models import Stage
-    from .scorecard import StageResult
+    from .stage_results import StageResult
 
 ENOUGH = 0.8
 """Share of the weight of S1-S3 below which nobody is shown a point, and of runs below which no board is made of them."""

@@ -18,7 +18,7 @@ from ..trajectories.record import DEFAULT_BUDGET
 from .api.messages import Messages
 from .base import QuestionName, Reply, Request
 from .questions.replies import MAX_REPLY, parse_reply, to_results
-from .scorecard import unscored
+from .stage_results import unscored
 
 
 class ReplayJudge(Messages):

@@ -26,8 +26,8 @@ from ..trajectories.turn_features import TurnFeatures
 from .base import Reply, Request
 from .checks.check import OutputCheck, check_outputs
 from .scorecard import RULES as RULES
-from .scorecard import CriterionResult
 from .scoring import PLACEHOLDER_DOMINATED, PLACEHOLDER_LIMIT
+from .stage_results import CriterionResult
 
 VERSION = "8"
 """Part of every verdict's key: raise it when a rule changes, so that stored verdicts of the old rules go stale."""

@@ -11,7 +11,8 @@ from ..trajectories.stages import stage_title
 from .read_share import total_words
 
 if TYPE_CHECKING:
-    from .scorecard import CriterionResult, ScoreCard, StageResult
+    from .scorecard import ScoreCard
+    from .stage_results import CriterionResult, StageResult
 
 _LONGEST = 300
 

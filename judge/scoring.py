@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from ..rubrics.model import Criterion, StageRubric, in_all_stages
 from ..trajectories.models import STAGES, Stage, Tier
-from .scorecard import CriterionResult
+from .stage_results import CriterionResult
 
 Missing = Literal["renormalize", "zero"]
 Breach = Literal["zero-all", "from-stage"]

@@ -19,7 +19,8 @@ from .base import Reply
 from .checks.check import OutputCheck
 from .checks.vqa_answers import findings, read_answers
 from .questions.items import PLAN_ITEM
-from .scorecard import CodeReading, Contradiction, CriterionResult, EpisodeInfo, FiredCode, PlanItem
+from .scorecard import CodeReading, Contradiction, EpisodeInfo, PlanItem
+from .stage_results import CriterionResult, FiredCode
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ from ..rubrics.model import Rubric
 from .branch import DIGITS, branch_of, reported, reported_bounds, setup_score
 from .like import LIKE
 from .read_share import shares
-from .scorecard import ScoreCard, StageResult
+from .scorecard import ScoreCard
 from .scoring import Cap, aggregate, apply_caps, s4_bounds, s5_bounds, stage_score
+from .stage_results import StageResult
 
 STAGE_TOLERANCE = 1e-4 + 1e-9
 OVERALL_TOLERANCE = 1e-2 + 1e-9

@@ -9,7 +9,8 @@ from .run_rows import unknown_codes
 from .scorecard_lines import about, evidence_target, sign, stage_head, stage_style, totals
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import CriterionResult, ScoreCard
+    from ..judge.scorecard import ScoreCard
+    from ..judge.stage_results import CriterionResult
     from ..rubrics.model import Rubric
 
 

@@ -10,7 +10,8 @@ from ..trajectories.stages import STAGE_NAMES
 from .lines import Line, Part, Target, bar, decimals, grade, line, numbers, section, stop
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import CriterionResult, Evidence, FiredCode, ScoreCard, StageChecks
+    from ..judge.scorecard import Evidence, ScoreCard
+    from ..judge.stage_results import CriterionResult, FiredCode, StageChecks
     from ..rubrics.model import Criterion, Rubric
 
 

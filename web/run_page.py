@@ -15,7 +15,8 @@ from ..tui.scorecard_lines import not_fired, sign
 from .transcript import Citation, Limits, TurnView, turns_of
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import CriterionResult, Evidence, FiredCode, ScoreCard
+    from ..judge.scorecard import Evidence, ScoreCard
+    from ..judge.stage_results import CriterionResult, FiredCode
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
 

@@ -26,7 +26,7 @@ from .. import prompts
 from ..base import BESIDE, Estimate, QuestionName, Reply, Request, Usage, is_criteria
 from ..panel import Ballot, combine
 from ..questions.replies import Parsed, describe_omissions, parse_reply, reply_schema, to_results
-from ..scorecard import UnscoredReason, unscored
+from ..stage_results import UnscoredReason, unscored
 from .messages import Messages
 from .outcomes import Stopped, citations, ended_badly, merge, reason_of, with_detail, with_reason
 from .prices import Price, effective_api_base, key_for, price_of

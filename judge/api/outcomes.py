@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base import Usage
 from ..questions.replies import Parsed
-from ..scorecard import CriterionResult, UnscoredReason
+from ..stage_results import CriterionResult, UnscoredReason
 from .transport import CallFailed, Completion
 
 _REFUSED = ("content_filter", "refusal", "safety")

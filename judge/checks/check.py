@@ -15,7 +15,7 @@ from ...trajectories.briefs import validation_artefacts
 from ...trajectories.layout import Fence, find_outputs
 from ...trajectories.models import Outputs, Run, Stage, TrackName
 from ..like import LIKE, Rules
-from ..scorecard import Policy, StageChecks, TaskFrom
+from ..scorecard import Policy, TaskFrom
 from ..scoring import (
     NEARLY_COMPLETE,
     UNKNOWN,
@@ -31,6 +31,7 @@ from ..scoring import (
     s5_bounds,
     s5_score,
 )
+from ..stage_results import StageChecks
 from .demands import files as demanded_files
 from .demands import other_format
 from .expected import expected_cases

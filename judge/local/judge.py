@@ -29,7 +29,7 @@ from .. import prompts
 from ..base import BESIDE, QuestionName, Reply, Request, Usage, is_criteria
 from ..questions.items import PLAN_ITEM, AskItem
 from ..questions.replies import describe_omissions
-from ..scorecard import CriterionResult, Vote, unscored
+from ..stage_results import CriterionResult, Vote, unscored
 from .likelihoods import (
     LETTERS,
     NOT_APPLICABLE,

@@ -21,7 +21,7 @@ from typing import Any
 from ...errors import JudgeError
 from ...rubrics.model import Criterion, Level
 from .. import prompts
-from ..scorecard import CriterionResult
+from ..stage_results import CriterionResult
 
 LETTERS = string.ascii_uppercase[:20]
 """Names of the answers to choose from."""

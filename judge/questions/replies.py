@@ -20,7 +20,8 @@ from ...trajectories.json_bytes import whole_text
 from ...trajectories.record import Record
 from ...trajectories.record.quotes import QuoteIndex, normalise
 from ..base import QuestionName, is_criteria
-from ..scorecard import CriterionResult, Evidence
+from ..scorecard import Evidence
+from ..stage_results import CriterionResult
 from .forms import Doubtful, Stated, closed, form_of
 
 MAX_REPLY = 200_000

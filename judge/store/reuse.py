@@ -17,7 +17,7 @@ from ...rubrics.model import Criterion
 from ...trajectories.models import Run
 from ..base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
 from ..questions.keys import EvidenceContexts, JudgeIdentity, KeyMaker, VerdictKey, identity
-from ..scorecard import CriterionResult, UnscoredReason, unscored
+from ..stage_results import CriterionResult, UnscoredReason, unscored
 from . import Store, StoredVerdict
 from .together import Together
 from .verdicts import Answered, is_final

@@ -28,7 +28,7 @@ from ...errors import StoreError
 from ...rubrics.model import Rubric
 from ..base import RETRIABLE, Estimate, Reply, Usage
 from ..questions.keys import VerdictKey
-from ..scorecard import CriterionResult, UnscoredReason
+from ..stage_results import CriterionResult, UnscoredReason
 from . import schema
 from .connection import StorePart, clean_row, now, to_json
 

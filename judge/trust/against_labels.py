@@ -22,8 +22,8 @@ from ..presumed import presume
 from ..rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
-from ..scorecard import CriterionResult, FiredCode
 from ..scoring import apply_requires
+from ..stage_results import CriterionResult, FiredCode
 from ..store.reuse import StoredJudge
 from ..tagging import diagnose
 from .comparison import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures

@@ -10,7 +10,8 @@ from ...trajectories.features import features
 from ...trajectories.models import Run, Segmentation
 from ...trajectories.turn_features import TurnFeatures
 from ..checks.check import OutputCheck
-from ..scorecard import RULES, Contradiction, CriterionResult
+from ..scorecard import RULES, Contradiction
+from ..stage_results import CriterionResult
 
 
 def find_contradictions(

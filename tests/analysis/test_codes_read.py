@@ -28,7 +28,8 @@ from ambjudge.analysis.figures import draw
 from ambjudge.analysis.findings import findings
 from ambjudge.analysis.label_tables import Labels, read_labels
 from ambjudge.analysis.simulated_cards import simulated_scorecards
-from ambjudge.judge.scorecard import FiredCode, ScoreCard
+from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.stage_results import FiredCode
 from polars.testing import assert_frame_equal
 
 SIM = simulate(seed=4, n_tasks=8, n_rep=6, n_agents=4)

@@ -13,7 +13,8 @@ from ambjudge.analysis.figures import draw
 from ambjudge.analysis.frames import FREE, RUN_SCHEMA, conform, stage_columns
 from ambjudge.analysis.simulated_cards import simulated_scorecards
 from ambjudge.errors import InputError
-from ambjudge.judge.scorecard import FiredCode, ScoreCard
+from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.stage_results import FiredCode
 from polars.testing import assert_frame_equal
 
 

@@ -16,7 +16,8 @@ from ambjudge.cli import run
 from ambjudge.commands.render import scorecard
 from ambjudge.commands.runs import each_result
 from ambjudge.judge.engine import score
-from ambjudge.judge.scorecard import Evidence, FiredCode, JudgeInfo, PlanItem
+from ambjudge.judge.scorecard import Evidence, JudgeInfo, PlanItem
+from ambjudge.judge.stage_results import FiredCode
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ambjudge.error_codes.fired import context, fired, primary_failure
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.scorecard import FiredCode
+from ambjudge.judge.stage_results import FiredCode
 from ambjudge.judge.tagging import output_facts
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment

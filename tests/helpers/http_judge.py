@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ambjudge.judge.base import Reply, Request, Usage
-from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.stage_results import CriterionResult
 
 
 class Server:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ambjudge.judge.base import Usage
 from ambjudge.judge.questions.keys import VerdictKey
-from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.judge.store import Store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run

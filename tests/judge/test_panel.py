@@ -14,7 +14,7 @@ from ambjudge.judge.engine import score_run
 from ambjudge.judge.panel import Ballot, Panel, combine
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.segment import segment

@@ -11,7 +11,7 @@ from ambjudge.judge.base import QuestionName
 from ambjudge.judge.questions.forms import MAX_TEXT, NOT_APPLICABLE
 from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
 from ambjudge.judge.questions.replies import parse_reply, reply_schema, to_results
-from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.record import Omission, QuoteIndex, Record

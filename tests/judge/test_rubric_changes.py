@@ -22,8 +22,8 @@ from ambjudge.judge.questions.keys import identity
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
-from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.session import ScoreOptions, score_many
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric, rubric_for

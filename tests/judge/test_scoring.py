@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-from ambjudge.judge.scorecard import CriterionResult
 from ambjudge.judge.scoring import (
     Cap,
     aggregate,
@@ -23,6 +22,7 @@ from ambjudge.judge.scoring import (
     split_criteria,
     stage_score,
 )
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.model import Criterion, Level, StageRubric
 from ambjudge.tracks import TRACKS
 from ambjudge.trajectories.models import STAGES

@@ -12,7 +12,7 @@ from ambjudge.judge.base import Reply, Request, is_criteria
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.questions.replies import parse_reply
 from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.scorecard import CriterionResult
+from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.judge.trust.made_up_runs import careless
 from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Report, Row, calls, cases, selftest
 

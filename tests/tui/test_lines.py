@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from ambjudge.error_codes.paper_codes import CODES
-from ambjudge.judge.scorecard import Evidence, FiredCode, PlanItem, ScoreCard
+from ambjudge.judge.scorecard import Evidence, PlanItem, ScoreCard
+from ambjudge.judge.stage_results import FiredCode
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.trajectories.load import load_run
 from ambjudge.tui.difference_lines import difference_lines
