@@ -93,7 +93,7 @@ MAX_RUNS = 1_000_000
 
 
 def read_frame(path: Path) -> pl.DataFrame:
-    """A frame from Parquet or CSV."""
+    """A frame from Parquet or CSV; NaN is null. InputError for numbers that are neither scores nor counts."""
     with table_errors(path, "not a readable table", "export it again"):
         if path.suffix == ".parquet":
             rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
@@ -103,10 +103,10 @@ def read_frame(path: Path) -> pl.DataFrame:
         else:
             table = from_csv(_csv(path))
     try:
-        found = conform(table)
+        found = conform(table).with_columns(selectors.float().fill_nan(None))  # as in JSON: not known
     except InputError as error:
         raise InputError(error.message, error.hint, path) from error
-    largest = found.select(selectors.numeric().cast(pl.Float64).fill_nan(None).abs().max()).row(0, named=True)
+    largest = found.select(selectors.numeric().cast(pl.Float64).abs().max()).row(0, named=True)
     for name, value in largest.items():
         if value is not None and value > MAX_COUNT:  # sums of squares of what is no score would overflow
             raise InputError(f"column {name[:60]}: {value:g} is neither a score nor a count", "export it again", path)

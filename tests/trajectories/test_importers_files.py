@@ -320,6 +320,8 @@ def test_a_parquet_file_on_which_polars_gives_up_is_broken(tmp_path: Path, capfd
         pl.DataFrame({"run_id": ["a"], "overall": [value]}).write_parquet(path)
         with pytest.raises(InputError, match=r"column overall: .* is neither a score nor a count"):
             read_frame(path)
+    pl.DataFrame({"run_id": ["a"], "overall": [float("nan")]}).write_parquet(path)
+    assert read_frame(path)["overall"].to_list() == [None]
 
 
 def test_answers_without_ids_find_their_calls_in_time_linear_in_both(tmp_path: Path, no_runaway) -> None:
