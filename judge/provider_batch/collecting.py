@@ -34,7 +34,6 @@ class BatchState:
 
     batch: OpenBatch
     provider: ProviderBatch | None = None
-    problem: str = ""
 
 
 @dataclass
@@ -69,27 +68,24 @@ class Collector:
         for batch in self._ledger.open():
             if batch.base != self._base or batch.judge.judge != self._judge.name:
                 continue
-            state = await self._ask(batch)
+            state = BatchState(batch, None if batch.provider_id is None else await self._ask(batch.provider_id))
             if state.provider is None or not state.provider.final:
                 still.append(state)
-                continue
-            problem = await self._bring_in(batch, state.provider)
-            if problem:
-                still.append(BatchState(batch, None, problem))
-            else:
+            elif await self._bring_in(batch, state.provider):
                 self.done.closed.append(state)
+            else:
+                still.append(BatchState(batch))
         return still
 
-    async def _ask(self, batch: OpenBatch) -> BatchState:
-        if batch.provider_id is None:
-            return BatchState(batch, None, "not created yet, or in doubt")
+    async def _ask(self, provider_id: str) -> ProviderBatch | None:
         try:
-            return BatchState(batch, await self._http.get(batch.provider_id))
+            return await self._http.get(provider_id)
         except NotThere as error:
-            return BatchState(batch, None, f"the provider does not know {batch.provider_id}: {error}; {UNKNOWN_HINT}")
+            self.done.warnings.append(f"the provider does not know {provider_id}: {error}; {UNKNOWN_HINT}")
+            return None
 
-    async def _bring_in(self, batch: OpenBatch, ended: ProviderBatch) -> str:
-        """Keep every answer; returns why that is not possible yet, or ""."""
+    async def _bring_in(self, batch: OpenBatch, ended: ProviderBatch) -> bool:
+        """Keep every answer; False when that is not possible yet."""
         with Answers() as answers:
             for file_id in dict.fromkeys((ended.output_file_id, ended.error_file_id)):
                 if file_id is None:
@@ -98,7 +94,9 @@ class Collector:
                 try:
                     await self._http.download(file_id, file, batch.lines * MOST_ANSWER)
                 except NotThere as error:
-                    return f"its output is gone or not there yet: {error}; {UNKNOWN_HINT}"
+                    said = f"batch {ended.id}: its output is gone or not there yet: {error}; {UNKNOWN_HINT}"
+                    self.done.warnings.append(said)
+                    return False
                 answers.index(file)
             said = f": {'; '.join(ended.errors)}" if ended.errors else ""
             missing = f"the batch {ended.status} without an answer to this request{said}"
@@ -108,7 +106,7 @@ class Collector:
             self._keep_all(batch, answers, missing)
         here = {name: getattr(self.done, name) - getattr(before, name) for name in ("scored", "stale", "strays")}
         self._ledger.note(batch.id, "closed", why=ended.status, **here)
-        return ""
+        return True
 
     def _keep_all(self, batch: OpenBatch, answers: Answers, missing: str) -> None:
         rubrics = self._ledger.rubrics(batch.id)

@@ -79,7 +79,6 @@ def _reasons(errors: Any) -> tuple[str, ...]:
 
 
 _Word = Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) and value else None)]
-_Count = Annotated[int | None, BeforeValidator(lambda value: value if type(value) is int and value >= 0 else None)]
 
 
 class ProviderBatch(BaseModel):
@@ -95,9 +94,6 @@ class ProviderBatch(BaseModel):
     mark: Annotated[_Word, Field(validation_alias=AliasPath("metadata", MARK))] = None
     errors: Annotated[tuple[str, ...], BeforeValidator(_reasons)] = ()
     """Why a batch failed as a whole, one line each."""
-    completed: Annotated[_Count, Field(validation_alias=AliasPath("request_counts", "completed"))] = None
-    failed: Annotated[_Count, Field(validation_alias=AliasPath("request_counts", "failed"))] = None
-    total: Annotated[_Count, Field(validation_alias=AliasPath("request_counts", "total"))] = None
 
     @property
     def final(self) -> bool:

@@ -87,7 +87,6 @@ class _Facts:
     """What planning must know of one run."""
 
     path: Path
-    id: str
     content_sha256: str
     track: TrackName | None
     tier: Tier | None
@@ -190,7 +189,7 @@ class _Planner:
             if stamps.unchanged(str(path), seen.stamp):
                 track, tier = seen.run.track or self.scope.track, seen.run.tier or self.scope.tier
                 rubric = self.scope.rubric_of(track, seen.run.task)
-                found[path] = _Facts(path, seen.run.id, seen.run.content_sha256, track, tier, rubric, {})
+                found[path] = _Facts(path, seen.run.content_sha256, track, tier, rubric, {})
         settled = self.store.settled(
             {f.content_sha256 for f in found.values()}, {self._question(f) for f in found.values()}
         )
@@ -218,7 +217,7 @@ class _Planner:
         run = self.scope.apply(loaded)
         rubric = self.scope.rubric_of(run.track, run.task)
         asked = self.scope.requests(run, self.judge)
-        facts = _Facts(path, run.id, run.content_sha256, run.track, run.tier, rubric, {}, asked, described)
+        facts = _Facts(path, run.content_sha256, run.track, run.tier, rubric, {}, asked, described)
         facts.evidence |= {question: self.judge.evidence_sha256(request) for question, request in asked.items()}
         return facts
 

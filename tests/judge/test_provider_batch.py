@@ -194,6 +194,18 @@ async def test_a_batch_that_ends_early_keeps_what_was_answered_and_frees_the_res
     assert stale(store, runs, judge).calls == 0
 
 
+async def test_a_batch_that_the_provider_does_not_know_stays_open_and_is_said(
+    server, store: Store, runs: list[Path]
+) -> None:
+    judge = judge_of(server)
+    await send(store, runs[:1], judge)
+    server.batches.clear()
+    done = await collect(store, judge, options=OPTIONS)
+    assert len(done.open) == len(status(store)) == 1
+    assert "does not know batch_0" in done.warnings[0]
+    assert "--abandon" in done.warnings[0]
+
+
 async def test_split_by_lines_and_bytes(server, store: Store, runs: list[Path]) -> None:
     judge = judge_of(server)
     sent = await send(store, runs, judge, most_lines=2)
