@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import random
 import struct
 import zipfile
@@ -107,28 +109,16 @@ def test_texts_survive_as_they_are(format: str, tmp_path: Path, code: str, out: 
 # Results: what came back, and where it stands.
 
 
-def anthropic_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = sample(ANTHROPIC)
-    data["messages"][2]["content"] = [{"tool_use_id": "toolu_1", "type": "tool_result", **block}]
-    return data
-
-
-def claude_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = sample(CLAUDE_CODE)
-    data[5]["message"]["content"] = [{"tool_use_id": "toolu_1", "type": "tool_result", **block}]
-    data[5]["toolUseResult"] = beside
-    return data
-
-
-def openhands_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = sample(OPENHANDS)
-    data[4].update(block)
-    return data
-
-
-def inspect_result(block: dict[str, Any], beside: Any = None) -> Any:
-    data = sample(INSPECT)
-    data["samples"][0]["messages"][3].update(block)
+def answered(format: str, block: dict[str, Any], beside: Any = None) -> Any:
+    """A sample whose first answer is another; `beside` is what Claude Code notes next to it."""
+    data = sample(SAMPLES[format])
+    if format == "claude-code":
+        data[5]["toolUseResult"] = beside
+    places: dict[str, tuple[Any, ...]] = {
+        "claude-code": (5, "message", "content", 0), "anthropic": ("messages", 2, "content", 0), "openhands": (4,),
+        "inspect": ("samples", 0, "messages", 3),
+    }  # fmt: skip
+    functools.reduce(operator.getitem, places[format], data).update(block)
     return data
 
 
@@ -137,20 +127,20 @@ def shell(code: Any, suffix: str = "") -> dict[str, Any]:
 
 
 RESULTS = [
-    pytest.param("claude-code", claude_result({"content": "Exit code 2\nno", "is_error": True}, "Error: Exit code 2\nno"),
+    pytest.param("claude-code", answered("claude-code", {"content": "Exit code 2\nno", "is_error": True}, "Error: Exit code 2\nno"),
                  2, "", "Exit code 2\nno", id="a failed command of Claude Code says its exit code"),
-    pytest.param("claude-code", claude_result({"content": "no such file", "is_error": True}, "Error: no such file"),
+    pytest.param("claude-code", answered("claude-code", {"content": "no such file", "is_error": True}, "Error: no such file"),
                  None, "", "no such file", id="an error without an exit code has none"),
-    pytest.param("claude-code", claude_result({"content": "Exit code 2 is what I print"}), None, "Exit code 2 is what I print", "",
+    pytest.param("claude-code", answered("claude-code", {"content": "Exit code 2 is what I print"}), None, "Exit code 2 is what I print", "",
                  id="words of a passing command are no exit code"),
-    pytest.param("claude-code", claude_result({"content": "a\nwarn"}, {"stdout": "a", "stderr": "warn"}), None, "a", "warn",
+    pytest.param("claude-code", answered("claude-code", {"content": "a\nwarn"}, {"stdout": "a", "stderr": "warn"}), None, "a", "warn",
                  id="streams are told apart where they make up what the model saw"),
-    pytest.param("anthropic", anthropic_result({"content": "boom", "is_error": True}), None, "", "boom", id="is_error is stderr"),
-    pytest.param("openhands", openhands_result(shell(-1, "[timed out]")), None, OUT + "[timed out]", "", id="-1 of OpenHands is unknown"),
-    pytest.param("openhands", openhands_result(shell(137)), 137, OUT, "", id="exit code of OpenHands"),
-    pytest.param("openhands", openhands_result({"observation": "error", "extras": {}}), None, "", OUT, id="error of OpenHands"),
-    pytest.param("openhands", openhands_result(shell(10**400)), None, OUT, "", id="an endless exit code is none"),
-    pytest.param("inspect", inspect_result({"content": "", "error": {"type": "timeout", "message": "timed out"}}),
+    pytest.param("anthropic", answered("anthropic", {"content": "boom", "is_error": True}), None, "", "boom", id="is_error is stderr"),
+    pytest.param("openhands", answered("openhands", shell(-1, "[timed out]")), None, OUT + "[timed out]", "", id="-1 of OpenHands is unknown"),
+    pytest.param("openhands", answered("openhands", shell(137)), 137, OUT, "", id="exit code of OpenHands"),
+    pytest.param("openhands", answered("openhands", {"observation": "error", "extras": {}}), None, "", OUT, id="error of OpenHands"),
+    pytest.param("openhands", answered("openhands", shell(10**400)), None, OUT, "", id="an endless exit code is none"),
+    pytest.param("inspect", answered("inspect", {"content": "", "error": {"type": "timeout", "message": "timed out"}}),
                  None, "", "timed out", id="a tool error of Inspect"),
 ]  # fmt: skip
 
