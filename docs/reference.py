@@ -179,11 +179,12 @@ def of_model(model: type[BaseModel], *modules: ModuleType) -> list[str]:
 def scorecard() -> list[str]:
     """The document that `score` writes."""
     from ambjudge.judge import scorecard as module
+    from ambjudge.judge import stage_results
     from ambjudge.trajectories import models
     from ambjudge.trajectories.record import quotes
 
     top = "# Scorecard\n\nOne JSON object a run, as `ambjudge score --json` writes it. [As JSON Schema](scorecard.schema.json)."
-    return [top, *of_model(module.ScoreCard, module, models, quotes)]
+    return [top, *of_model(module.ScoreCard, module, stage_results, models, quotes)]
 
 
 def run() -> list[str]:
