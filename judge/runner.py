@@ -31,7 +31,6 @@ class Progress:
 
     done: int
     total: int | None
-    running: int
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ class _Runner(Generic[T, R]):
                 if self._on_result is not None:
                     self._on_result(job, task.result())
                 if self._on_progress is not None:
-                    self._on_progress(Progress(self._done, self._total, len(self._running)))
+                    self._on_progress(Progress(self._done, self._total))
             except Exception as problem:
                 self._fail(problem)
 

@@ -200,7 +200,7 @@ async def over_runs(
                 else:
                     yield number, item
             if have:
-                tell(Progress(0, total, 0))
+                tell(Progress(0, total))
                 await asyncio.sleep(0)  # for Ctrl-C
 
     def tell(progress: Progress) -> None:

@@ -80,9 +80,9 @@ async def execute(
         else:
             lost.append((needs[0].path, result))
 
-    def tell(progress: Progress) -> None:
+    def tell(_: Progress) -> None:
         if on_progress is not None:
-            on_progress(Spending(Progress(calls, plan.calls, progress.running), made.usage))
+            on_progress(Spending(Progress(calls, plan.calls), made.usage))
 
     store.add_event("batch_started", {"judge": judge.name, "calls": plan.calls, "verdicts": plan.stale}, batch)
     kind = "batch_failed"
