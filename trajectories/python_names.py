@@ -20,7 +20,6 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _SIDES = (ast.BoolOp, ast.IfExp, ast.BinOp)
 _COLLECTIONS = (*ROWS, ast.Set)
-_HOLDERS = (*ROWS, ast.Dict, ast.JoinedStr)
 _TOLD = frozenset([
     ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension,
     ast.withitem, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Return, ast.Import, ast.ImportFrom,
@@ -153,31 +152,15 @@ class Names:
         self.output_marks = sorted({*place_marks, *named})
         self.sizes: dict[str, Size] = {name: size for m in self.own.values() for name, size in m.sizes.items()}
         self.limits: dict[str, Size] = {}
-        told = bool(self.sizes)
-        for _ in range(2):  # once more for parameters, which are given after the function is read
-            for name, number in self.assigned:
-                size = self.sizes[name] = self.size(number)
-                limit = self._limit(number)
-                if limit is not None:
-                    self.limits[name] = limit
-                told = told or size != 1 or limit is not None
-            for name, number in self.grown:
-                size = self.sizes[name] = largest((self.sizes.get(name, 1), self.size(number)))
-                told = told or size != 1
-            if not told:
-                break
+        for name, number in self.assigned:
+            self.sizes[name] = self.size(number)
+            limit = self._limit(number)
+            if limit is not None:
+                self.limits[name] = limit
+        for name, number in self.grown:
+            self.sizes[name] = largest((self.sizes.get(name, 1), self.size(number)))
         for number, name in self._functions():
             self._size_of_function(name, number, 0)
-
-    @cached_property
-    def measured(self) -> set[str]:
-        """Names of statistics."""
-        return {name for name, number in self.assigned if number >= 0 and self._is_measure(number)}
-
-    @cached_property
-    def results(self) -> set[str]:
-        """Names of what models return."""
-        return self._reached(self.forwards, set())
 
     @cached_property
     def _users(self) -> dict[str, set[str]]:
@@ -393,14 +376,6 @@ class Names:
             text = self.text(number, self.ends[number]).split(" ")[0].lower()
             return self.options.setdefault(text, None) or text
         return next((name for name in names if name in self.options), None)
-
-    def _is_measure(self, number: int) -> bool:
-        """Whether a value is a statistic, or a row that holds one."""
-        node = self.nodes[number]
-        if isinstance(node, ast.Call):
-            return last_name(node) in STATISTICS
-        row = isinstance(node, _HOLDERS)
-        return row and not STATISTICS.isdisjoint(self.names[number : self.ends[number]])
 
     def _loads_model(self, call: Called) -> bool:
         name = call.name

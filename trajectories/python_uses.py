@@ -220,12 +220,10 @@ class _Uses(Names):
             yield "applies_module"
         if name in _PRINTS:
             used = {*self.names[start:end]}
-            if not used.isdisjoint(STATISTICS) or not used.isdisjoint(self.measured):
+            if not used.isdisjoint(STATISTICS):
                 yield "prints_statistics"
             if not used.isdisjoint(SHAPES):
                 yield "prints_shapes"
-            elif not used.isdisjoint(self.results):
-                yield "shows_results"
             if "__version__" in used:
                 yield "checks_environment"
 

@@ -404,17 +404,17 @@ def _is_load_test(fact: TurnFeatures) -> bool:
     if fact.cases_scope not in ("one", "few") or fact.compares_candidates or fact.writes_outputs:
         return False
     if fact.cases_scope == "few":
-        return fact.checks_environment and fact.inspects_shapes and not fact.shows_results
+        return fact.checks_environment and fact.inspects_shapes
     if fact.checks_environment or fact.inputs_scope == "all":
         return True
     if not (fact.loads_inputs or fact.cases or fact.has("applies_module", "runs_script", "reads_outputs")):
         return True  # no case is in it: made-up values, or what came with the model
-    return fact.inspects_shapes and not fact.has("inspects_values", "shows_results")
+    return fact.inspects_shapes and not fact.inspects_values
 
 
 def _tries_own_code(fact: TurnFeatures) -> bool:
     """Functions of the run's own module applied to the inputs of some cases: a pilot, whatever the method is."""
-    if fact.loads_model and fact.inspects_shapes and not fact.has("inspects_values", "shows_results", "stores_results"):
+    if fact.loads_model and fact.inspects_shapes and not fact.has("inspects_values", "stores_results"):
         return False  # the model is loaded and inputs are brought into its shape
     return fact.applies_module and fact.loads_inputs and fact.inputs_scope in ("one", "few")
 

@@ -47,8 +47,6 @@ class TurnFeatures(Frozen):
     """Own code is tried on made-up arrays while no input is loaded."""
     applies_module: bool = False
     """Functions of a module of the run's own are called, other than its readers and listers."""
-    shows_results: bool = False
-    """What a model returned is printed, not just its shape."""
     classical_method: bool = False
     writes_module: bool = False
     """A source file is written or edited."""

@@ -18,7 +18,7 @@ DECIDES = 5.0
 
 _FLAGS: dict[str, float] = {
     "writes_plan": 7, "writes_outputs": 5, "forward_pass": 5, "checks_outputs": 5, "inspects_inputs": 5, "blocked": 5,
-    "loads_model": 4, "compares_candidates": 4, "shows_results": 4, "training": 4, "timed_out": 4, "failed": 4,
+    "loads_model": 4, "compares_candidates": 4, "training": 4, "timed_out": 4, "failed": 4,
     "writes_plan_image": 3, "reads_docs": 3, "looks_at_weights": 3, "dummy_forward": 3, "made_up_input": 3, "obtains_weights": 3,
     "applies_module": 3, "classical_method": 3, "writes_module": 3, "runs_script": 3, "runs_tests": 3, "stores_results": 3,
     "reads_outputs": 3, "inspects_values": 3, "inspects_shapes": 3, "closing_message": 3, "packages_outputs": 3,
