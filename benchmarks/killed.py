@@ -82,16 +82,32 @@ def ask(store: Path, query: str) -> int:
 
 def killed(process: subprocess.Popen[bytes], store: Path, half: int) -> int:
     """Kill the whole group when half is done; scorecards that were kept by then."""
-    while process.poll() is None and ask(store, "SELECT count(*) FROM cards") < half:
-        time.sleep(0.2)
-    for group in {process.pid, *groups_below(process.pid)}:
+    wait_for(process, store, half)
+    for group in {process.pid, *(group for _, group in below(process.pid))}:
         os.killpg(group, signal.SIGKILL)
     process.wait()
     return ask(store, "SELECT count(*) FROM cards")
 
 
-def groups_below(pid: int) -> Iterator[int]:
-    """Process groups of all that a process has started (Ray gives its processes groups of their own)."""
+def wait_for(process: subprocess.Popen[bytes], store: Path, cards: int) -> None:
+    while process.poll() is None and ask(store, "SELECT count(*) FROM cards") < cards:
+        time.sleep(0.2)
+
+
+def hurt(process: subprocess.Popen[bytes], store: Path, cards: int) -> int:
+    """Kill one worker when so many scorecards are there; how many were."""
+    wait_for(process, store, cards)
+    here = ask(store, "SELECT count(*) FROM cards")
+    for pid, _ in below(process.pid):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"multiprocessing.spawn" in command or (command.startswith(b"ray::") and b"IDLE" not in command):
+            os.kill(pid, signal.SIGKILL)
+            return here
+    raise SystemExit("no worker was there to be killed")
+
+
+def below(pid: int) -> Iterator[tuple[int, int]]:
+    """All that a process has started, each with its process group (Ray gives its processes groups of their own)."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -99,8 +115,8 @@ def groups_below(pid: int) -> Iterator[int]:
             except OSError:
                 continue
             if int(fields[1]) == pid:
-                yield int(fields[2])
-                yield from groups_below(int(entry.name))
+                yield int(entry.name), int(fields[2])
+                yield from below(int(entry.name))
 
 
 def main() -> None:
@@ -119,6 +135,7 @@ def main() -> None:
         print(f"one process: {len(expected.splitlines())} scorecards, CPU {cpu_s() - cpu:.0f} s", flush=True)
         for way in args.ways.split(","):
             cpu, before, store = cpu_s(), [], folder / f"{way}.db"
+            alone = 0
             out = folder / (way if way == "shards" else f"{way}.jsonl")
             source, target, wanted = str(runs), str(out), expected
             if way == "s3":
@@ -128,7 +145,10 @@ def main() -> None:
             for number, options in enumerate(WAYS[way], 1):
                 done = args.runs * (2 * number - 1) // (2 * len(WAYS[way]))
                 before.append(killed(start(folder, source, target, str(store), options), store, done))
-                finish(start(folder, source, target, str(store), options))
+                again = start(folder, source, target, str(store), options)
+                if "--workers" in options:
+                    alone = hurt(again, store, args.runs * 3 // 4)
+                finish(again)
             if way == "s3":
                 bucket.get_file("bucket/cards.jsonl", str(out))
             parts = sorted(out.glob("*.jsonl")) if out.is_dir() else [out]
@@ -138,7 +158,7 @@ def main() -> None:
             good = same and cards == paths == args.runs and verdicts == keys
             wrong += not good
             print(
-                f"{way}: killed with {', '.join(map(str, before))} scorecards; then {'the same bytes' if same else 'OTHER BYTES'}, "
+                f"{way}: killed with {', '.join(map(str, before))} scorecards{f', one worker with {alone}' if alone else ''}; then {'the same bytes' if same else 'OTHER BYTES'}, "
                 f"{cards} scorecards of {paths} runs, {verdicts} verdicts under {keys} keys, CPU {cpu_s() - cpu:.0f} s"
                 f"{'' if good else ' WRONG'}", flush=True,
             )  # fmt: skip
