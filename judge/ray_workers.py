@@ -4,6 +4,7 @@ here. The budget is an actor too: whoever makes a call anywhere asks it first.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -19,6 +20,8 @@ from .workers import Result, Task, Told, Work, Worker, WorkerDied, done
 
 _OBJECTS = 100 * 1024 * 1024
 """Bytes of Ray's shared memory on this machine: what passes is a path and a scorecard at a time."""
+_LOOK_S = 5.0
+"""Between two looks whether Ray is still there, while an answer is waited for."""
 
 
 class RayCluster:
@@ -52,7 +55,7 @@ class RayCluster:
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise ConfigError(f"no Ray cluster at {address or 'this machine'}: {text}", "check --address") from None
-        self._ray, self._names = ray, count()
+        self.ray, self._names, self._node = ray, count(), ray.get_runtime_context().get_node_id()
         self._accounts = None
         if work.options.budget() is not None:
             actor = ray.remote(_Accounts).options(num_cpus=0, max_concurrency=10_000)
@@ -61,25 +64,39 @@ class RayCluster:
     def start(self, work: Work, died: Callable[[Worker], None]) -> Worker:
         name = f"{next(self._names)}"
         room = max(1, work.options.concurrency)
-        actor = self._ray.remote(_Scorer).options(num_cpus=1, max_concurrency=room + 1)
+        actor = self.ray.remote(_Scorer).options(num_cpus=1, max_concurrency=room + 1)
         made = actor.remote(work, os.getcwd(), self._accounts, name)
-        return _Actor(self._ray, made, died, self._accounts, name)
+        return _Actor(self, made, died, self._accounts, name)
+
+    def look(self) -> None:
+        """ConfigError where the node that this process belongs to is no more: Ray lets it wait for ever for actors then."""
+        if not any(node["NodeID"] == self._node and node["Alive"] for node in self.ray.nodes()):
+            raise ConfigError(
+                "Ray ended on this machine (its raylet died, or was cut off too long): no worker can be had",
+                "give the same command again: what is in the store is not done anew",
+            )
 
     def close(self) -> None:
-        self._ray.shutdown()
+        self.ray.shutdown()
 
 
 class _Actor:
     """An actor as `workers` wants a worker."""
 
-    def __init__(self, ray: Any, actor: Any, died: Callable[[Worker], None], accounts: Any, name: str) -> None:
-        self._ray, self._actor, self._died, self._accounts, self._name = ray, actor, died, accounts, name
+    def __init__(
+        self, cluster: RayCluster, actor: Any, died: Callable[[Worker], None], accounts: Any, name: str
+    ) -> None:
+        self._cluster, self._ray, self._actor, self._died = cluster, cluster.ray, actor, died
+        self._accounts, self._name = accounts, name
         self.told, self.in_hand, self._dead = Told(), 0, False
 
     async def do(self, task: Task) -> Result:
         self.in_hand += 1
+        answer = asyncio.ensure_future(self._actor.do.remote(task))
         try:
-            result, self.told = await self._actor.do.remote(task)
+            while not (await asyncio.wait((answer,), timeout=_LOOK_S))[0]:
+                await asyncio.to_thread(self._cluster.look)
+            result, self.told = answer.result()
         except self._ray.exceptions.RayActorError:
             if not self._dead:
                 self._dead = True
@@ -88,6 +105,7 @@ class _Actor:
                 self._died(self)
             raise WorkerDied from None
         finally:
+            answer.cancel()
             self.in_hand -= 1
         if isinstance(result, AmbjudgeError):
             raise result

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.commands.card_files import Shard
+from ambjudge.errors import ConfigError
 from ambjudge.judge.rejudge.execute import Spending
 from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.rejudge.update import from_store, update
@@ -141,6 +142,20 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
         kept = sum(1 for _ in store.iter_cards())
     assert [o.card and o.card.to_json() for o in found] == [o.card and o.card.to_json() for o in alone]
     assert kept == len(alone)
+
+
+@pytest.mark.slow
+async def test_ray_that_dies_under_its_workers_is_an_error_and_no_endless_wait(tmp_path, judge_server):
+    """Ray lets whoever waits for an actor wait on when its own raylet is gone."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
+    from ambjudge.judge.ray_workers import RayCluster
+
+    judge_server.script = ["slow:30"]
+    work = Work(OPTIONS, ("openai/good",), JudgeOptions(api_base=judge_server.url))
+    async with Workers(2, work, RayCluster) as pool:
+        subprocess.run(["pkill", "-KILL", "-P", str(os.getpid()), "-x", "raylet"], check=True)
+        with pytest.raises(ConfigError, match="Ray ended on this machine"):
+            await score_with(pool, [RUNS], lambda outcome: None, signals=False)
 
 
 @pytest.mark.slow
