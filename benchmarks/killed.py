@@ -100,7 +100,7 @@ def hurt(process: subprocess.Popen[bytes], store: Path, cards: int) -> int:
     here = ask(store, "SELECT count(*) FROM cards")
     for pid, _ in below(process.pid):
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        if b"multiprocessing.spawn" in command or (command.startswith(b"ray::") and b"IDLE" not in command):
+        if b"multiprocessing.spawn" in command or command.startswith(b"ray::_Scorer"):
             os.kill(pid, signal.SIGKILL)
             return here
     raise SystemExit("no worker was there to be killed")
