@@ -101,8 +101,7 @@ def column_means(
                 rows.append(({**group, key: shown}, Estimate(title, "new", None, reason=f"no run has {shown}")))
                 continue
             weight = balance(table.filter(pl.Series(use)))
-            x = np.column_stack([values[name][use] * weight, weight])
-            j = of_sums(x, ratio, axes.task[use], axes.cell[use])
+            j = of_sums(np.column_stack([values[name][use] * weight, weight]), ratio, axes.task[use], axes.cell[use])
             rows += [
                 ({**group, key: shown}, est)
                 for est in both(
