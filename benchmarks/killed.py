@@ -91,7 +91,7 @@ def killed(process: subprocess.Popen[bytes], store: Path, half: int) -> int:
 
 def wait_for(process: subprocess.Popen[bytes], store: Path, cards: int) -> None:
     while process.poll() is None and ask(store, "SELECT count(*) FROM cards") < cards:
-        time.sleep(0.2)
+        time.sleep(0.02)
 
 
 def hurt(process: subprocess.Popen[bytes], store: Path, cards: int) -> int:

@@ -165,7 +165,7 @@ def test_a_group_that_was_killed_midway_goes_on(way):
     for module in {"ray": ("ray",), "s3": ("s3fs", "moto.server")}.get(way, ()):
         pytest.importorskip(module, reason=f"{module} is not installed")
     script = Path(__file__).parents[2] / "benchmarks" / "killed.py"
-    command = [sys.executable, str(script), "--runs", "20", "--ways", way]
+    command = [sys.executable, str(script), "--runs", "60", "--ways", way]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
