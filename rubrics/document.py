@@ -92,6 +92,10 @@ def parse_document(text: str, path: Path) -> Document:
         if error.context_mark is not None and "unexpected end of stream" in (error.problem or ""):
             mark = error.context_mark  # Where the quote or bracket was opened.
         where = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+        if "nesting depth" in (
+            error.problem or error.context or ""
+        ):  # the reader's own limit, met while it looks ahead
+            raise _too_deep(path, where) from None
         raise error_at(
             path, where, f"not YAML: {error.problem or error.context}", "check the indentation and quotes"
         ) from None
@@ -115,6 +119,10 @@ def _unreadable(text: str) -> Position:
     return 1, 1
 
 
+def _too_deep(path: Path, where: Position) -> RubricError:
+    return error_at(path, where, f"nested more than {MAX_DEPTH} deep", "a rubric needs seven levels")
+
+
 def _check_events(yaml: Any, loader: Any, text: str, path: Path) -> None:
     """Refuse what must not even be composed. Events come one by one, so nothing expands and nothing recurses."""
     depth, documents = 0, 0
@@ -129,7 +137,7 @@ def _check_events(yaml: Any, loader: Any, text: str, path: Path) -> None:
         elif isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise error_at(path, where, f"nested more than {MAX_DEPTH} deep", "a rubric needs seven levels")
+                raise _too_deep(path, where)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if tag := getattr(event, "tag", None):

@@ -331,6 +331,7 @@ def _completion(answer: Any) -> Completion:
     choice = answer.choices[0] if getattr(answer, "choices", None) else None
     message = getattr(choice, "message", None)
     extra = getattr(message, "provider_specific_fields", None) or {}
+    refusal = getattr(message, "refusal", None) or extra.get("refusal")  # its place since litellm 1.110; before it
     content = getattr(message, "content", None)
     usage = getattr(answer, "usage", None)
     given, made = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
@@ -341,7 +342,7 @@ def _completion(answer: Any) -> Completion:
     return Completion(
         text=whole_text(content) if isinstance(content, str) else None,
         finish=whole_text(str(getattr(choice, "finish_reason", None) or "stop")) if choice is not None else "none",
-        refusal=whole_text(refusal) if isinstance(refusal := extra.get("refusal"), str) else None,
+        refusal=whole_text(refusal) if isinstance(refusal, str) else None,
         input_tokens=given if counted else None,
         output_tokens=made if counted else None,
         cached_tokens=read,

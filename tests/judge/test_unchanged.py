@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +27,11 @@ class Noting(ScriptedJudge):
     """Notes what it is asked for, in the order of asking: (what, run)."""
 
     noted: list[tuple[str, str]] = field(default_factory=list)
+    reading_s: float = 0.0
+    """How long it takes to put one request's evidence together: a run of real size takes its time."""
 
     def evidence_sha256(self, request: Request) -> str:
+        time.sleep(self.reading_s)
         self.noted.append(("evidence", request.run.path.parts[-3]))
         return super().evidence_sha256(request)
 
@@ -123,7 +127,7 @@ async def test_a_damaged_line_is_not_handed_on(tmp_path, store, column, value):
 
 
 async def test_calls_begin_while_other_runs_are_still_read(tmp_path, store):
-    runs, judge = made(tmp_path / "runs", [f"{n:02}" for n in range(20)]), Noting()
+    runs, judge = made(tmp_path / "runs", [f"{n:02}" for n in range(20)]), Noting(reading_s=0.02)
     await lines(runs, judge, store, ScoreOptions(concurrency=20))
     first = next(number for number, (what, _) in enumerate(judge.noted) if what == "judge")
     begun = {run for what, run in judge.noted[:first] if what == "evidence"}
