@@ -79,7 +79,7 @@ clean:  ## remove the environment and caches
 	rm -rf $(VENV) data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: schema
-schema: $(VENV)/.core  ## write judge/scorecard.schema.json anew after a change of the scorecard's models
-	$(BIN)/python -c "import json; from ambjudge.judge.scorecard import ScoreCard as C; \
+schema: $(VENV)/.core  ## write judge/card/scorecard.schema.json anew after a change of the scorecard's models
+	$(BIN)/python -c "import json; from ambjudge.judge.card.scorecard import ScoreCard as C; \
 	s = {'\$$schema': 'https://json-schema.org/draft/2020-12/schema', '\$$id': 'ambjudge.scorecard/1', **C.model_json_schema(by_alias=True, mode='serialization')}; \
-	open('judge/scorecard.schema.json', 'w').write(json.dumps(s, indent=1, ensure_ascii=False) + '\n')"
+	open('judge/card/scorecard.schema.json', 'w').write(json.dumps(s, indent=1, ensure_ascii=False) + '\n')"

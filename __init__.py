@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .version import __version__
 
 if TYPE_CHECKING:
     from . import analysis
-    from .analysis.results import analyse as analyze
+    from .analysis.report.results import analyse as analyze
     from .errors import AmbjudgeError
-    from .judge.scorecard import ScoreCard
+    from .judge.card.scorecard import ScoreCard
     from .library import ask, diagnose, iter_runs, make_judge, score, score_many, segment
-    from .trajectories.load import load_run
     from .trajectories.models import Run
+    from .trajectories.reading.load import load_run
 
 _WHERE = {
     "AmbjudgeError": "errors:AmbjudgeError",
     "Run": "trajectories.models:Run",
-    "ScoreCard": "judge.scorecard:ScoreCard",
-    "analyze": "analysis.results:analyse",
-    "load_run": "trajectories.load:load_run",
+    "ScoreCard": "judge.card.scorecard:ScoreCard",
+    "analyze": "analysis.report.results:analyse",
+    "load_run": "trajectories.reading.load:load_run",
     **{
         name: f"library:{name}"
         for name in ("ask", "diagnose", "iter_runs", "make_judge", "score", "score_many", "segment")

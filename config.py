@@ -64,7 +64,7 @@ def find_file(start: Path | None = None) -> Path | None:
 
     None from within a run: whoever wrote the run could have put settings into it or, packed with it, above it.
     """
-    from .trajectories.layout import is_run
+    from .trajectories.reading.layout import is_run
 
     folder = (start or Path.cwd()).absolute()
     places = (folder, *folder.parents)

@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .errors import AmbjudgeError, ConfigError, InputError
+from .judge.card.scorecard import Policy, ScoreCard
+from .judge.card.scoring import Breach, Missing
 from .judge.engine import Prepared
-from .judge.limits import Budget
+from .judge.judges.limits import Budget
 from .judge.questions.items import Answer, AnswerKind, StagesFrom, Wanted, ask_item, check_wanted
 from .judge.runner import finished
-from .judge.scorecard import Policy, ScoreCard
-from .judge.scoring import Breach, Missing
 from .judge.select import JudgeOptions
 from .judge.select import make_judge as select_judge
 from .judge.session import Outcome, ScoreOptions, Scorer, conversations
@@ -28,16 +28,16 @@ from .judge.session import score_many as score_session
 from .plugins import warn
 from .rubrics.model import Rubric
 from .tracks import TRACKS
-from .trajectories.load import iter_runs as iter_files
-from .trajectories.load import load_run
 from .trajectories.models import Run, Segmentation, Tier
-from .trajectories.segment import segment as segment_run
+from .trajectories.reading.load import iter_runs as iter_files
+from .trajectories.reading.load import load_run
+from .trajectories.turns.segment import segment as segment_run
 
 if TYPE_CHECKING:
     from .judge.ad_hoc import RunAnswer
     from .judge.base import Judge
+    from .judge.facts.tagging import Diagnosis
     from .judge.store import Store
-    from .judge.tagging import Diagnosis
 
 Paths = str | Path | Iterable[str | Path]
 
@@ -159,7 +159,7 @@ def diagnose(
 
     Without a model only what files, exit codes and the harness prove; the other codes are `not_read`.
     """
-    from .judge.tagging import diagnose as merged
+    from .judge.facts.tagging import diagnose as merged
 
     options = _options(None, track, tier, public, Policy(), Wanted(criteria=False))
     with _scorer(judge, options, store) as scorer:

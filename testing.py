@@ -21,28 +21,28 @@ from .error_codes.fired import context
 from .error_codes.registry import Detector
 from .errors import InputError
 from .judge.base import Judge, QuestionName, Reply, Request, answers, is_criteria
+from .judge.card.stage_results import CriterionResult
 from .judge.checks.check import check_outputs
 from .judge.checks.outcome import TrackCheck
 from .judge.checks.submission import Submission
 from .judge.engine import prepare
-from .judge.questions.keys import identity
-from .judge.stage_results import CriterionResult
-from .judge.tagging import output_facts
+from .judge.facts.tagging import output_facts
+from .judge.questions.verdict_keys import identity
 from .rubrics.load import load_rubric
 from .tracks import Track
 from .trajectories.importers import Importer
+from .trajectories.importers.conversation_json import read as read_own
 from .trajectories.importers.draft import Draft
-from .trajectories.importers.own import read as read_own
 from .trajectories.importers.saving import save_run
-from .trajectories.layout import Fence
-from .trajectories.load import load_run
 from .trajectories.models import Run
-from .trajectories.segment import segment
+from .trajectories.reading.layout import Fence
+from .trajectories.reading.load import load_run
+from .trajectories.turns.segment import segment
 
 if TYPE_CHECKING:
     import click
 
-    from .trajectories.exporters import Exporter
+    from .trajectories.importers.exporters import Exporter
 
 HOSTILE = (b"", b"\x00\xff\xfe", b"{", b"[[[]]]", b'{"messages": 7}', "ж\u202e".encode() * 99)
 """Contents that no file of any format has."""

@@ -9,58 +9,65 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .cohorts import Cohort, cohort, criteria, frame
-    from .descriptive import code_prevalence, cost_score, failure_rates, stage_profile, stage_use, tier_contrast
-    from .diagnostics import circularity, leave_one_out, placebo
-    from .dose import cliff, recovery
-    from .effects import code_effects, decompose_effects
-    from .estimate import Estimate, wide
-    from .failure_texts import failure_clusters
-    from .frames import read_frame, write_frame
-    from .heterogeneity import effects_by, explained_variance
-    from .html_report import write_report
-    from .judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
-    from .label_tables import read_labels
-    from .planning import power
-    from .ranking import leaderboard, pairwise, rank_sets, rank_stability
-    from .rasch import abilities
-    from .raters import agreement, judge_pairs, rater_agreement, reliability
-    from .repeated_success import first_breaks, pass_k
-    from .report_tables import TABLES, all_tables
-    from .results import Analysis, analyse
-    from .robust import robustness
-    from .sample_sizes import label_plan, variance_components
-    from .score_checks import validate_scores
-    from .simulated_cards import simulated_scorecards
-    from .simulation import simulate
+    from .report.failure_texts import failure_clusters
+    from .report.html_report import write_report
+    from .report.report_tables import TABLES, all_tables
+    from .report.results import Analysis, analyse
+    from .simulated.simulated_cards import simulated_scorecards
+    from .simulated.simulation import simulate
+    from .statistics.descriptive import (
+        code_prevalence,
+        cost_score,
+        failure_rates,
+        stage_profile,
+        stage_use,
+        tier_contrast,
+    )
+    from .statistics.diagnostics import circularity, leave_one_out, placebo
+    from .statistics.dose import cliff, recovery
+    from .statistics.effects import code_effects, decompose_effects
+    from .statistics.estimate import Estimate, wide
+    from .statistics.heterogeneity import effects_by, explained_variance
+    from .statistics.judge_error import corrected_code_effects, corrected_leaderboard, judged_mean
+    from .statistics.planning import power
+    from .statistics.ranking import leaderboard, pairwise, rank_sets, rank_stability
+    from .statistics.rasch import abilities
+    from .statistics.raters import agreement, judge_pairs, rater_agreement, reliability
+    from .statistics.repeated_success import first_breaks, pass_k
+    from .statistics.robust import robustness
+    from .statistics.sample_sizes import label_plan, variance_components
+    from .tables.cohorts import Cohort, cohort, criteria, frame
+    from .tables.frames import read_frame, write_frame
+    from .tables.label_tables import read_labels
+    from .tables.score_checks import validate_scores
 
 _NAMES = {
-    "rasch": ("abilities",),
-    "cohorts": ("Cohort", "cohort", "criteria", "frame"),
-    "descriptive": (
+    "statistics.rasch": ("abilities",),
+    "tables.cohorts": ("Cohort", "cohort", "criteria", "frame"),
+    "statistics.descriptive": (
         "code_prevalence", "cost_score", "failure_rates", "stage_profile", "stage_use", "tier_contrast",
     ),
-    "diagnostics": ("circularity", "leave_one_out", "placebo"),
-    "dose": ("cliff", "recovery"),
-    "effects": ("code_effects", "decompose_effects"),
-    "estimate": ("Estimate", "wide"),
-    "failure_texts": ("failure_clusters",),
-    "frames": ("read_frame", "write_frame"),
-    "heterogeneity": ("effects_by", "explained_variance"),
-    "html_report": ("write_report",),
-    "judge_error": ("corrected_code_effects", "corrected_leaderboard", "judged_mean"),
-    "label_tables": ("read_labels",),
-    "planning": ("power",),
-    "ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),
-    "raters": ("agreement", "judge_pairs", "rater_agreement", "reliability"),
-    "repeated_success": ("first_breaks", "pass_k"),
-    "report_tables": ("TABLES", "all_tables"),
-    "results": ("Analysis", "analyse"),
-    "robust": ("robustness",),
-    "sample_sizes": ("label_plan", "variance_components"),
-    "score_checks": ("validate_scores",),
-    "simulated_cards": ("simulated_scorecards",),
-    "simulation": ("simulate",),
+    "statistics.diagnostics": ("circularity", "leave_one_out", "placebo"),
+    "statistics.dose": ("cliff", "recovery"),
+    "statistics.effects": ("code_effects", "decompose_effects"),
+    "statistics.estimate": ("Estimate", "wide"),
+    "report.failure_texts": ("failure_clusters",),
+    "tables.frames": ("read_frame", "write_frame"),
+    "statistics.heterogeneity": ("effects_by", "explained_variance"),
+    "report.html_report": ("write_report",),
+    "statistics.judge_error": ("corrected_code_effects", "corrected_leaderboard", "judged_mean"),
+    "tables.label_tables": ("read_labels",),
+    "statistics.planning": ("power",),
+    "statistics.ranking": ("leaderboard", "pairwise", "rank_sets", "rank_stability"),
+    "statistics.raters": ("agreement", "judge_pairs", "rater_agreement", "reliability"),
+    "statistics.repeated_success": ("first_breaks", "pass_k"),
+    "report.report_tables": ("TABLES", "all_tables"),
+    "report.results": ("Analysis", "analyse"),
+    "statistics.robust": ("robustness",),
+    "statistics.sample_sizes": ("label_plan", "variance_components"),
+    "tables.score_checks": ("validate_scores",),
+    "simulated.simulated_cards": ("simulated_scorecards",),
+    "simulated.simulation": ("simulate",),
 }  # fmt: skip
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 

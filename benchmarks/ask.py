@@ -22,11 +22,11 @@ from collections import Counter
 from pathlib import Path
 
 from ambjudge.judge.ad_hoc import ask
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.questions.items import ask_item
 from ambjudge.judge.store import open_store
-from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.reading.layout import find_conversations
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVER = ROOT / "tests" / "helpers" / "loopback_server.py"

@@ -31,17 +31,17 @@ from pathlib import Path
 from typing import Any
 
 from ambjudge.judge.base import Judge, is_criteria
-from ambjudge.judge.limits import Budget
+from ambjudge.judge.judges.limits import Budget
 from ambjudge.judge.questions.items import diagnosis_items
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.select import JudgeOptions
 from ambjudge.judge.session import Outcome, ScoreOptions, Session, score_many, score_with
+from ambjudge.judge.spread.workers import Work, Workers
 from ambjudge.judge.store import Store, open_store
-from ambjudge.judge.workers import Work, Workers
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.layout import find_conversations
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.layout import find_conversations
+from ambjudge.trajectories.reading.load import load_run
 from targets import against, wait_until_quiet
 
 TESTS = Path(__file__).parents[1] / "tests" / "helpers"
@@ -130,8 +130,8 @@ def _cpu() -> float:
 
 def cost(folder: Path, concurrency: int, rounds: int = 3) -> None:
     """The least of the rounds, as whatever else the machine does only adds to it."""
-    from ambjudge.judge.api.judge import ApiJudge
-    from ambjudge.judge.rules import RulesJudge
+    from ambjudge.judge.judges.api.judge import ApiJudge
+    from ambjudge.judge.judges.rules import RulesJudge
 
     paths = copies(folder / "runs", 60)
     rules, read = [], []
@@ -150,7 +150,7 @@ def cost(folder: Path, concurrency: int, rounds: int = 3) -> None:
 
 
 def at_once(args: argparse.Namespace, folder: Path) -> None:
-    from ambjudge.judge.api.judge import ApiJudge
+    from ambjudge.judge.judges.api.judge import ApiJudge
 
     paths = copies(folder / "many", -(-args.calls // QUESTIONS))
     with model(f"slow:{args.latency}") as url, open_store(folder / "many.db") as store:
@@ -172,9 +172,9 @@ FAILURES = ("429:1", "429", "500", "503", "slow:6", "length", "malformed", "pros
 
 def with_faults(args: argparse.Namespace, folder: Path) -> None:
     """Every scored criterion must have the value that the server stands for, which differs by run and criterion."""
-    from ambjudge.judge.api.judge import ApiJudge, Breaker
-    from ambjudge.judge.api.prices import Price
-    from ambjudge.judge.api.transport import litellm
+    from ambjudge.judge.judges.api.judge import ApiJudge, Breaker
+    from ambjudge.judge.judges.api.prices import Price
+    from ambjudge.judge.judges.api.transport import litellm
 
     loopback, chance, cap = load("loopback_server"), random.Random(11), 50.0
     good = f"slow:{args.latency}"

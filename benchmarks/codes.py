@@ -20,11 +20,11 @@ from typing import NamedTuple
 from ambjudge.error_codes.context import CodeContext
 from ambjudge.error_codes.fired import Fired, context, fired
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.tagging import output_facts
-from ambjudge.trajectories.failures import action_failure, failures
-from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.models import Run, Segmentation
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import iter_runs, load_run
+from ambjudge.trajectories.turns.failures import action_failure, failures
+from ambjudge.trajectories.turns.segment import segment
 
 ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "data" / "recorded"

@@ -16,10 +16,10 @@ from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
+from ambjudge.judge.card.verify import rubric_of, verify
 from ambjudge.judge.engine import score
-from ambjudge.judge.verify import rubric_of, verify
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES
+from ambjudge.trajectories.reading.load import load_run
 from labelled_runs import LabelledRun, constructed, of_folder
 
 FLOOR = 0.9

@@ -14,9 +14,9 @@ import argparse
 from collections import Counter, defaultdict
 
 from ambjudge.error_codes.registry import detectors
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.engine import score
-from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from labelled_runs import EXTERNAL, constructed, external, recorded
 
 

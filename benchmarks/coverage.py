@@ -27,18 +27,23 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from ambjudge.analysis.codes_read import CODES
-from ambjudge.analysis.effects import code_effects
-from ambjudge.analysis.estimate import t_quantile
-from ambjudge.analysis.findings import findings
-from ambjudge.analysis.frames import WEIGHTS
-from ambjudge.analysis.jackknife import codes_of, cr3, demean
-from ambjudge.analysis.judge_error import FEW_POSITIVES, corrected_code_effects, corrected_leaderboard, human_scores
-from ambjudge.analysis.label_tables import weighted
-from ambjudge.analysis.overlap import overlap
-from ambjudge.analysis.ranking import leaderboard, pairwise, rank_sets
-from ambjudge.analysis.raters import agreement
-from ambjudge.analysis.simulation import Settings, Simulation, sample_truth, simulate
+from ambjudge.analysis.report.findings import findings
+from ambjudge.analysis.simulated.simulation import Settings, Simulation, sample_truth, simulate
+from ambjudge.analysis.statistics.effects import code_effects
+from ambjudge.analysis.statistics.estimate import t_quantile
+from ambjudge.analysis.statistics.jackknife import codes_of, cr3, demean
+from ambjudge.analysis.statistics.judge_error import (
+    FEW_POSITIVES,
+    corrected_code_effects,
+    corrected_leaderboard,
+    human_scores,
+)
+from ambjudge.analysis.statistics.overlap import overlap
+from ambjudge.analysis.statistics.ranking import leaderboard, pairwise, rank_sets
+from ambjudge.analysis.statistics.raters import agreement
+from ambjudge.analysis.tables.codes_read import CODES
+from ambjudge.analysis.tables.frames import WEIGHTS
+from ambjudge.analysis.tables.label_tables import weighted
 from labelled_cohorts import JUDGES, human_overall, some_labels, through_commands, whole
 
 COVER, JOINT, FALSE, LABELS, WRONG, EQUALS = (

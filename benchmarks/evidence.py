@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ambjudge.sanitize import sanitize
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run, Turn
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record import DEFAULT_BUDGET, Record, estimate_tokens, make_record
 from ambjudge.trajectories.record.folding import fold, fold_written
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.segment import segment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from inflated import inflate, turn_of

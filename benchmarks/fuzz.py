@@ -41,7 +41,7 @@ _ADDRESSES = 4 << 30
 
 def _conversation(place: Place, data: bytes, rng: random.Random) -> None:
     from ambjudge.judge.engine import score
-    from ambjudge.trajectories.load import load_run
+    from ambjudge.trajectories.reading.load import load_run
 
     place.put("run/process/conversation.json", data)
     run = load_run(place.run)
@@ -51,7 +51,7 @@ def _conversation(place: Place, data: bytes, rng: random.Random) -> None:
 
 
 def _side(place: Place, data: bytes, rng: random.Random) -> None:
-    from ambjudge.trajectories.load import load_run
+    from ambjudge.trajectories.reading.load import load_run
 
     names = (
         "process/trace.jsonl",
@@ -98,8 +98,8 @@ def _labels(place: Place, data: bytes, rng: random.Random) -> None:
 
 
 def _scorecard(place: Place, data: bytes, rng: random.Random) -> None:
-    from ambjudge.judge.verify import parse_card, rubric_of, verify
-    from ambjudge.trajectories.json_bytes import decode, parse_json
+    from ambjudge.judge.card.verify import parse_card, rubric_of, verify
+    from ambjudge.trajectories.reading.json_bytes import decode, parse_json
 
     path = place.put("card.json", data)
     card = parse_card(parse_json(decode(data, path), path), "card")
@@ -129,7 +129,7 @@ def _sanitiser(place: Place, data: bytes, rng: random.Random) -> None:
 
 @cache
 def _delivered(run: Path) -> Any:
-    from ambjudge.trajectories.load import load_run
+    from ambjudge.trajectories.reading.load import load_run
 
     return load_run(run)
 

@@ -24,7 +24,7 @@ _FILTERS = [
 
 
 def _filter(place: Place, data: bytes, rng: random.Random) -> None:
-    from ambjudge.tui.run_filter import compile_query, words_sought
+    from ambjudge.views.run_filter import compile_query, words_sought
 
     text = data.decode("utf-8", rng.choice(("replace", "surrogateescape")))
     words_sought(text)
@@ -40,14 +40,14 @@ def _filter(place: Place, data: bytes, rng: random.Random) -> None:
 @cache
 def _rows() -> list[Any]:
     from ambjudge.judge.session import ScoreOptions
-    from ambjudge.tui.collection import Collection
+    from ambjudge.views.collection import Collection
 
     return [row for batch in Collection(_CARDS, options=ScoreOptions, cards=_CARDS).batches() for row in batch]
 
 
 def _views(place: Place, data: bytes, rng: random.Random) -> None:
-    from ambjudge.tui.run_filter import compile_query
-    from ambjudge.tui.saved_views import View, Views
+    from ambjudge.views.run_filter import compile_query
+    from ambjudge.views.saved_views import View, Views
 
     views = Views(place.put("views.json", data))
     views.save(View(data[:40].decode("utf-8", "replace")))
@@ -62,8 +62,8 @@ def _views(place: Place, data: bytes, rng: random.Random) -> None:
 def _listed(place: Place, data: bytes, rng: random.Random) -> None:
     """Scorecards as the browser lists and opens them."""
     from ambjudge.judge.session import ScoreOptions
-    from ambjudge.tui.collection import Collection
-    from ambjudge.tui.run_filter import compile_query
+    from ambjudge.views.collection import Collection
+    from ambjudge.views.run_filter import compile_query
 
     cards = place.put("cards.jsonl", data)
     collection = Collection(cards, options=ScoreOptions, cards=cards)
@@ -171,8 +171,8 @@ def _part(place: Place, data: bytes, rng: random.Random) -> None:
 
 def _table(place: Place, data: bytes, rng: random.Random) -> None:
     """Tables of runs and of answers, as the analysis reads them."""
-    from ambjudge.analysis.answer_tables import read_answers
-    from ambjudge.analysis.frames import read_frame
+    from ambjudge.analysis.tables.answer_tables import read_answers
+    from ambjudge.analysis.tables.frames import read_frame
 
     path = place.put("table.parquet" if data.startswith(b"PAR1") or rng.random() < 0.2 else "table.csv", data)
     if rng.random() < 0.7:
@@ -186,7 +186,7 @@ def _tables() -> list[bytes]:
     """Of the runs of some scorecards and of one answer, in both forms."""
     import polars as pl
     from ambjudge.analysis import frame
-    from ambjudge.analysis.frames import write_frame
+    from ambjudge.analysis.tables.frames import write_frame
 
     answer = {
         "run_id": "a",

@@ -33,11 +33,11 @@ FILES = {
 
 def _read(name: str, path: Path, place: Place, rng: random.Random) -> None:
     """Import a file as the command does: recognise, read, save, load; now and then also export."""
-    from ambjudge.trajectories.exporters import EXPORTERS
     from ambjudge.trajectories.importers import IMPORTERS
+    from ambjudge.trajectories.importers.exporters import EXPORTERS
     from ambjudge.trajectories.importers.recognise import recognise
     from ambjudge.trajectories.importers.saving import Names, save_run
-    from ambjudge.trajectories.load import load_conversation
+    from ambjudge.trajectories.reading.load import load_conversation
 
     found, names = recognise(path), Names()
     for draft in IMPORTERS.get(found if found and rng.random() < 0.2 else name).read(path):

@@ -16,11 +16,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.engine import Prepared, ask_all, assemble, prepare
-from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.trajectories.load import iter_runs, load_run
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import iter_runs, load_run
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 GOLDEN = DATA / "golden"

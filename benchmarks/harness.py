@@ -33,11 +33,11 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from ambjudge.judge.base import Reply
+from ambjudge.judge.card.scorecard import Policy
 from ambjudge.judge.engine import assemble, prepare
-from ambjudge.judge.scorecard import Policy
-from ambjudge.trajectories.harness_report import parse_report
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.harness_report import parse_report
+from ambjudge.trajectories.reading.load import load_run
 from harness_branches import SCORES, branch, formula
 from harness_submissions import TRACKS, Judged, Submission, made
 

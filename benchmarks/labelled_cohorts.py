@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from ambjudge.analysis.codes_read import CODES
-from ambjudge.analysis.cohorts import Cohort, cohort
-from ambjudge.analysis.judge_error import human_scores
-from ambjudge.analysis.label_tables import DRAWN, Labels
-from ambjudge.analysis.sample_sizes import label_plan
-from ambjudge.analysis.simulated_cards import simulated_scorecards
-from ambjudge.analysis.simulation import Simulation
+from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
+from ambjudge.analysis.simulated.simulation import Simulation
+from ambjudge.analysis.statistics.judge_error import human_scores
+from ambjudge.analysis.statistics.sample_sizes import label_plan
+from ambjudge.analysis.tables.codes_read import CODES
+from ambjudge.analysis.tables.cohorts import Cohort, cohort
+from ambjudge.analysis.tables.label_tables import DRAWN, Labels
 from ambjudge.cli import run
 
 JUDGES: dict[str, dict[str, Any]] = {

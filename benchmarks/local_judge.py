@@ -15,11 +15,11 @@ import threading
 import time
 from pathlib import Path
 
-from ambjudge.judge.local.likelihoods import Scorer, questions
+from ambjudge.judge.judges.local.likelihoods import Scorer, questions
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record import make_record
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.segment import segment
 
 ROOT = Path(__file__).parents[1]
 

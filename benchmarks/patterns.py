@@ -32,12 +32,12 @@ GROWTH = 8
 _COMMON = ("a", "A", "0", " ", "\n", "\t", "/", ".", "-", "_", "(", "[", "{", "'", '"', "\\", "a ", "a.", "a/", "a\n", " \n", "0.", "1 ", "a=", "a, ", "A a ")  # fmt: skip
 _MOST_UNITS = 60
 BOUNDED = (
-    "ambjudge.analysis.failure_texts._NOISE",  # texts that are cut before
+    "ambjudge.analysis.report.failure_texts._NOISE",  # texts that are cut before
     "ambjudge.analysis.figures.style.",  # figures of our own
     "analysis/figures/style.py:",
-    "ambjudge.trajectories.features._STAGE_TEXT",  # 400 characters
+    "ambjudge.trajectories.turns.features._STAGE_TEXT",  # 400 characters
     "ambjudge.trajectories.record.noise._QUOTED",  # 200 characters
-    "ambjudge.tui.transcript_search._ELLIPSIS",  # quotes that are cut before
+    "ambjudge.views.transcript_search._ELLIPSIS",  # quotes that are cut before
 )
 """Quadratic, on what cannot be long or is not a stranger's."""
 

@@ -23,17 +23,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.transport import Completion
 from ambjudge.judge.base import Around, QuestionName, Reply, Request
+from ambjudge.judge.card.stage_results import unscored
 from ambjudge.judge.engine import Prepared, prepare
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.transport import Completion
 from ambjudge.judge.questions.items import Wanted
-from ambjudge.judge.stage_results import unscored
 from ambjudge.judge.trust.against_labels import compare
 from ambjudge.judge.trust.comparison import Compared, figures
 from ambjudge.judge.trust.human_labels import Labels, parse_labels
 from ambjudge.judge.trust.measures import Figure
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from labelled_runs import LabelledRun, constructed, external, recorded
 
 REPLIES = Path(__file__).resolve().parents[1] / "tests" / "data" / "readings"

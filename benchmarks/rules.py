@@ -4,7 +4,7 @@
 
 Unit: one criterion of one run, tier credits left out (nobody judges them). Of every labelled run: the recorded
 ones (gold) and the constructed sets (`make data`). Presumed values leave the run's own set out, so that no set is presumed
-from itself; `--write` writes judge/presumed.yaml from all of them. Kappa is Cohen's, unweighted; undefined where one side
+from itself; `--write` writes judge/card/presumed.yaml from all of them. Kappa is Cohen's, unweighted; undefined where one side
 never varies. The rules were written with these labels in sight, so this is no held-out figure.
 """
 
@@ -16,14 +16,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ambjudge.judge.card.presumed import MIN_RUNS, MIN_SHARE, TABLE
+from ambjudge.judge.card.scoring import apply_requires
+from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import prepare
-from ambjudge.judge.presumed import MIN_RUNS, MIN_SHARE, TABLE
-from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.scoring import apply_requires
-from ambjudge.judge.stage_results import CriterionResult
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.rubrics.load import criterion_sha256
 from ambjudge.rubrics.model import Criterion
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from labelled_runs import constructed, recorded
 
 
@@ -93,7 +93,7 @@ def presumptions(every: Sequence[Row]) -> dict[int, float]:
 
 
 def write(every: Sequence[Row]) -> None:
-    """judge/presumed.yaml anew."""
+    """judge/card/presumed.yaml anew."""
     by_key: dict[str, list[Row]] = defaultdict(list)
     for row in every:
         if row.found.value is None:
@@ -142,7 +142,7 @@ def table(every: Sequence[Row], guesses: dict[int, float], key: Callable[[Row], 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--differences", action="store_true", help="list every scored verdict that is not the label")
-    parser.add_argument("--write", action="store_true", help="write judge/presumed.yaml anew")
+    parser.add_argument("--write", action="store_true", help="write judge/card/presumed.yaml anew")
     args = parser.parse_args()
     every = rows()
     if args.write:

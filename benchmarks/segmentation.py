@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES, Run
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
 from inflated import inflate
 from labelled_runs import LabelledRun, constructed, external, recorded
 

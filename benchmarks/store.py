@@ -22,13 +22,13 @@ import time
 from pathlib import Path
 
 from ambjudge.judge.base import Reply, Request, Usage
+from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.rejudge.staleness import plan, requests
 from ambjudge.judge.scope import Scope
-from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.reading.layout import find_conversations
 from targets import against
 
 RUBRIC = load_rubric("segmentation")
@@ -101,7 +101,7 @@ from store import QuickJudge, RUBRIC
 from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
-from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.reading.layout import find_conversations
 with open_store({target!r}, root={root!r}) as store:
     planned = plan(store, find_conversations(Path({root!r})), QuickJudge(), Scope(RUBRIC))
 assert planned.calls == 0 and planned.read == 0, (planned.calls, planned.read)

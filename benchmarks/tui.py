@@ -30,7 +30,7 @@ MINIMAL = "from textual.app import App\nfrom textual.widgets import Static\nclas
 
 def make_rows(count: int) -> list[Any]:
     """Rows of a plausible collection."""
-    from ambjudge.tui.run_rows import RunRow
+    from ambjudge.views.run_rows import RunRow
 
     agents, tasks = [f"agent-{n}" for n in range(6)], [f"task-{n}-seg-task" for n in range(24)]
     return [
@@ -76,8 +76,8 @@ def memory() -> float:
 
 async def table(rows: int = ROWS) -> dict[str, float]:
     """Mounting the table, moving, sorting, filtering; milliseconds."""
-    from ambjudge.tui.run_filter import compile_query
     from ambjudge.tui.runs_table import RunsTable
+    from ambjudge.views.run_filter import compile_query
     from textual.app import App
 
     data = make_rows(rows)
@@ -124,9 +124,9 @@ async def table(rows: int = ROWS) -> dict[str, float]:
 
 async def transcript(megabytes: float, folder: Path) -> dict[str, float]:
     """Reading, laying out, opening, paging, searching a transcript; milliseconds and MB."""
-    from ambjudge.trajectories.load import load_run
-    from ambjudge.tui.transcript_layout import Layout, blocks_of
+    from ambjudge.trajectories.reading.load import load_run
     from ambjudge.tui.transcript_view import TranscriptView
+    from ambjudge.views.transcript_layout import Layout, blocks_of
     from textual.app import App
 
     path = folder / "conversation.json"
@@ -224,7 +224,7 @@ def paint_times(folder: Path) -> dict[str, float]:
 def write_cards(path: Path, count: int) -> None:
     """Scorecards as `score --out` writes them, from one real card."""
     import ambjudge
-    from ambjudge.trajectories.load import load_run
+    from ambjudge.trajectories.reading.load import load_run
 
     one = path.parent / "one" / "conversation.json"
     one.parent.mkdir()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from labelled_runs import LabelledRun, constructed, of_folder
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score

@@ -37,8 +37,8 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.raters import agreement, judge_pairs, rater_agreement
-    from ..analysis.results import read, rows
+    from ..analysis.report.results import read, rows
+    from ..analysis.statistics.raters import agreement, judge_pairs, rater_agreement
 
     if not paths and not flags["against"]:
         raise InputError("no PATH given", "name scorecards, a store or a folder of runs")
@@ -88,7 +88,7 @@ def _agreement_table(table: pl.DataFrame, raters: tuple[str, str]) -> None:
     pairs = table.select("first", "second").unique(maintain_order=True).rows() if "first" in table.columns else [None]
     import polars as pl
 
-    from ..analysis.display import interval, number
+    from ..analysis.report.display import interval, number
 
     for pair in pairs:
         part = table

@@ -14,7 +14,7 @@ from .cohort_input import LEFT_OUT, labels_of, read_cards, say_json, say_table
 from .options import OUTCOME, PATHS_OR_ADDRESSES, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
-    from ..analysis.results import Analysis
+    from ..analysis.report.results import Analysis
 
 
 SUMMARY = ("leaderboard", "code_effects")
@@ -63,7 +63,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
         raise ConfigError("--site is for the report", "say where with --out DIR")
     if flags["out"] and Path(flags["out"]).exists() and not Path(flags["out"]).is_dir():
         raise InputError("cannot be written: not a folder", "choose another --out", flags["out"])
-    from ..analysis.results import analyse
+    from ..analysis.report.results import analyse
 
     found = read_cards(
         obj, paths, flags, analyse, labels=labels_of(flags) if flags["labels"] else None, only=flags["tables"] or None,
@@ -71,7 +71,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     )  # fmt: skip
     found = _with_answers(found, flags["asked"])
     if flags["out"]:
-        from ..analysis.html_report import write_report
+        from ..analysis.report.html_report import write_report
         from ..web.pages import pages_of
 
         links = pages_of(Path(flags["site"]), Path(flags["out"])) if flags["site"] else None
@@ -84,7 +84,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
             progress.clear()
         console.note(f"wrote {len(written)} files; open {written[-1]}", obj["quiet"])
     if flags["as_json"]:
-        from ..analysis.results import to_json
+        from ..analysis.report.results import to_json
 
         say_json(to_json(found))
     elif not flags["out"]:
@@ -96,7 +96,7 @@ def _with_answers(found: Analysis, asked: Sequence[str]) -> Analysis:
     """Each `NAME=FILE` as a column of the run frame. InputError for a name that is taken or a file that holds no answers."""
     from dataclasses import replace
 
-    from ..analysis.answer_tables import read_answers, with_answers
+    from ..analysis.tables.answer_tables import read_answers, with_answers
 
     runs = found.cohort.runs
     for text in asked:
@@ -111,8 +111,8 @@ def _summary(found: Analysis, chosen: Sequence[str]) -> None:
     """Findings and the main tables; the chosen tables in full when some were chosen."""
     import polars as pl
 
-    from ..analysis.findings import findings
-    from ..analysis.score_names import score_of
+    from ..analysis.report.findings import findings
+    from ..analysis.tables.score_names import score_of
 
     if not chosen:
         for finding in findings(found.tables, score_of(found.outcome, found.runs)):

@@ -35,10 +35,10 @@ from .table_files import format_of, target_of, texts_of, write_parquet, write_te
 if TYPE_CHECKING:
     from ..judge.ad_hoc import Answered, RunAnswer
     from ..judge.base import Judge
+    from ..judge.card.scorecard import Evidence
     from ..judge.questions.items import Answer
     from ..judge.rejudge.staleness import RejudgePlan
     from ..judge.scope import Scope
-    from ..judge.scorecard import Evidence
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
 
@@ -211,7 +211,7 @@ def _form(flags: dict[str, Any]) -> Answer:
     if "choice" in given:
         return Answer("choice", tuple(option.strip() for option in flags["choice"].split(",") if option.strip()))
     if "schema" in given:
-        from ..trajectories.json_bytes import read_json
+        from ..trajectories.reading.json_bytes import read_json
 
         schema = read_json(Path(flags["schema"]))
         if not isinstance(schema, dict):
@@ -356,8 +356,8 @@ def _write(target: Path, kind: str, answers: Iterator[RunAnswer], form: Answer) 
     if kind == "jsonl":
         write_text(target, (one.to_json() + "\n" for one in answers))
         return
-    from ..analysis.answer_tables import answer_rows, schema_of
-    from ..analysis.flat_tables import batches
+    from ..analysis.tables.answer_tables import answer_rows, schema_of
+    from ..analysis.tables.flat_tables import batches
 
     tables = batches(answer_rows(answers), schema_of(form.kind))
     if kind == "parquet":

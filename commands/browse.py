@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..judge.session import ScoreOptions
     from ..judge.store import Store
     from ..tui.app import Browser
-    from ..tui.collection import Collection
+    from ..views.collection import Collection
 
 
 @click.command(
@@ -116,8 +116,8 @@ def _user() -> str:
 
 def collect(path: Path, settings: Settings, flags: dict[str, Any]) -> Collection:
     """What a path and the options name; InputError when it is nothing that can be shown."""
-    from ..trajectories.layout import is_run
-    from ..tui.collection import Collection
+    from ..trajectories.reading.layout import is_run
+    from ..views.collection import Collection
 
     def options() -> ScoreOptions:
         from .options import score_options

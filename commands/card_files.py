@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from .. import console
+from ..atomic_files import NewFile, cannot_be_written
 from ..errors import InputError
-from ..trajectories.json_bytes import loads, read_bytes
-from ..trajectories.remote import (
+from ..trajectories.reading.json_bytes import loads, read_bytes
+from ..trajectories.reading.remote import (
     RemotePath,
     check_writable_place,
     is_address,
@@ -26,7 +27,6 @@ from ..trajectories.remote import (
     size_of,
     upload,
 )
-from ..whole_files import NewFile, cannot_be_written
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
@@ -145,9 +145,9 @@ class Part:
     line. A part whose key still holds is not made again."""
 
     def __init__(self, file: Path, runs: Sequence[Path | Outcome], judge: Judge, options: ScoreOptions) -> None:
-        from ..judge.questions.keys import inputs_stamp
+        from ..judge.questions.verdict_keys import inputs_stamp
         from ..judge.session import card_keys
-        from ..trajectories.layout import run_folder
+        from ..trajectories.reading.layout import run_folder
 
         self.file, self._note = file, file.with_suffix(".key")
         keys, digest = card_keys(judge, options), hashlib.sha256()

@@ -13,8 +13,8 @@ from .options import JSON, PATHS, reading_options, run_options
 
 if TYPE_CHECKING:
     from ..error_codes.detectors.answers import AnswerCode
-    from ..judge.stage_results import FiredCode
-    from ..judge.tagging import Diagnosis
+    from ..judge.card.stage_results import FiredCode
+    from ..judge.facts.tagging import Diagnosis
     from ..trajectories.models import Run
     from ..trajectories.record.facts import Fact
     from .judge_readings import Read
@@ -123,7 +123,7 @@ def run(
 def diagnose(read: Read, judge: str, taxonomy: Literal["paper", "harness"]) -> RunDiagnosis:
     """What detectors found and, where it was asked, what the judge read."""
     from ..error_codes.trace_facts import bare_facts
-    from ..judge import tagging
+    from ..judge.facts import tagging
 
     ready, reply = read.ready, read.replies.get("diagnosis")
     found = tagging.diagnose(ready.run, ready.segmentation, ready.found, reply, judge, read.right)

@@ -17,12 +17,12 @@ from .options import POLICIES, store_place
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..analysis.card_sources import Scoring
-    from ..analysis.cohorts import Cohort
-    from ..analysis.display import Display
-    from ..analysis.label_tables import Labels
-    from ..analysis.results import Analysis
-    from ..judge.scorecard import ScoreCard
+    from ..analysis.report.display import Display
+    from ..analysis.report.results import Analysis
+    from ..analysis.tables.card_sources import Scoring
+    from ..analysis.tables.cohorts import Cohort
+    from ..analysis.tables.label_tables import Labels
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.store import Store
 
 R = TypeVar("R", "Cohort", "Analysis")
@@ -44,7 +44,7 @@ _OPTIONS = ("rubric", "track", "tier", "public", *POLICIES)
 
 def scoring_of(obj: dict[str, Any], flags: dict[str, Any]) -> Scoring:
     """Flags and settings as what runs without a scorecard are held against."""
-    from ..analysis.card_sources import Scoring
+    from ..analysis.tables.card_sources import Scoring
     from ..config import load
     from .options import score_options
 
@@ -72,7 +72,7 @@ class Place:
 
 def place_of(obj: dict[str, Any], path: str, store: str | None = None) -> Place:
     """What a path means: a store; a folder's runs in the store in force there (`store_place`); else the path itself."""
-    from ..analysis.card_sources import is_store
+    from ..analysis.tables.card_sources import is_store
     from ..config import load
 
     if is_store(path):
@@ -116,7 +116,7 @@ def stored_cards(
 
 
 def _count_others(folder: Path, scored: int, quiet: bool) -> None:
-    from ..trajectories.layout import find_conversations
+    from ..trajectories.reading.layout import find_conversations
 
     try:
         others = sum(1 for _ in find_conversations(folder)) - scored
@@ -130,7 +130,7 @@ def _count_others(folder: Path, scored: int, quiet: bool) -> None:
 
 def labels_of(flags: dict[str, Any]) -> Labels:
     """The labels that --labels names; InputError for none."""
-    from ..analysis.label_tables import read_labels
+    from ..analysis.tables.label_tables import read_labels
 
     if not flags["labels"]:
         raise InputError("no labels given", "name their folder with --labels")
@@ -188,7 +188,7 @@ def say_json(data: Any) -> None:
 
 def say_table(table: pl.DataFrame, name: str, hide: Sequence[str] = (), above: Sequence[str] = ()) -> tuple[str, ...]:
     """A table of the analysis with its numbered notes below, which it returns; not again where they stand `above`."""
-    from ..analysis.display import display
+    from ..analysis.report.display import display
 
     shown: Display = display(table, name, hide=hide)
     lines = [[cell.text + "".join(f" [{n}]" for n in cell.notes) for cell in row] for row in shown.rows]

@@ -13,7 +13,7 @@ from .cohort_input import read_cards, say_json, say_table
 from .options import OUTCOME, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
-    from ..analysis.comparison import By, Comparison, Side
+    from ..analysis.statistics.comparison import By, Comparison, Side
 
 
 @click.command(
@@ -45,7 +45,7 @@ def command(obj: dict[str, Any], /, first: str, second: str, paths: tuple[str, .
 
 def run(obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.comparison import compare, sentences, to_json
+    from ..analysis.statistics.comparison import compare, sentences, to_json
 
     by, first, second, complete = _sides(obj, names, paths, flags)
     found = compare(first, second, by=by, outcome=flags["outcome"], margin=flags["margin"])
@@ -63,8 +63,8 @@ def _sides(
     obj: dict[str, Any], names: tuple[str, str], paths: tuple[str, ...], flags: dict[str, Any]
 ) -> tuple[By, Side, Side, bool]:
     """What is compared, both sides, and whether everything could be read."""
-    from ..analysis.comparison import kind_of, side, sides
-    from ..analysis.results import read
+    from ..analysis.report.results import read
+    from ..analysis.statistics.comparison import kind_of, side, sides
     from .options import existing
 
     if paths:
@@ -84,7 +84,7 @@ def _sides(
 
 
 def _tables(found: Comparison) -> None:
-    from ..analysis.display import number
+    from ..analysis.report.display import number
 
     lines = [
         [name, number(mean), f"{runs} of {of}"]

@@ -12,11 +12,12 @@ from typing import Any
 
 import click
 
-from .. import __version__, console
+from .. import console
 from ..config import Settings
 from ..errors import ConfigError, StoreError
 from ..plugins import SWITCH, Door, installed
 from ..sanitize import mask
+from ..version import __version__
 from .options import json_option, store_place
 
 
@@ -106,12 +107,12 @@ def examine(settings: Settings, api_base: str | None = None) -> list[Finding]:
 
 def _plugins() -> list[Finding]:
     """What other packages add, by door; each is loaded to see whether it can be."""
-    from ..cli import commands
     from ..error_codes.registry import DETECTORS
     from ..judge.select import JUDGES
     from ..tracks import TRACKS
-    from ..trajectories.exporters import EXPORTERS
     from ..trajectories.importers import IMPORTERS
+    from ..trajectories.importers.exporters import EXPORTERS
+    from .registry import commands
 
     doors: tuple[Door[Any], ...] = (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, commands())
     names = {door.group: door for door in doors}
@@ -145,8 +146,8 @@ def _server(api_base: str) -> Finding:
 
     import httpx
 
-    from ..judge.api.session import client
-    from ..trajectories.json_bytes import loads
+    from ..judge.judges.api.session import client
+    from ..trajectories.reading.json_bytes import loads
 
     url = api_base.rstrip("/") + "/models"
     api_base = mask(api_base)

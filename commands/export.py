@@ -19,8 +19,8 @@ from .table_files import format_of, target_of, texts_of, write_parquet, write_te
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..analysis.card_sources import Scoring
-    from ..judge.scorecard import ScoreCard
+    from ..analysis.tables.card_sources import Scoring
+    from ..judge.card.scorecard import ScoreCard
 
 
 KINDS = ("scorecards", "runs", "criteria", "codes", "verdicts", "labels")
@@ -110,7 +110,7 @@ class _Reading:
         """The table `what` in parts, at least one, which may be empty."""
         import polars as pl
 
-        from ..analysis import flat_tables as rows_of
+        from ..analysis.tables import flat_tables as rows_of
 
         made: dict[str, Callable[[], Iterable[pl.DataFrame]]] = {
             "runs": self._runs,
@@ -137,8 +137,8 @@ class _Reading:
 
     def _runs(self) -> Iterator[pl.DataFrame]:
         """The analysis frame. It is whole in memory, columns only: means over criteria that no tier credits need all runs."""
-        from ..analysis.cohorts import cohort
-        from ..analysis.flat_tables import BATCH, finite
+        from ..analysis.tables.cohorts import cohort
+        from ..analysis.tables.flat_tables import BATCH, finite
 
         found = cohort(self._items())
         self.problems += found.problems
@@ -146,13 +146,13 @@ class _Reading:
 
     @staticmethod
     def _rows(what: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[pl.DataFrame]:
-        from ..analysis.flat_tables import SCHEMAS, batches
+        from ..analysis.tables.flat_tables import SCHEMAS, batches
 
         return batches(rows, SCHEMAS[what])
 
     def _items(self) -> Iterator[Any]:
         """Scorecards, and frames where a path is one. InputError when all that was found is broken."""
-        from ..analysis.card_sources import each_card
+        from ..analysis.tables.card_sources import each_card
 
         cards = stored_cards(self.obj, self.paths, self.store)
         yield from map(self._seen, each_card(cards, self.problems, self.scoring))
@@ -165,7 +165,7 @@ class _Reading:
         return item
 
     def _verdicts(self) -> Iterator[tuple[Any, ...]]:
-        from ..analysis.flat_tables import BATCH, verdict_rows
+        from ..analysis.tables.flat_tables import BATCH, verdict_rows
 
         for path in self.paths:
             place = place_of(self.obj, path, self.store)
@@ -182,8 +182,8 @@ class _Reading:
 
     def _labels(self) -> Iterator[tuple[Any, ...]]:
         """Rows of the labels in stores and label files. What is none among other files is named and left out."""
-        from ..analysis.card_sources import is_store
-        from ..analysis.flat_tables import label_rows
+        from ..analysis.tables.card_sources import is_store
+        from ..analysis.tables.flat_tables import label_rows
         from ..judge.store import DEFAULT_STORE
         from ..judge.trust.label_sources import each_label
 

@@ -11,8 +11,8 @@ import click
 
 from .. import console
 from ..errors import InputError
-from ..trajectories.exporters import EXPORTERS
 from ..trajectories.importers import IMPORTERS
+from ..trajectories.importers.exporters import EXPORTERS
 from .options import tier_option
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft
 
     None for a file of a folder that is not of the format.
     """
-    from ..trajectories.json_bytes import is_file
+    from ..trajectories.reading.json_bytes import is_file
 
     for source in map(Path, sources):
         try:
@@ -152,7 +152,7 @@ def _drafts(format: str, sources: tuple[str, ...]) -> Iterator[tuple[Path, Draft
 def _files(format: str, source: Path) -> Iterator[Path]:
     from ..trajectories.importers.files import source_files
     from ..trajectories.importers.recognise import known_suffixes
-    from ..trajectories.layout import find_conversations
+    from ..trajectories.reading.layout import find_conversations
 
     suffixes = known_suffixes() if format == AUTO else IMPORTERS.get(format).suffixes
     return source_files(source, suffixes) if suffixes else find_conversations(source)
@@ -178,7 +178,7 @@ def _hint(format: str, source: Path) -> str:
 
 def _write(draft: Draft, name: str, path: Path, flags: dict[str, Any], quiet: bool) -> None:
     from ..trajectories.importers.saving import save_file, save_run
-    from ..trajectories.load import load_conversation
+    from ..trajectories.reading.load import load_conversation
 
     for key in ("agent", "model", "task", "track", "tier"):
         if flags[key] is not None:

@@ -54,9 +54,9 @@ def read_runs(
     """
     from ..judge.base import Usage, used
     from ..judge.engine import ask_all
-    from ..judge.limits import GuardedJudge, Pacer
+    from ..judge.judges.limits import GuardedJudge, Pacer
     from ..judge.session import over_runs, scope_of
-    from ..trajectories.load import load_conversation
+    from ..trajectories.reading.load import load_conversation
     from .options import existing, open_session_store
     from .render import bill, spent
 
@@ -88,7 +88,7 @@ def read_runs(
         store = None if not there else open_session_store(there, settings, flags, judge, stack, quiet)
         if store is not None:
             from ..judge.store.reuse import StoredJudge
-            from ..judge.trust.rightness import shares_right
+            from ..judge.trust.judge_precision import shares_right
 
             reader, right = StoredJudge(reader, store), shares_right(store, judge.name)
 

@@ -141,8 +141,8 @@ def next_(
     """
     from pathlib import Path
 
-    from ..analysis.cohorts import cohort
-    from ..analysis.sample_sizes import drawn_labels, label_plan
+    from ..analysis.statistics.sample_sizes import drawn_labels, label_plan
+    from ..analysis.tables.cohorts import cohort
     from ..errors import InputError
     from ..judge.trust.human_labels import export_labels
     from ..judge.trust.label_sources import each_label

@@ -39,10 +39,10 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.basis import basis, sentences
-    from ..analysis.ranking import leaderboard as board
-    from ..analysis.results import read, rows
-    from ..analysis.score_names import score_of
+    from ..analysis.report.basis import basis, sentences
+    from ..analysis.report.results import read, rows
+    from ..analysis.statistics.ranking import leaderboard as board
+    from ..analysis.tables.score_names import score_of
 
     found = read_cards(obj, paths, flags, read, judge=flags["judge"])
     scopes = flags["scopes"] or ("overall", "track")

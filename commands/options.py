@@ -191,7 +191,7 @@ def store_place(settings: Settings, paths: Sequence[str | Path], flag: str | Non
 
     from ..judge.session import default_store
     from ..judge.store import DEFAULT_STORE
-    from ..trajectories.remote import is_address
+    from ..trajectories.reading.remote import is_address
 
     named = settings.get("store", flag)
     if named:
@@ -222,7 +222,7 @@ def open_session_store(
     Where nothing can be written the rules judge goes on without one, with a note, as its verdicts cost nothing; a
     model's verdicts must not be lost, so there it is the StoreError that it is.
     """
-    from ..judge.scorecard import RULES
+    from ..judge.card.scorecard import RULES
 
     try:
         where = store_place(settings, paths, flags.get("store"))
@@ -269,8 +269,8 @@ def judge_named(settings: Settings, flags: dict[str, Any]) -> tuple[tuple[str, .
 
 def score_options(settings: Settings, flags: dict[str, Any]) -> ScoreOptions:
     """Flags over settings over defaults; InputError for an unknown track or a missing --public folder."""
+    from ..judge.card.scorecard import Policy
     from ..judge.questions.items import Wanted
-    from ..judge.scorecard import Policy
     from ..judge.session import ScoreOptions
     from ..tracks import TRACKS
 
@@ -317,13 +317,13 @@ async def scorer_of(
 
         yield Scorer(judge, options, store)
         return
-    from ..judge.workers import Work, Workers
+    from ..judge.spread.workers import Work, Workers
 
     engine = None
     if flags["engine"] == "ray":
         from functools import partial
 
-        from ..judge.ray_workers import RayCluster
+        from ..judge.spread.ray_workers import RayCluster
 
         engine = partial(RayCluster, address=flags["address"])
     names, how = judge_named(settings, flags)
@@ -341,7 +341,7 @@ def check_wanted(judge: Judge, wanted: Wanted) -> None:
 
 def existing(paths: Sequence[str]) -> tuple[str, ...]:
     """The paths at which there is something, and addresses, which are asked when they are listed."""
-    from ..trajectories.remote import is_address
+    from ..trajectories.reading.remote import is_address
 
     def exists(path: str) -> bool:
         try:

@@ -13,7 +13,7 @@ from .cohort_input import labels_of, read_cards, say_json
 from .options import OUTCOME, PATHS, cohort_options, json_option, judged_by
 
 if TYPE_CHECKING:
-    from ..analysis.planning import Plan
+    from ..analysis.statistics.planning import Plan
 
 
 @click.command(
@@ -47,10 +47,18 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], **flags: Any) -> int
 
 def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """The exit code: 0; 1 when some inputs could not be read."""
-    from ..analysis.comparison import check_size
-    from ..analysis.planning import difference_noise, effect_error, effect_noise, mean_error, plan, power, sentences
-    from ..analysis.results import read, rows
-    from ..analysis.sample_sizes import variance_components
+    from ..analysis.report.results import read, rows
+    from ..analysis.statistics.comparison import check_size
+    from ..analysis.statistics.planning import (
+        difference_noise,
+        effect_error,
+        effect_noise,
+        mean_error,
+        plan,
+        power,
+        sentences,
+    )
+    from ..analysis.statistics.sample_sizes import variance_components
 
     code, outcome = flags["code"], flags["outcome"]
     if flags["half_width"] is not None or flags["agreement"]:
@@ -90,9 +98,9 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
 
 def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> int:
     """How many labels make an interval as narrow as asked for."""
-    from ..analysis.comparison import check_size
-    from ..analysis.planning import agreement_error, effect_error, mean_error
-    from ..analysis.results import read
+    from ..analysis.report.results import read
+    from ..analysis.statistics.comparison import check_size
+    from ..analysis.statistics.planning import agreement_error, effect_error, mean_error
 
     size, code, item, outcome = flags["half_width"], flags["code"], flags["agreement"], flags["outcome"]
     if size is None or not flags["labels"] or (code and item) or flags["effect"] or flags["difference"]:
@@ -119,8 +127,8 @@ def _labels(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) 
 
 def _grid(planned: Plan, rows: list[dict[str, Any]], tasks: list[int], repeats: list[int]) -> None:
     """Tasks down, repeats across."""
-    from ..analysis.display import number
-    from ..analysis.planning import share
+    from ..analysis.report.display import number
+    from ..analysis.statistics.planning import share
 
     cell = {(row["tasks"], row["repeats"]): f"{share(row['power'])} ({number(row['mde80'])})" for row in rows}
     lines = [[str(t), *(cell[t, n] for n in repeats)] for t in tasks]

@@ -148,7 +148,7 @@ def _as_stored(store: Store, paths: Sequence[str], settings: Settings, flags: di
 
     The rules stand back for a judge that reads. InputError where several do.
     """
-    from ..judge.scorecard import RULES
+    from ..judge.card.scorecard import RULES
 
     if settings.get("judge", flags["judges"]):
         return flags

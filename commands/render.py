@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..console import fit, number, paint, say, style_of, table, width, wrap
-from ..judge.read_share import total_words
+from ..judge.card.read_share import total_words
 from ..sanitize import sanitize_line
 from ..trajectories.stages import STAGES, stage_title
 
 if TYPE_CHECKING:
     from ..judge.base import Usage
-    from ..judge.read_share import Standing
-    from ..judge.scorecard import Evidence, JudgeInfo, PlanItem, ScoreCard
-    from ..judge.stage_results import CriterionResult, FiredCode, StageResult
+    from ..judge.card.read_share import Standing
+    from ..judge.card.scorecard import Evidence, JudgeInfo, PlanItem, ScoreCard
+    from ..judge.card.stage_results import CriterionResult, FiredCode, StageResult
 
 _ENDINGS = {
     "submitted": "submitted",

@@ -113,7 +113,7 @@ def validate(files: tuple[str, ...]) -> int:
     """
     from ..errors import InputError
     from ..rubrics.load import notes_on, validate_file
-    from ..trajectories.json_bytes import read_bytes
+    from ..trajectories.reading.json_bytes import read_bytes
 
     bad = unreadable = 0
     for name in files:

@@ -31,7 +31,7 @@ def each_run(paths: Sequence[str], track: str | None = None, tier: str | None = 
 
     `track` and `tier` stand where a run's files do not say.
     """
-    from ..trajectories.load import iter_runs
+    from ..trajectories.reading.load import iter_runs
 
     for path in paths:
         try:

@@ -13,7 +13,7 @@ import click
 from .. import console
 from ..config import load
 from ..errors import InputError
-from ..trajectories.remote import is_address
+from ..trajectories.reading.remote import is_address
 from .card_files import CardFile, Part, place_of
 from .options import (
     JSON,
@@ -34,9 +34,9 @@ from .path_types import PathOrAddress
 
 if TYPE_CHECKING:
     from ..judge.base import Judge, Usage
-    from ..judge.read_share import Standing
+    from ..judge.card.read_share import Standing
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.runner import Progress
-    from ..judge.scorecard import ScoreCard
     from ..judge.session import Outcome, ScoreOptions, Session
     from ..judge.store import Store
     from .render import Row

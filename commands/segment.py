@@ -34,7 +34,7 @@ def command(obj: dict[str, Any], /, paths: tuple[str, ...], as_json: bool, why: 
     """
 
     from ..config import load
-    from ..trajectories.segment import segment
+    from ..trajectories.turns.segment import segment
 
     settings = load(obj["config"])
     printed = _Printed(as_json, why)
@@ -60,7 +60,7 @@ def _read(obj: dict[str, Any], paths: tuple[str, ...], settings: Any, flags: dic
 
     from ..judge.engine import read_stages
     from ..judge.questions.items import Wanted
-    from ..trajectories.segment import segment
+    from ..trajectories.turns.segment import segment
     from .judge_readings import Read, read_runs
     from .options import check_wanted, judge_of, score_options
 

@@ -70,7 +70,7 @@ def _robustness(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, An
     from ..judge.base import answers
     from ..judge.trust.selftest import calls, cases, selftest
     from ..rubrics.load import load_rubric
-    from ..trajectories.segment import segment
+    from ..trajectories.turns.segment import segment
     from .runs import each_run
 
     settings = load(obj["config"])

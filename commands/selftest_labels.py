@@ -27,7 +27,7 @@ def run(obj: dict[str, Any], paths: tuple[str, ...], flags: dict[str, Any]) -> i
     """The exit code: 0; 1 when a run could not be read, or no labelled one was among them; 2 when none could be read."""
 
     from ..judge.base import Judge
-    from ..judge.limits import GuardedJudge, Pacer
+    from ..judge.judges.limits import GuardedJudge, Pacer
     from ..judge.session import scope_of
     from ..judge.store.reuse import StoredJudge
     from ..judge.trust.against_labels import Selection, against_labels, labels_by_run, planned

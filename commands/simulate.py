@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from .. import console
+from ..atomic_files import whole
 from ..errors import ConfigError, InputError
-from ..whole_files import whole
 
 POSITIVE = click.IntRange(min=1)
 
@@ -44,8 +44,8 @@ SIZES = ("n_agents", "n_tasks", "n_tracks", "n_rep")
 def run(obj: dict[str, Any], flags: dict[str, Any]) -> int:
     """The exit code."""
     switches = {name: flags[name] for name in SIZES if flags[name] is not None} | _switches(flags["switches"])
-    from ..analysis.simulated_cards import simulated_scorecards
-    from ..analysis.simulation import simulate
+    from ..analysis.simulated.simulated_cards import simulated_scorecards
+    from ..analysis.simulated.simulation import simulate
 
     sim = simulate(flags["preset"], seed=flags["seed"], **switches)
     cards = simulated_scorecards(sim)
@@ -80,6 +80,6 @@ def _switches(texts: tuple[str, ...]) -> dict[str, float | int]:
 
 
 def _truth(sim: Any, flags: dict[str, Any]) -> dict[str, Any]:
-    from ..analysis.simulation import sample_truth
+    from ..analysis.simulated.simulation import sample_truth
 
     return {"preset": flags["preset"], "seed": flags["seed"], "runs": sim.n, "effects": sample_truth(sim)}

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..atomic_files import NewFile, file_behind, whole
 from ..errors import InputError
 from ..sanitize import sanitize
-from ..whole_files import NewFile, file_behind, whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,8 +32,8 @@ def format_of(out: Path | None) -> str:
 
 
 def texts_of(tables: Iterable[pl.DataFrame], kind: str) -> Iterator[str]:
-    from ..analysis.flat_tables import to_jsonl
-    from ..analysis.spreadsheets import to_csv
+    from ..analysis.tables.flat_tables import to_jsonl
+    from ..analysis.tables.spreadsheets import to_csv
 
     for number, table in enumerate(tables):
         yield to_csv(table, header=number == 0) if kind == "csv" else to_jsonl(table)

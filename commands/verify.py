@@ -28,7 +28,7 @@ def command(obj: dict[str, Any], files: tuple[str, ...], rubric: str | None, as_
     Exit 1 when a number differs, a card is broken, or one of several files cannot be read.
     """
     from ..errors import InputError
-    from ..judge.verify import parse_card, rubric_of, verify
+    from ..judge.card.verify import parse_card, rubric_of, verify
 
     good = bad = unread = 0
     same: Counter[tuple[str, ...]] = Counter()
@@ -72,9 +72,9 @@ class Unreadable(AmbjudgeError):
 
 def _cards(files: tuple[str, ...]) -> Any:
     """(where, value or error) for every scorecard of every file, one at a time."""
-    from ..analysis.card_sources import is_store
+    from ..analysis.tables.card_sources import is_store
     from ..errors import InputError
-    from ..trajectories.json_bytes import MAX_CARDS, bounded_lines, decode, parse_json, read_bytes, read_jsonl
+    from ..trajectories.reading.json_bytes import MAX_CARDS, bounded_lines, decode, parse_json, read_bytes, read_jsonl
 
     for name in files:
         path = Path(name)

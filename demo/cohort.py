@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ..shipped import read_shipped
+from ..package_data import read_shipped
 
 JUDGE = "replay:answers"
 SETTINGS = (

@@ -23,6 +23,8 @@ from typing import Any
 import ambjudge
 import click
 from ambjudge import cli, config, errors
+from ambjudge.commands.registry import COMMANDS
+from ambjudge.commands.registry import commands as commands_door
 from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +90,7 @@ def commands() -> list[str]:
                 if (found := command.get_command(here, below)) is not None:
                     each(found, f"{name} {below}", here)
 
-    for name in cli.COMMANDS:
+    for name in COMMANDS:
         found = cli.app.get_command(context, name)
         assert found is not None
         each(found, name, context)
@@ -178,8 +180,8 @@ def of_model(model: type[BaseModel], *modules: ModuleType) -> list[str]:
 
 def scorecard() -> list[str]:
     """The document that `score` writes."""
-    from ambjudge.judge import scorecard as module
-    from ambjudge.judge import stage_results
+    from ambjudge.judge.card import scorecard as module
+    from ambjudge.judge.card import stage_results
     from ambjudge.trajectories import models
     from ambjudge.trajectories.record import quotes
 
@@ -227,11 +229,11 @@ def doors() -> list[str]:
     from ambjudge.error_codes.registry import DETECTORS
     from ambjudge.judge.select import JUDGES
     from ambjudge.tracks import TRACKS
-    from ambjudge.trajectories.exporters import EXPORTERS
     from ambjudge.trajectories.importers import IMPORTERS
+    from ambjudge.trajectories.importers.exporters import EXPORTERS
 
     lines = ["# Doors", "", "Entry-point groups by which packages add to ambjudge; [how](../extending.md)."]
-    for door in (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, cli.commands()):
+    for door in (TRACKS, DETECTORS, JUDGES, IMPORTERS, EXPORTERS, commands_door()):
         own = [(name, plugin.target) for name, plugin in door.entries.items() if not plugin.package]
         rows = [[code(name), code(target)] for name, target in own]
         lines += ["", f"## ambjudge.{door.group}", "", f"A {door.what}.", "", *table(["Name", "Where"], rows)]
@@ -267,7 +269,7 @@ def write(folder: Path) -> None:
     (folder / "reference").mkdir()
     for name, page in PAGES.items():
         (folder / "reference" / f"{name}.md").write_text("\n".join(page()) + "\n", encoding="utf-8")
-    for schema in ("judge/scorecard.schema.json", "rubrics/rubric.schema.json"):
+    for schema in ("judge/card/scorecard.schema.json", "rubrics/rubric.schema.json"):
         shutil.copy(ROOT / schema, folder / "reference")
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..tracks import TRACKS, Output, Track
-from ..trajectories.failures import Failure
 from ..trajectories.models import Run, Segmentation, Stage, Turn
-from ..trajectories.turn_features import TurnFeatures
+from ..trajectories.turns.failures import Failure
+from ..trajectories.turns.turn_features import TurnFeatures
 from .episodes import Episode
 from .output_facts import OutputFacts
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from ..trajectories.failures import Failure
 from ..trajectories.models import Action, Frozen, Run, Segmentation, Stage
-from ..trajectories.turn_features import TurnFeatures
+from ..trajectories.turns.failures import Failure
+from ..trajectories.turns.turn_features import TurnFeatures
 
 SURE = 0.7
 """Failures below this confidence are hints and start no episode."""

@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import Field
 
 from ..plugins import is_ours, warn
-from ..trajectories.failures import failures
-from ..trajectories.features import features
 from ..trajectories.models import STAGES, Frozen, Run, Segmentation, Stage
 from ..trajectories.record.quotes import Evidence
+from ..trajectories.turns.failures import failures
+from ..trajectories.turns.features import features
 from .context import CodeContext
 from .episodes import episodes
 from .output_facts import OutputFacts

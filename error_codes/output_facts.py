@@ -1,6 +1,6 @@
 """Facts on the delivered files, one case or the whole submission at a time: plain values, whoever opened the files.
 
-`judge.checks` makes them, detectors take them (`judge.tagging.output_facts` hands them in).
+`judge.checks` makes them, detectors take them (`judge.facts.tagging.output_facts` hands them in).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..shipped import read_shipped
+from ..package_data import read_shipped
 
 _DATA = read_shipped(Path(__file__).with_suffix(".yaml"))
 GENERAL: frozenset[str] = frozenset(_DATA["general"])

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from ..errors import InputError
-from ..shipped import read_shipped
+from ..package_data import read_shipped
 from ..trajectories.models import Frozen
 
 TAXONOMIES_FILE = Path(__file__).with_name("taxonomies.yaml")

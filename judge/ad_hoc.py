@@ -18,21 +18,21 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from .. import __version__
 from ..errors import ConfigError
-from ..trajectories.json_bytes import whole_text
 from ..trajectories.models import Tier, TrackName
+from ..trajectories.reading.json_bytes import whole_text
+from ..version import __version__
 from .base import Judge, answers
-from .limits import Allowance
-from .questions.asked import Questions
+from .card.scorecard import Evidence, RunInfo
+from .card.stage_results import CriterionResult, Part, UnscoredReason, Vote, Whole
+from .judges.limits import Allowance
 from .questions.items import AnswerKind, AskItem, Wanted
-from .questions.keys import identity
+from .questions.question_keys import Questions
+from .questions.verdict_keys import identity
 from .rejudge.execute import Execution, Spending, execute
 from .rejudge.staleness import RejudgePlan, plan
 from .scope import Scope
-from .scorecard import Evidence, RunInfo
 from .session import Scores
-from .stage_results import CriterionResult, Part, UnscoredReason, Vote, Whole
 from .store import Store, StoredRun
 from .store.reuse import last_attempt
 

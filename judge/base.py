@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from ..rubrics.model import Criterion, Rubric
 from ..trajectories.models import Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
-from .stage_results import CriterionResult, UnscoredReason
+from .card.stage_results import CriterionResult, UnscoredReason
 
 if TYPE_CHECKING:
     from .checks.check import OutputCheck

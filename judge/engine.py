@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from .. import __version__
 from ..error_codes.registry import packages
 from ..error_codes.trace_facts import bare_facts
 from ..plugins import stamps
@@ -22,10 +21,29 @@ from ..rubrics.model import Rubric, in_all_stages
 from ..tracks import TRACKS
 from ..trajectories.models import Run, Segmentation, Stage
 from ..trajectories.record.facts import Fact
-from ..trajectories.segment import segment
 from ..trajectories.summary import run_info, stage_costs
+from ..trajectories.turns.segment import segment
+from ..version import __version__
 from .base import EstimatingJudge, Judge, QuestionName, Reply, Request, answers, used
-from .branch import (
+from .card.presumed import presume
+from .card.read_share import shares
+from .card.scorecard import (
+    CardResources,
+    CardStatus,
+    FactInfo,
+    JudgeInfo,
+    Policy,
+    RubricInfo,
+    RunInfo,
+    ScoreCard,
+    StageUse,
+)
+from .card.scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
+from .card.scoring_rules import LIKE, Like
+from .card.stage_results import CriterionResult, FiredCode, StageResult, unscored
+from .checks.check import OutputCheck, check_outputs
+from .checks.grades import grades
+from .checks.harness_branch import (
     DIGITS,
     branch_of,
     penalty,
@@ -36,20 +54,12 @@ from .branch import (
     setup_score,
     usage_parts,
 )
-from .checks.check import OutputCheck, check_outputs
-from .checks.grades import grades
-from .like import LIKE, Like
-from .presumed import presume
+from .facts.contradictions import find_contradictions, proven
+from .facts.run_facts import run_facts
+from .facts.tagging import Found, detect, diagnose
+from .judges.rules import RULES, RulesJudge
 from .questions.items import StagesFrom, Wanted, is_unsure, unsure_below
-from .read_share import shares
-from .rules import RULES, RulesJudge
-from .run_facts import run_facts
 from .runner import finished
-from .scorecard import CardResources, CardStatus, FactInfo, JudgeInfo, Policy, RubricInfo, RunInfo, ScoreCard, StageUse
-from .scoring import Cap, Split, aggregate, apply_breach, apply_caps, apply_requires, split_criteria, stage_score
-from .stage_results import CriterionResult, FiredCode, StageResult, unscored
-from .tagging import Found, detect, diagnose
-from .trust.contradictions import find_contradictions, proven
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from ..rubrics.load import rubric_for
 from ..rubrics.model import Rubric
 from ..trajectories.models import Run, Tier, TrackName
 from .base import Judge, QuestionName, Request
+from .card.scorecard import Policy
 from .engine import Prepared, prepare
 from .questions.items import Wanted
-from .scorecard import Policy
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..errors import AmbjudgeError, ConfigError, JudgeError
 from ..plugins import Door, Plugin
-from .api.prices import Price
 from .base import Around, Judge
-from .rules import RULES
+from .judges.api.prices import Price
+from .judges.rules import RULES
 
 _DEAREST = 1e6
 """USD per million tokens: a dollar a token."""
@@ -42,14 +42,14 @@ def make_judge(names: Sequence[str] = (), options: JudgeOptions | None = None) -
     judges = [_one(name, options) for name in (names or (RULES,))]
     if len(judges) == 1:
         return judges[0]
-    from .panel import Panel
+    from .judges.panel import Panel
 
     return Panel(judges)
 
 
 def make_rules(rest: str, options: JudgeOptions) -> Judge:
     """The judge without a model."""
-    from .rules import RulesJudge
+    from .judges.rules import RulesJudge
 
     if rest:
         raise JudgeError(f"judge rules takes no {rest[:80]!r}", "give rules, a model name, or local:PATH")
@@ -58,7 +58,7 @@ def make_rules(rest: str, options: JudgeOptions) -> Judge:
 
 def make_local(rest: str, options: JudgeOptions) -> Judge:
     """A model on this machine, from its folder or name."""
-    from .local.judge import LocalJudge
+    from .judges.local.judge import LocalJudge
 
     if not rest:
         raise JudgeError("judge local needs a model", "give local:PATH; a served model of that name is openai/local")
@@ -67,7 +67,7 @@ def make_local(rest: str, options: JudgeOptions) -> Judge:
 
 def make_replay(rest: str, options: JudgeOptions) -> Judge:
     """Answers that were given before, from their folder."""
-    from .replay import ReplayJudge
+    from .judges.replay import ReplayJudge
 
     return ReplayJudge(rest)
 
@@ -111,7 +111,7 @@ def _one(name: str, options: JudgeOptions) -> Judge:
         except ConfigError as error:
             raise JudgeError(error.message, error.hint) from error
         return _of_package(maker, name, rest, options, plugin) if plugin.package else maker(rest, options)
-    from .api.judge import ApiJudge
+    from .judges.api.judge import ApiJudge
 
     given = {
         "temperature": options.temperature, "timeout": options.timeout,

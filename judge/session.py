@@ -12,28 +12,28 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from .. import __version__
 from ..errors import AmbjudgeError, ConfigError, InputError, JudgeError, StoreError, unexpected
 from ..rubrics.load import load_rubric
 from ..rubrics.model import Rubric
-from ..trajectories.layout import find_conversations, is_run
-from ..trajectories.load import load_conversation
 from ..trajectories.models import Run, Tier, TrackName
-from ..trajectories.remote import RemotePath, find_runs, is_address, staged
+from ..trajectories.reading.layout import find_conversations, is_run
+from ..trajectories.reading.load import load_conversation
+from ..trajectories.reading.remote import RemotePath, find_runs, is_address, staged
+from ..version import __version__
 from .base import Around, Judge, QuestionName, Reply, Request, Usage, answers, used
+from .card.scorecard import CardLine, Policy, ScoreCard
 from .engine import Prepared, ask_all, assemble
-from .limits import Allowance, Budget, GuardedJudge, Pacer
+from .judges.limits import Allowance, Budget, GuardedJudge, Pacer
+from .judges.rules import RULES
 from .questions.items import Wanted
-from .rules import RULES
 from .runner import BatchSummary, Progress, run_batch
 from .scope import Scope
-from .scorecard import CardLine, Policy, ScoreCard
 
 if TYPE_CHECKING:
-    from .questions.keys import CardKeys
+    from .questions.verdict_keys import CardKeys
     from .rejudge.staleness import Need
     from .store import Store
-    from .unchanged import Unchanged
+    from .store.card_cache import Unchanged
 
 R = TypeVar("R")
 
@@ -93,8 +93,8 @@ def scope_of(options: ScoreOptions) -> Scope:
 
 def unchanged_in(store: Store, judge: Judge, options: ScoreOptions) -> Unchanged:
     """The scorecards in a store that are still what this judge would give under these options."""
-    from .trust.rightness import shares_right
-    from .unchanged import Unchanged
+    from .store.card_cache import Unchanged
+    from .trust.judge_precision import shares_right
 
     rubric, keys = scope_of(options).rubric, card_keys(judge, options, shares_right(store, judge.name))
     return Unchanged(store, judge.name, keys, rubric.sha256 if rubric else None)
@@ -102,7 +102,7 @@ def unchanged_in(store: Store, judge: Judge, options: ScoreOptions) -> Unchanged
 
 def card_keys(judge: Judge, options: ScoreOptions, right: Mapping[str, float] | None = None) -> CardKeys:
     """Makes the keys of the cards that this judge gives under these options; the public inputs are held for unchanged."""
-    from .questions.keys import CardKeys, identity, inputs_stamp
+    from .questions.verdict_keys import CardKeys, identity, inputs_stamp
 
     scope = scope_of(options)
     return CardKeys(
@@ -335,11 +335,11 @@ class Scorer:
         self.right: Mapping[str, float] = {}
         """By code, the share of this judge's readings that labels confirm."""
         if store is not None:
-            from .questions.asked import Questions
-            from .questions.keys import identity
+            from .questions.question_keys import Questions
+            from .questions.verdict_keys import identity
+            from .store.group_commit import Together
             from .store.reuse import StoredJudge, StoredOnly
-            from .store.together import Together
-            from .trust.rightness import shares_right
+            from .trust.judge_precision import shares_right
 
             who = identity(judge)
             self._ask = Questions(who, answers(judge), options.wanted, options.public)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RubricError
-from ..shipped import yaml_loader
+from ..package_data import yaml_loader
 
 if TYPE_CHECKING:
     from yaml import Node

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .json_bytes import total, whole_text
 from .models import STAGES, Frozen, Run, Segmentation, Stage
+from .reading.json_bytes import total, whole_text
 
 
 class StageCost(Frozen):

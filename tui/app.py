@@ -14,22 +14,22 @@ from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
 from ..sanitize import sanitize_line
-from .collection import Collection
+from ..views.collection import Collection
+from ..views.lines import Line, line
+from ..views.run_rows import RunRow
+from ..views.saved_views import Views
 from .dialogs import Choice, Confirm, Prompt, Reader
-from .lines import Line, line
-from .run_rows import RunRow
 from .runs_screen import RunsScreen
-from .saved_views import Views
 from .screen_requests import CompareRuns, JudgeRuns, LabelNext, LabelRun, ReadRun, RunScored, SummariseRuns
 
 if TYPE_CHECKING:
     from ..judge.base import Judge
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.rejudge.staleness import RejudgePlan
-    from ..judge.scorecard import ScoreCard
     from ..judge.store import Store
     from ..judge.trust.human_labels import Drawn, Labels
     from ..trajectories.models import Run
-    from .label_book import LabelBook
+    from ..views.label_storage import LabelBook
 
 LABEL_BUDGET = 300
 """Runs that the label plan is made for."""
@@ -131,7 +131,7 @@ class Browser(App[None]):
         if len(cards) < 2:
             self.notify("Only one scorecard: mark two runs (space), or judge this one by another judge (R)")
             return
-        from .scorecard_lines import totals
+        from ..views.scorecard_lines import totals
 
         names = [f"{c.judge.name} · {c.rubric.id} {c.rubric.version} · Agentic {totals(c)[0]}" for c in cards[1:]]
 
@@ -184,7 +184,7 @@ class Browser(App[None]):
         self.call_from_thread(self._confirm, rows, judge, made)
 
     def _confirm(self, rows: list[RunRow], judge: Judge, made: RejudgePlan) -> None:
-        from .judge_plan_lines import judge_plan_lines
+        from ..views.judge_plan_lines import judge_plan_lines
 
         def answer(yes: bool | None) -> None:
             if yes:
@@ -245,7 +245,7 @@ class Browser(App[None]):
 
     def _book(self, store: Store | None) -> LabelBook:
         """This annotator's labels; AmbjudgeError when the store cannot be used."""
-        from .label_book import LabelBook
+        from ..views.label_storage import LabelBook
 
         base = self.collection.path if self.collection.path.is_dir() else self.collection.path.parent
         return LabelBook(self.annotator, self.labels_folder or base / ".ambjudge" / "labels", store)
@@ -306,8 +306,8 @@ class Browser(App[None]):
     @work(thread=True, group="analysis", exclusive=True)
     def summarise(self, rows: Sequence[RunRow]) -> None:
         """Codes, the cliff, stages and agreement over these runs."""
-        from .label_agreement import agree, agreement_lines
-        from .summary_lines import summary_lines
+        from ..views.label_agreement import agree, agreement_lines
+        from ..views.summary_lines import summary_lines
 
         lines = summary_lines(rows)
         try:

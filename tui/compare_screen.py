@@ -13,19 +13,19 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
-from .collection import Collection, Opened
+from ..views.collection import Collection, Opened
+from ..views.difference_lines import difference_lines
+from ..views.lines import Line, Target, line
+from ..views.run_rows import RunRow
+from ..views.scorecard_lines import evidence_target
+from ..views.transcript_layout import Layout, blocks_of
 from .dialogs import Reader, key_map
-from .difference_lines import difference_lines
-from .lines import Line, Target, line
 from .pane import Pane
-from .run_rows import RunRow
 from .safe_text import safe_line
-from .scorecard_lines import evidence_target
-from .transcript_layout import Layout, blocks_of
 from .transcript_view import TranscriptView
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import ScoreCard
+    from ..judge.card.scorecard import ScoreCard
 
 
 class CompareScreen(Screen[None]):

@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..sanitize import sanitize_line
-from .lines import Line, line, section
+from ..views.lines import Line, line, section
 from .pane import Pane
 from .safe_text import Entry, safe, safe_line
 

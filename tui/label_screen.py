@@ -9,19 +9,19 @@ from textual.binding import Binding, BindingType
 from ..error_codes.paper_codes import CODES
 from ..errors import AmbjudgeError
 from ..trajectories.stages import STAGE_NAMES, Stage
+from ..views.label_agreement import run_agreement_lines
+from ..views.label_draft import Draft
+from ..views.label_storage import LabelBook
+from ..views.lines import Line, Target, line, numbers, section, stop
+from ..views.scorecard_lines import criterion_lines, scorecard_lines
+from ..views.transcript_layout import Layout, blocks_of
 from .dialogs import Confirm, Prompt
-from .label_agreement import run_agreement_lines
-from .label_book import LabelBook
-from .label_draft import Draft
-from .lines import Line, Target, line, numbers, section, stop
 from .pane import Pane
 from .reading_screen import ReadingScreen
-from .scorecard_lines import criterion_lines, scorecard_lines
 from .screen_requests import LabelNext
-from .transcript_layout import Layout, blocks_of
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import ScoreCard
+    from ..judge.card.scorecard import ScoreCard
     from ..judge.trust.human_labels import Drawn
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run

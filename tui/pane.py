@@ -15,10 +15,10 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from .lines import Line, Target
+from ..views.lines import Line, Target
+from ..views.wrapping import cuts
 from .row_view import RowView
 from .safe_text import Mark
-from .wrapping import cuts
 
 STYLES = (
     "good", "warn", "bad", "unknown", "dim", "head", "id", "code", "link", "quote", "literal", "strong",

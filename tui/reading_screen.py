@@ -12,8 +12,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static, Tab, Tabs
 
+from ..views.lines import Line
 from .dialogs import Reader, key_map
-from .lines import Line
 from .minimap import Minimap
 from .pane import Pane
 from .safe_text import Entry, safe_line

@@ -13,21 +13,21 @@ from textual.worker import get_current_worker
 
 from ..sanitize import replaced, sanitize_line
 from ..trajectories.stages import STAGE_NAMES, Stage
-from .collection import Collection, Opened
+from ..views.collection import Collection, Opened
+from ..views.lines import Line, Target, line, section
+from ..views.run_lines import file_lines, json_lines, plan_lines
+from ..views.run_rows import RunRow
+from ..views.scorecard_lines import code_target, scorecard_lines, totals
+from ..views.transcript_layout import Layout, blocks_of
 from .dialogs import Reader
 from .external_program import show_in_editor
-from .lines import Line, Target, line, section
 from .pane import Pane
 from .reading_screen import ReadingScreen
-from .run_lines import file_lines, json_lines, plan_lines
-from .run_rows import RunRow
 from .safe_text import safe_line
-from .scorecard_lines import code_target, scorecard_lines, totals
 from .screen_requests import CompareRuns, JudgeRuns, LabelRun, RunScored
-from .transcript_layout import Layout, blocks_of
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import ScoreCard
+    from ..judge.card.scorecard import ScoreCard
 
 
 class RunScreen(ReadingScreen):

@@ -15,16 +15,16 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from ..errors import AmbjudgeError
-from . import run_filter
-from .collection import Collection
-from .content_search import ContentSearch
+from ..views import run_filter
+from ..views.collection import Collection
+from ..views.content_search import ContentSearch
+from ..views.lines import Line, decimals, line, section
+from ..views.run_filter import Predicate, compile_query, words_sought
+from ..views.run_rows import RunRow
+from ..views.saved_views import View, Views
 from .dialogs import Choice, Prompt, Reader, key_map
-from .lines import Line, decimals, line, section
-from .run_filter import Predicate, compile_query, words_sought
-from .run_rows import RunRow
 from .runs_table import COLUMNS, RunsTable
 from .safe_text import Entry, safe, safe_line
-from .saved_views import View, Views
 from .screen_requests import CompareRuns, JudgeRuns, ReadRun, SummariseRuns
 
 _FLUSH_S = 0.4

@@ -20,8 +20,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..sanitize import sanitize_line
-from .lines import decimals, grade
-from .run_rows import RunRow
+from ..views.lines import decimals, grade
+from ..views.run_rows import RunRow
 
 _BARS = "▁▂▃▄▅▆▇█"
 ENDED = {"submitted": "sub", "stopped": "stop", "breach": "BRCH", "cut": "cut"}

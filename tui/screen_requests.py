@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from .run_rows import RunRow
+from ..views.run_rows import RunRow
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import ScoreCard
+    from ..judge.card.scorecard import ScoreCard
     from ..trajectories.models import Run
 
 

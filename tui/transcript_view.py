@@ -17,11 +17,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ..sanitize import replaced, sanitize, sanitize_line
+from ..views.transcript_layout import FOLD, HEAD, LONGEST, TAIL, TITLE, Block, Layout, Row
+from ..views.transcript_search import Span, locate, occurrences, search
 from .row_view import RowView
 from .safe_text import Mark
 from .syntax_colours import CLASSES, Spans, highlight
-from .transcript_layout import FOLD, HEAD, LONGEST, TAIL, TITLE, Block, Layout, Row
-from .transcript_search import Span, locate, occurrences, search
 
 GUTTER = 4
 """Columns left of the text: stage band, evidence or failure mark, kind bar, space."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from ..analysis.design import unread
-from ..analysis.frames import GROUP, OUTCOME
+from ..analysis.statistics.design import unread
+from ..analysis.tables.frames import GROUP, OUTCOME
 from ..error_codes.paper_codes import BY_READING, CODES
 from ..trajectories.stages import STAGES
-from ..tui.run_rows import RunRow
+from ..views.run_rows import RunRow
 
 
 def rows_of_frame(table: pl.DataFrame, first: int) -> Iterator[tuple[RunRow, tuple[tuple[str, float], ...]]]:

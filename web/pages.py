@@ -30,7 +30,7 @@ class Pages:
     def link(self, run_id: str, turn: int | None = None) -> str:
         """Where a run, or a turn of it, is shown: its page, or the table where several scorecards or runs bear its name; "" for
         none."""
-        from ..analysis.findings import named
+        from ..analysis.report.findings import named
 
         # Runs of one name bear their folders' names in front in an analysis.
         id = run_id if run_id in self.names else run_id.rpartition("/")[2]

@@ -1,5 +1,5 @@
 "use strict";
-// The filter language of `ambjudge browse` (tui/run_filter.py says what it means), over rows with the same fields.
+// The filter language of `ambjudge browse` (views/run_filter.py says what it means), over rows with the same fields.
 const runFilter = (function () {
   const TERM = /-?(?:(?:outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(?::|<=|>=|<|>|=))?(?:"[^"]*"?|[^\s"]+)/gu;
   const COMPARISON = /^(outcome\.[\p{L}\p{N}_.-]+|[A-Za-z][\p{L}\p{N}_]*)(<=|>=|<|>|=)(.*)$/u;

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..trajectories.stages import STAGE_NAMES, Stage
-from ..tui.collection import stages_of
-from ..tui.lines import numbers
-from ..tui.run_lines import size
-from ..tui.scorecard_lines import not_fired, sign
+from ..views.collection import stages_of
+from ..views.lines import numbers
+from ..views.run_lines import size
+from ..views.scorecard_lines import not_fired, sign
 from .transcript import Citation, Limits, TurnView, turns_of
 
 if TYPE_CHECKING:
-    from ..judge.scorecard import Evidence, ScoreCard
-    from ..judge.stage_results import CriterionResult, FiredCode
+    from ..judge.card.scorecard import Evidence, ScoreCard
+    from ..judge.card.stage_results import CriterionResult, FiredCode
     from ..rubrics.model import Criterion, Rubric
     from ..trajectories.models import Run
 
@@ -177,8 +177,8 @@ def heading(card: ScoreCard) -> list[str]:
 
 def globals_of() -> dict[str, Any]:
     """What templates may call."""
-    from ..tui.lines import decimals, grade
-    from ..tui.scorecard_lines import about, totals
+    from ..views.lines import decimals, grade
+    from ..views.scorecard_lines import about, totals
 
     return {
         "decimals": decimals, "grade": grade, "about": about, "totals": totals, "numbers": numbers,

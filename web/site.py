@@ -17,24 +17,24 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from .. import __version__
+from ..atomic_files import PART, NewFile, cannot_be_written, whole
 from ..errors import AmbjudgeError, InputError
-from ..judge.scorecard import ScoreCard
+from ..judge.card.scorecard import ScoreCard
 from ..rubrics.load import builtin_ids, load_rubric
 from ..sanitize import sanitize
-from ..trajectories.layout import nearby
-from ..trajectories.load import load_conversation
+from ..trajectories.reading.layout import nearby
+from ..trajectories.reading.load import load_conversation
 from ..trajectories.stages import STAGES
-from ..tui.run_rows import RunRow, row_of
-from ..tui.scorecard_lines import sign
-from ..whole_files import PART, NewFile, cannot_be_written, whole
+from ..version import __version__
+from ..views.run_rows import RunRow, row_of
+from ..views.scorecard_lines import sign
 from .frame_rows import rows_of_frame
 from .pages import DATA, PAGES, Pages
 from .run_page import LIMITS, Contents, globals_of, heading
 
 if TYPE_CHECKING:
-    from ..analysis.card_sources import Scoring
-    from ..analysis.results import Analysis
+    from ..analysis.report.results import Analysis
+    from ..analysis.tables.card_sources import Scoring
     from ..rubrics.model import Rubric
     from ..trajectories.models import Run
 
@@ -215,8 +215,8 @@ def build(
 
     InputError when nothing can be read, or `out` cannot be written or holds other files.
     """
-    from ..analysis.card_sources import each_card
-    from ..analysis.results import analyse
+    from ..analysis.report.results import analyse
+    from ..analysis.tables.card_sources import each_card
 
     problems: list[str] = []
     near = [base for path in [*paths, *([runs] if runs else [])] if "://" not in path for base in _bases(Path(path))]
@@ -237,7 +237,7 @@ def build(
     text = None
     if report:
         from ..analysis.figures import draw_all
-        from ..analysis.html_report import render
+        from ..analysis.report.html_report import render
 
         text = render(found, draw_all(found.tables, found.runs, png=False, narrow=True), title, site.pages)
     site.finish(text, len(found.problems))

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from ..trajectories.models import Run, Segmentation
 from ..trajectories.stages import Stage
-from ..tui.transcript_layout import Block, blocks_of
-from ..tui.transcript_search import Span, locate
+from ..views.transcript_layout import Block, blocks_of
+from ..views.transcript_search import Span, locate
 from .marked_text import Mark, apart, marked, room_for_each, weight
 
 _FIRST = 2 / 3

@@ -12,13 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...whole_files import whole
+from ...atomic_files import whole
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..score_names import Score
-    from .drawn import Drawn, Tables
+    from ..tables.score_names import Score
+    from .figure_result import Drawn, Tables
     from .style import Sheet
 
 # name -> (module of this package, title, which may name the {score})
@@ -60,8 +60,8 @@ def draw(
 
     `outcome`: the score that the tables are about. `narrow`: also for a narrow screen.
     """
-    from ..score_names import score_of
-    from .drawn import Nothing
+    from ..tables.score_names import score_of
+    from .figure_result import Nothing
     from .style import Sheet, settle, styled, to_png, to_svg
 
     score = score_of(outcome, runs)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..dose import completed
-from ..score_names import Score
+from ..statistics.dose import completed
+from ..tables.score_names import Score
 from . import style
-from .drawn import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
+from .figure_result import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
 from .style import BLUE, GREEN, INK, ORANGE, Sheet
 
 if TYPE_CHECKING:

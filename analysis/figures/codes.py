@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ..codes_read import CODES
-from ..design import design
-from ..dose import GROUPS
-from ..score_names import OVERALL, Score
+from ..statistics.design import design
+from ..statistics.dose import GROUPS
+from ..tables.codes_read import CODES
+from ..tables.score_names import OVERALL, Score
 from . import style
-from .drawn import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
+from .figure_result import Drawn, Nothing, Row, Tables, both_populations, counted, tidy_rows, with_value
 from .style import BLUE, GREEN, INK, ORANGE, PINK, SKY, YELLOW, Sheet
 
 if TYPE_CHECKING:

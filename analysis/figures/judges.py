@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..score_names import Score
+from ..tables.score_names import Score
 from . import style
 from .boards import MOST_AGENTS
-from .drawn import Drawn, Nothing, Row, Tables, tidy_rows, with_value
+from .figure_result import Drawn, Nothing, Row, Tables, tidy_rows, with_value
 from .style import BLUE, GREEN, INK, ORANGE, Sheet
 
 if TYPE_CHECKING:

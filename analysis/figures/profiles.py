@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..design import prepared
-from ..frames import stage_columns
-from ..score_names import Score, score_name
+from ..statistics.design import prepared
+from ..tables.frames import stage_columns
+from ..tables.score_names import Score, score_name
 from . import style
 from .boards import MOST_AGENTS
-from .drawn import Drawn, Nothing, Tables, tidy_rows
+from .figure_result import Drawn, Nothing, Tables, tidy_rows
 from .style import BLUE, INK, MARKERS, ORANGE, SERIES, SKY, Sheet
 
 MOST_STAGES = 12

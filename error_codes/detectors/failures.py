@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...trajectories.failures import ENVIRONMENT, find_errors
+from ...trajectories.turns.failures import ENVIRONMENT, find_errors
 from ..context import CodeContext
 from ..episodes import Episode, short
 from ..registry import Finding, detector

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...trajectories.briefs import validation_artefacts
-from ...trajectories.json_bytes import number
+from ...trajectories.reading.json_bytes import number
+from ...trajectories.turns.briefs import validation_artefacts
 from ..context import CodeContext
 from ..episodes import short
 from ..registry import Finding, detector

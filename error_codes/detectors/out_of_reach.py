@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from ...trajectories.actions import split
-from ...trajectories.failures import Failure, find_errors
 from ...trajectories.models import Action, Run, Turn
+from ...trajectories.turns.actions import split
+from ...trajectories.turns.failures import Failure, find_errors
 from ..context import CodeContext
 from ..episodes import short
 from ..package_names import general

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from ...trajectories.briefs import absolute_scale
+from ...trajectories.turns.briefs import absolute_scale
 from ..context import CodeContext
 from ..registry import Finding, detector
 from .cases import looked_into

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...tracks import TRACKS, Track
-from ...trajectories.briefs import validation_artefacts
-from ...trajectories.layout import Fence, find_outputs
 from ...trajectories.models import Outputs, Run, Stage, TrackName
-from ..like import LIKE, Rules
-from ..scorecard import Policy, TaskFrom
-from ..scoring import (
+from ...trajectories.reading.layout import Fence, find_outputs
+from ...trajectories.turns.briefs import validation_artefacts
+from ..card.scorecard import Policy, TaskFrom
+from ..card.scoring import (
     NEARLY_COMPLETE,
     UNKNOWN,
     VALID_SHARE,
@@ -31,7 +30,8 @@ from ..scoring import (
     s5_bounds,
     s5_score,
 )
-from ..stage_results import StageChecks
+from ..card.scoring_rules import LIKE, Rules
+from ..card.stage_results import StageChecks
 from .demands import files as demanded_files
 from .demands import other_format
 from .expected import expected_cases

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...tracks import PLAN_ITEMS, Track
-from ...trajectories.briefs import balanced
+from ...trajectories.turns.briefs import balanced
 from .demands import class_names, foreign_label
 from .files import Refused, read_text
 from .outcome import CaseCheck, Fact, TrackCheck

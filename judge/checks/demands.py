@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ...trajectories.briefs import classes
+from ...trajectories.turns.briefs import classes
 
 _DTYPE = re.compile(r"\b(float(?:16|32|64)|u?int(?:8|16|32|64))\b", re.IGNORECASE)
 _RANGE = re.compile(r"\bin \[\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?,\s?(-?\d{1,6}(?:\.\d{1,6})?)\s?\]")

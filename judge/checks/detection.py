@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from ...tracks import PLAN_ITEMS, Branch, Track, by_score
-from ...trajectories.json_bytes import number
+from ...trajectories.reading.json_bytes import number
 from .demands import wants_pixels, wants_score
 from .files import read_json
 from .outcome import Fact, FactKind, TrackCheck

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...trajectories.harness_report import submit_answer
-from ...trajectories.json_bytes import count
 from ...trajectories.models import Run
+from ...trajectories.reading.harness_report import submit_answer
+from ...trajectories.reading.json_bytes import count
 from .public import PublicInputs
 
 Source = Literal["public", "agent_summary", "report", "submit", "trace"]

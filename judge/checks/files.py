@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import InputError
-from ...trajectories.json_bytes import parse_json
-from ...trajectories.layout import Fence
-from ...trajectories.memo import once_a_run
 from ...trajectories.models import Run
+from ...trajectories.reading.json_bytes import parse_json
+from ...trajectories.reading.layout import Fence
+from ...trajectories.turns.per_run_cache import once_a_run
 from .outcome import FactKind
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Any
 
 from ...tracks import TRACKS, Bands, Track
-from ...trajectories.json_bytes import count, number
 from ...trajectories.models import Report, Run
-from ..scorecard import FailureKind, Grades, Medal, PartScore, Rating
-from ..scoring import VALID_SHARE
+from ...trajectories.reading.json_bytes import count, number
+from ..card.scorecard import FailureKind, Grades, Medal, PartScore, Rating
+from ..card.scoring import VALID_SHARE
 from .check import OutputCheck
 from .report_metrics import named
 

@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterable
 
-from ...trajectories.actions import split
 from ...trajectories.models import Run
-from ...trajectories.python_code import parse
-from ...trajectories.shell import script_runs
+from ...trajectories.turns.actions import split
+from ...trajectories.turns.python_code import parse
+from ...trajectories.turns.shell import script_runs
 
 _LOADERS = {
     "from_pretrained", "pipeline", "load_state_dict", "load_model", "load_checkpoint", "load_weights", "load_file", "create_model",

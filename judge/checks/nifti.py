@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ...trajectories.layout import Fence
+from ...trajectories.reading.layout import Fence
 from .files import Refused, describe, guard
 
 if TYPE_CHECKING:

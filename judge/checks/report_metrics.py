@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...tracks import Track
-from ...trajectories.json_bytes import number
 from ...trajectories.models import Report
-from ..scoring import VALID_SHARE
+from ...trajectories.reading.json_bytes import number
+from ..card.scoring import VALID_SHARE
 
 
 def named(metrics: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[float]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ...tracks import Track
-from ...trajectories.harness_report import submit_answer
-from ...trajectories.json_bytes import number
 from ...trajectories.models import Run
-from ..like import Rules
+from ...trajectories.reading.harness_report import submit_answer
+from ...trajectories.reading.json_bytes import number
+from ..card.scoring_rules import Rules
 from .expected import Expected, expected_cases, missing_cases
 from .outcome import CaseCheck, Fact
 from .report_metrics import scored_above_zero, submission_flag

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...tracks import PLAN_ITEMS, Branch, Track, by_score
-from ...trajectories.briefs import allowed_labels
+from ...trajectories.turns.briefs import allowed_labels
 from .demands import planar
 from .files import Refused, read_text
 from .nifti import VolumeHead, VolumeStats, affine_differs, main_piece, volume_head, volume_stats, voxel_ml

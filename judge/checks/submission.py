@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from ...trajectories.layout import Fence
 from ...trajectories.models import OutputFile, Run
-from ..like import LIKE, Rules
+from ...trajectories.reading.layout import Fence
+from ..card.scoring_rules import LIKE, Rules
 from .files import Refused
 from .outcome import CaseCheck, Fact, FactKind, TrackCheck
 from .public import PublicInputs

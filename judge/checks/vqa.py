@@ -15,8 +15,8 @@ from typing import Any
 
 from ...error_codes.detectors.answers import is_placeholder
 from ...tracks import PLAN_ITEMS, Branch, Track, by_score
-from ...trajectories.json_bytes import number
-from ..like import Rules
+from ...trajectories.reading.json_bytes import number
+from ..card.scoring_rules import Rules
 from .files import Refused, read_json
 from .outcome import Fact, TrackCheck
 from .submission import Submission, identical

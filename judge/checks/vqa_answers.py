@@ -7,8 +7,8 @@ from typing import Any
 
 from ...error_codes.detectors.answers import AnswerCode, answer_codes
 from ...tracks import TRACKS
-from ...trajectories.memo import once_a_run
 from ...trajectories.models import Run
+from ...trajectories.turns.per_run_cache import once_a_run
 from .files import Refused, fence_of, read_json
 from .public import find_public
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...trajectories.json_bytes import number, parse_json
 from ...trajectories.models import Run
-from ...trajectories.python_code import parse
+from ...trajectories.reading.json_bytes import number, parse_json
+from ...trajectories.turns.python_code import parse
 from .files import Refused, read_data, read_json, read_text
 
 _LOADERS = (

@@ -13,12 +13,12 @@ from typing import cast
 from ...errors import InputError, StoreError
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Rubric
-from ...trajectories.load import load_conversation
 from ...trajectories.models import Stage
+from ...trajectories.reading.load import load_conversation
 from ..base import Reply, Request, Usage
 from ..engine import Prepared, prepare
 from ..questions.items import restored
-from ..questions.keys import JudgeIdentity, KeyMaker, VerdictKey
+from ..questions.verdict_keys import JudgeIdentity, KeyMaker, VerdictKey
 from ..store import Store
 from .endpoints import BatchEndpoint, NotThere, ProviderBatch
 from .ledger import BatchRequest, Ledger, OpenBatch

@@ -31,9 +31,9 @@ from pydantic import (
 )
 
 from ...errors import JudgeError
-from ...trajectories.json_bytes import loads
-from ..api.session import MOST, limit
-from ..api.transport import Retry, redact, retry_after, wait_s
+from ...trajectories.reading.json_bytes import loads
+from ..judges.api.session import MOST, limit
+from ..judges.api.transport import Retry, redact, retry_after, wait_s
 
 if TYPE_CHECKING:
     import httpx

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict
 from ...rubrics.model import Rubric
 from ...trajectories.models import Tier, TrackName
 from ..base import QuestionName
-from ..questions.keys import JudgeIdentity
+from ..questions.verdict_keys import JudgeIdentity
 from ..store import Store
 
 Step = Literal["planned", "uploaded", "creating", "created", "closed"]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...rubrics.model import Rubric
-from ..api.transport import CallFailed, Completion, completion_from_body, redact
+from ..judges.api.transport import CallFailed, Completion, completion_from_body, redact
 from ..questions.replies import each_key_once
 from .ledger import BatchRequest
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ...errors import ConfigError, JudgeError
-from ..api.judge import without_credentials
-from ..api.transport import CallFailed, Completion, Retry
 from ..base import Judge, Reply, Request, Usage
+from ..judges.api.judge import without_credentials
+from ..judges.api.transport import CallFailed, Completion, Retry
 from ..questions.items import dumped
-from ..questions.keys import identity
+from ..questions.verdict_keys import identity
 from ..store import Store
 from ..store.reuse import StoredJudge
 from .endpoints import BatchEndpoint, InDoubt, NotThere

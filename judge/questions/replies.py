@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import Any
 
 from ...rubrics.model import Criterion
-from ...trajectories.json_bytes import whole_text
+from ...trajectories.reading.json_bytes import whole_text
 from ...trajectories.record import Record
 from ...trajectories.record.quotes import QuoteIndex, normalise
 from ..base import QuestionName, is_criteria
-from ..scorecard import Evidence
-from ..stage_results import CriterionResult
+from ..card.scorecard import Evidence
+from ..card.stage_results import CriterionResult
 from .forms import Doubtful, Stated, closed, form_of
 
 MAX_REPLY = 200_000

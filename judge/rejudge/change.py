@@ -19,9 +19,9 @@ from typing import Literal
 
 from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion, Rubric
-from ..scorecard import ScoreCard
-from ..scoring import Aggregate, Cap, aggregate, apply_caps, apply_requires, stage_score
-from ..stage_results import CriterionResult, StageResult
+from ..card.scorecard import ScoreCard
+from ..card.scoring import Aggregate, Cap, aggregate, apply_caps, apply_requires, stage_score
+from ..card.stage_results import CriterionResult, StageResult
 
 Cause = Literal["text", "weights", "judge", "data"]
 CAUSES: tuple[Cause, ...] = ("text", "weights", "judge", "data")

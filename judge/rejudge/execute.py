@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import AmbjudgeError, ConfigError, JudgeError, StoreError
 from ..base import Judge, Usage
-from ..limits import Allowance
+from ..judges.limits import Allowance
 from ..runner import BatchSummary, Progress, run_batch
 from ..session import Made, ScoreOptions, Scorer, Scores
 from ..store import Store

@@ -19,11 +19,11 @@ from typing import Any, Literal, NamedTuple
 
 from ...errors import AmbjudgeError, InputError
 from ...rubrics.model import Criterion, Rubric
-from ...trajectories.load import load_conversation
 from ...trajectories.models import Tier, TrackName
+from ...trajectories.reading.load import load_conversation
 from ..base import Estimate, EstimatingJudge, Judge, QuestionName, Request, answers
-from ..questions.asked import Questions
-from ..questions.keys import JudgeIdentity, canonical_json, identity
+from ..questions.question_keys import Questions
+from ..questions.verdict_keys import JudgeIdentity, canonical_json, identity
 from ..scope import Scope
 from ..store import Store, stamps
 

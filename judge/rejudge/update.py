@@ -10,8 +10,8 @@ from ...rubrics.load import builtin_ids, load_rubric, rubric_for
 from ...rubrics.model import Rubric
 from ...tracks import TRACKS
 from ..base import Judge, Usage
+from ..card.scorecard import Policy, ScoreCard
 from ..runner import Progress
-from ..scorecard import Policy, ScoreCard
 from ..session import Outcome, ScoreOptions, Scorer, Scores, score_with
 from ..store import Store
 from .change import CardChange, split_change

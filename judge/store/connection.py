@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from ...trajectories.remote import RemotePath, is_address
+from ...trajectories.reading.remote import RemotePath, is_address
 from . import schema
 from .opening import guard, writing
 

@@ -16,10 +16,10 @@ from ...rubrics.load import criterion_sha256
 from ...rubrics.model import Criterion
 from ...trajectories.models import Run
 from ..base import Around, Estimate, EstimatingJudge, Judge, Reply, Request
-from ..questions.keys import EvidenceContexts, JudgeIdentity, KeyMaker, VerdictKey, identity
-from ..stage_results import CriterionResult, UnscoredReason, unscored
+from ..card.stage_results import CriterionResult, UnscoredReason, unscored
+from ..questions.verdict_keys import EvidenceContexts, JudgeIdentity, KeyMaker, VerdictKey, identity
 from . import Store, StoredVerdict
-from .together import Together
+from .group_commit import Together
 from .verdicts import Answered, is_final
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ...errors import StoreError
 from ...rubrics.model import Rubric
-from ..scorecard import CardLine, Gist, Policy, ScoreCard
+from ..card.scorecard import CardLine, Gist, Policy, ScoreCard
 from . import schema
 from .connection import StorePart, clean_row, clean_text, now, to_json
 

@@ -12,8 +12,8 @@ import json
 import os
 from pathlib import Path
 
-from ...trajectories.layout import run_folder, side_files
 from ...trajectories.models import Run
+from ...trajectories.reading.layout import run_folder, side_files
 
 _PLACES = ("", "process", "process/plan", "plan", "workspace", "workspace/plan", "workspace/process", "outputs", "outputs/plan",
            "outputs/process", "outputs/workspace")  # fmt: skip

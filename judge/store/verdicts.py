@@ -27,8 +27,8 @@ from pydantic import ValidationError
 from ...errors import StoreError
 from ...rubrics.model import Rubric
 from ..base import RETRIABLE, Estimate, Reply, Usage
-from ..questions.keys import VerdictKey
-from ..stage_results import CriterionResult, UnscoredReason
+from ..card.stage_results import CriterionResult, UnscoredReason
+from ..questions.verdict_keys import VerdictKey
 from . import schema
 from .connection import StorePart, clean_row, now, to_json
 

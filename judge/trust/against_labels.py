@@ -17,15 +17,15 @@ from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...trajectories.models import Run
 from ..base import EstimatingJudge, Judge, QuestionName, Reply, Request, Usage, is_criteria, used
+from ..card.presumed import presume
+from ..card.scoring import apply_requires
+from ..card.stage_results import CriterionResult, FiredCode
 from ..engine import Prepared, ask_all, read_stages
-from ..presumed import presume
-from ..rules import RulesJudge
+from ..facts.tagging import diagnose
+from ..judges.rules import RulesJudge
 from ..runner import Progress, run_batch
 from ..scope import Scope
-from ..scoring import apply_requires
-from ..stage_results import CriterionResult, FiredCode
 from ..store.reuse import StoredJudge
-from ..tagging import diagnose
 from .comparison import CodesBy, Compared, Figures, JudgedCodes, JudgedItem, Sure, TurnStages, equal, figures
 from .human_labels import Labels
 from .label_sources import each_label

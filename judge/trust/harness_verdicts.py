@@ -13,10 +13,10 @@ from typing import Any
 
 from ...rubrics.load import rubric_for
 from ...rubrics.model import Rubric
-from ...trajectories.harness_report import flat_report
-from ...trajectories.json_bytes import number, read_json, text_or_none
-from ...trajectories.layout import report_file, side_file
 from ...trajectories.models import Run
+from ...trajectories.reading.harness_report import flat_report
+from ...trajectories.reading.json_bytes import number, read_json, text_or_none
+from ...trajectories.reading.layout import report_file, side_file
 from .human_labels import Labels
 
 ANNOTATOR = "harness"

@@ -32,14 +32,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from ...atomic_files import whole
 from ...error_codes.paper_codes import CODES
 from ...errors import InputError
 from ...rubrics.model import Rubric
 from ...sanitize import sanitize_line
 from ...trajectories.importers.saving import safe_name
-from ...trajectories.json_bytes import read_json
 from ...trajectories.models import Run, Stage
-from ...whole_files import whole
+from ...trajectories.reading.json_bytes import read_json
 from ..store import Store
 from ..store.connection import clean_text
 

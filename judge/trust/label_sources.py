@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...trajectories.json_bytes import loads, read_json, read_jsonl
+from ...trajectories.reading.json_bytes import loads, read_json, read_jsonl
 from .human_labels import Labels, parse_labels
 
 Source = str | Path | Mapping[str, Any] | Iterable["Source"]

@@ -27,7 +27,7 @@ from ...trajectories.models import Action, Plan, Run, Segmentation, Turn
 from ..base import JUDGED, Judge, QuestionName, Reply, Request, Usage, answers, used
 from ..questions.items import PLAN_ITEM, diagnosis_items
 from ..runner import run_batch
-from .made_up_runs import careless, diligent
+from .example_runs import careless, diligent
 from .measures import wilson
 
 Expectation = Literal["falls", "not raised", "same"]
@@ -96,7 +96,7 @@ async def selftest(
 
     `runs` default to the two built-in ones. `rubric` defaults to each run's own.
     """
-    from ..rules import RulesJudge
+    from ..judges.rules import RulesJudge
 
     rows, usage = await _run(judge, list(cases(runs, rubric, answers(judge))), concurrency)
     baseline: tuple[Row, ...] = ()

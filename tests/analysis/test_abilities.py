@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ambjudge.analysis import simulate
-from ambjudge.analysis.rasch import SD_ABILITY, SD_DIFFICULTY, abilities, rasch
+from ambjudge.analysis.statistics.rasch import SD_ABILITY, SD_DIFFICULTY, abilities, rasch
 from scipy import optimize
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from ambjudge.analysis.answer_tables import answer_rows, read_answers, schema_of, with_answers
-from ambjudge.analysis.flat_tables import batches
-from ambjudge.analysis.spreadsheets import to_csv
+from ambjudge.analysis.tables.answer_tables import answer_rows, read_answers, schema_of, with_answers
+from ambjudge.analysis.tables.flat_tables import batches
+from ambjudge.analysis.tables.spreadsheets import to_csv
 from ambjudge.errors import InputError
 from ambjudge.judge.ad_hoc import RunAnswer
 

@@ -21,15 +21,15 @@ from ambjudge.analysis import (
     simulate,
     write_frame,
 )
-from ambjudge.analysis.codes_read import CODES, READ_SCHEMA
-from ambjudge.analysis.design import design, designs
-from ambjudge.analysis.display import display
 from ambjudge.analysis.figures import draw
-from ambjudge.analysis.findings import findings
-from ambjudge.analysis.label_tables import Labels, read_labels
-from ambjudge.analysis.simulated_cards import simulated_scorecards
-from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.judge.stage_results import FiredCode
+from ambjudge.analysis.report.display import display
+from ambjudge.analysis.report.findings import findings
+from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
+from ambjudge.analysis.statistics.design import design, designs
+from ambjudge.analysis.tables.codes_read import CODES, READ_SCHEMA
+from ambjudge.analysis.tables.label_tables import Labels, read_labels
+from ambjudge.judge.card.scorecard import ScoreCard
+from ambjudge.judge.card.stage_results import FiredCode
 from polars.testing import assert_frame_equal
 
 SIM = simulate(seed=4, n_tasks=8, n_rep=6, n_agents=4)

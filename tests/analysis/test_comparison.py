@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis import pairwise, simulate
-from ambjudge.analysis.comparison import compare, kind_of, sentences, side, sides, tost, verdict
-from ambjudge.analysis.estimate import estimate
+from ambjudge.analysis.statistics.comparison import compare, kind_of, sentences, side, sides, tost, verdict
+from ambjudge.analysis.statistics.estimate import estimate
 from ambjudge.errors import ConfigError, InputError
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired

@@ -17,10 +17,10 @@ from ambjudge.analysis import (
     robustness,
     simulate,
 )
-from ambjudge.analysis.jackknife import codes_of, cr3, cross_products, delete_one_regression, demean, of_sums
-from ambjudge.analysis.overlap import overlap
-from ambjudge.analysis.robust import wild_p
-from ambjudge.analysis.simulation import truth
+from ambjudge.analysis.simulated.simulation import truth
+from ambjudge.analysis.statistics.jackknife import codes_of, cr3, cross_products, delete_one_regression, demean, of_sums
+from ambjudge.analysis.statistics.overlap import overlap
+from ambjudge.analysis.statistics.robust import wild_p
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,10 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
-from ambjudge.analysis.card_sources import each_card
-from ambjudge.analysis.failure_texts import KINDS, MOST_PATTERNS, SCHEMA, FailureTexts, failure_clusters, pattern
-from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.judge.stage_results import FiredCode
+from ambjudge.analysis.report.failure_texts import KINDS, MOST_PATTERNS, SCHEMA, FailureTexts, failure_clusters, pattern
+from ambjudge.analysis.tables.card_sources import each_card
+from ambjudge.judge.card.scorecard import ScoreCard
+from ambjudge.judge.card.stage_results import FiredCode
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from ambjudge import load_run, score
-from ambjudge.analysis.flat_tables import (
+from ambjudge.analysis.tables.flat_tables import (
     CODES,
     CRITERIA,
     LABELS,
@@ -22,8 +22,8 @@ from ambjudge.analysis.flat_tables import (
     label_rows,
     to_jsonl,
 )
-from ambjudge.analysis.spreadsheets import FORMULA, from_csv, to_csv
-from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.analysis.tables.spreadsheets import FORMULA, from_csv, to_csv
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.trust.human_labels import parse_labels
 from hypothesis import given
 from hypothesis import strategies as st

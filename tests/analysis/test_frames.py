@@ -10,11 +10,11 @@ import pytest
 from ambjudge import analysis
 from ambjudge.analysis import cohort, frame, read_frame, simulate, validate_scores, write_frame
 from ambjudge.analysis.figures import draw
-from ambjudge.analysis.frames import FREE, RUN_SCHEMA, conform, stage_columns
-from ambjudge.analysis.simulated_cards import simulated_scorecards
+from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
+from ambjudge.analysis.tables.frames import FREE, RUN_SCHEMA, conform, stage_columns
 from ambjudge.errors import InputError
-from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.judge.stage_results import FiredCode
+from ambjudge.judge.card.scorecard import ScoreCard
+from ambjudge.judge.card.stage_results import FiredCode
 from polars.testing import assert_frame_equal
 
 

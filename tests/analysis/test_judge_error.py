@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis import cohort, corrected_code_effects, corrected_leaderboard, judged_mean, simulate
-from ambjudge.analysis.codes_read import CODES
-from ambjudge.analysis.judge_error import human_scores
-from ambjudge.analysis.label_tables import read_labels
-from ambjudge.analysis.simulated_cards import simulated_scorecards
+from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
+from ambjudge.analysis.statistics.judge_error import human_scores
+from ambjudge.analysis.tables.codes_read import CODES
+from ambjudge.analysis.tables.label_tables import read_labels
 
 
 def human_codes(table, n, seed=1):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ambjudge.analysis import agreement, cohort, read_labels, simulate
-from ambjudge.analysis.label_tables import Labels
-from ambjudge.analysis.raters import (
+from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
+from ambjudge.analysis.statistics.raters import (
     agreement_of,
     cohen_kappa,
     gwet_ac1,
@@ -14,7 +14,7 @@ from ambjudge.analysis.raters import (
     krippendorff_alpha,
     linear_weights,
 )
-from ambjudge.analysis.simulated_cards import simulated_scorecards
+from ambjudge.analysis.tables.label_tables import Labels
 from ambjudge.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st

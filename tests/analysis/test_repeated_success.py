@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis import first_breaks, pass_k, rank_stability, reliability, simulate
-from ambjudge.analysis.cohorts import CODES_SCHEMA, CRITERIA_SCHEMA, Cohort
-from ambjudge.analysis.label_tables import CRITERIA, FIRED, Labels
-from ambjudge.analysis.ranking import failed
+from ambjudge.analysis.statistics.ranking import failed
+from ambjudge.analysis.tables.cohorts import CODES_SCHEMA, CRITERIA_SCHEMA, Cohort
+from ambjudge.analysis.tables.label_tables import CRITERIA, FIRED, Labels
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ import numpy as np
 import polars as pl
 import pytest
 from ambjudge.analysis import all_tables, simulate, wide
-from ambjudge.analysis.codes_read import CODES
-from ambjudge.analysis.display import display, number
 from ambjudge.analysis.figures import draw_all
-from ambjudge.analysis.findings import findings
-from ambjudge.analysis.glossary import Glossary, terms_of
-from ambjudge.analysis.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
-from ambjudge.analysis.report_outline import SECTIONS
-from ambjudge.analysis.report_tables import TABLES
-from ambjudge.analysis.results import Analysis, analyse, to_json
+from ambjudge.analysis.report.display import display, number
+from ambjudge.analysis.report.findings import findings
+from ambjudge.analysis.report.glossary import Glossary, terms_of
+from ambjudge.analysis.report.html_report import METHOD_HEADINGS, MOST_ROWS, render, write_report
+from ambjudge.analysis.report.report_outline import SECTIONS
+from ambjudge.analysis.report.report_tables import TABLES
+from ambjudge.analysis.report.results import Analysis, analyse, to_json
+from ambjudge.analysis.tables.codes_read import CODES
 from ambjudge.errors import InputError
 from chromium import browse
 from html_page import Page as HtmlPage

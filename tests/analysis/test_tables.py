@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from ambjudge.analysis import TABLES, all_tables, code_prevalence, cohort, cost_score, recovery, simulate, stage_profile
-from ambjudge.analysis.codes_read import CODES
-from ambjudge.analysis.estimate import ESTIMATE_SCHEMA, adjusted
-from ambjudge.analysis.label_tables import read_labels
-from ambjudge.analysis.simulated_cards import simulated_scorecards
-from ambjudge.analysis.simulation import settings_of
+from ambjudge.analysis.simulated.simulated_cards import simulated_scorecards
+from ambjudge.analysis.simulated.simulation import settings_of
+from ambjudge.analysis.statistics.estimate import ESTIMATE_SCHEMA, adjusted
+from ambjudge.analysis.tables.codes_read import CODES
+from ambjudge.analysis.tables.label_tables import read_labels
 from ambjudge.errors import ConfigError
 from hypothesis import given, settings
 from hypothesis import strategies as st

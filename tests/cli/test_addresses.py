@@ -13,9 +13,9 @@ from pathlib import Path
 import ambjudge
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.trajectories.layout import find_conversations, run_folder
-from ambjudge.trajectories.load import load_conversation
-from ambjudge.trajectories.remote import Object, RemotePath, find_runs, staged
+from ambjudge.trajectories.reading.layout import find_conversations, run_folder
+from ambjudge.trajectories.reading.load import load_conversation
+from ambjudge.trajectories.reading.remote import Object, RemotePath, find_runs, staged
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'ambjudge[cloud]'")
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"

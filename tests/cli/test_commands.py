@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from ambjudge.cli import COMMANDS
+from ambjudge.commands.registry import COMMANDS
 from batch_server import BatchServer
 
 ROOT = Path(__file__).parents[2]
@@ -234,7 +234,7 @@ def test_help_fits_a_screen_and_has_an_example(out, name: str) -> None:
 
 
 def test_shipped_schema_is_the_models() -> None:
-    from ambjudge.judge.scorecard import ScoreCard
+    from ambjudge.judge.card.scorecard import ScoreCard
 
     made = ScoreCard.model_json_schema(by_alias=True, mode="serialization")
     assert {k: v for k, v in schema().items() if k not in ("$schema", "$id")} == made

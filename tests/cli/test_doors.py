@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from ambjudge import score
-from ambjudge.cli import COMMANDS, commands, run
-from ambjudge.judge.panel import Panel
-from ambjudge.judge.rules import RulesJudge
+from ambjudge.cli import run
+from ambjudge.commands.registry import COMMANDS, commands
+from ambjudge.judge.judges.panel import Panel
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.select import JUDGES, make_judge
 from ambjudge.testing import (
     ScriptedJudge,
@@ -21,8 +22,8 @@ from ambjudge.testing import (
     tiny_run,
 )
 from ambjudge.tracks import OURS, TRACKS
-from ambjudge.trajectories.exporters import EXPORTERS
 from ambjudge.trajectories.importers import IMPORTERS
+from ambjudge.trajectories.importers.exporters import EXPORTERS
 
 
 @pytest.mark.parametrize("name", OURS)

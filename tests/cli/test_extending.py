@@ -178,7 +178,7 @@ def test_what_fails_on_a_run_is_said_and_scores_nothing(call, tmp_path):
 
 def test_another_version_of_a_package_makes_other_keys(call, site, tmp_path):
     def key(**env: str) -> str:
-        lines = "from ambjudge.judge.questions.keys import code_sha256\nprint(code_sha256())"
+        lines = "from ambjudge.judge.questions.verdict_keys import code_sha256\nprint(code_sha256())"
         (tmp_path / "key.py").write_text(lines)
         return call(module="key", **env)[1]
 

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from ambjudge.whole_files import PART
+from ambjudge.atomic_files import PART
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 CASES = {

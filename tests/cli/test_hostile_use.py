@@ -15,11 +15,11 @@ import pytest
 from ambjudge.cli import run
 from ambjudge.commands.render import scorecard
 from ambjudge.commands.runs import each_result
+from ambjudge.judge.card.scorecard import Evidence, JudgeInfo, PlanItem
+from ambjudge.judge.card.stage_results import FiredCode
 from ambjudge.judge.engine import score
-from ambjudge.judge.scorecard import Evidence, JudgeInfo, PlanItem
-from ambjudge.judge.stage_results import FiredCode
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import load_run
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "data" / "recorded"

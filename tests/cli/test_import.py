@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 IMPORTS = Path(__file__).parents[1] / "data" / "imports"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "codes"

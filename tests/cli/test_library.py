@@ -12,7 +12,7 @@ from pathlib import Path
 import ambjudge
 import pytest
 from ambjudge.errors import AmbjudgeError, ConfigError
-from ambjudge.judge.verify import parse_card
+from ambjudge.judge.card.verify import parse_card
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.testing import ScriptedJudge, tiny_run
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ambjudge.cli import COMMANDS
+from ambjudge.commands.registry import COMMANDS
 from ambjudge.config import SETTINGS
 
 ROOT = Path(__file__).parents[2]

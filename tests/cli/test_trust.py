@@ -21,8 +21,8 @@ from ambjudge.cli import run
 from ambjudge.commands.browse import browser, collect
 from ambjudge.config import load as load_settings
 from ambjudge.console import LogFormatter
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.prices import key_for
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.prices import key_for
 from ambjudge.judge.session import default_store
 from ambjudge.judge.store import open_store
 from ambjudge.sanitize import mask

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from ambjudge.atomic_files import PART, NewFile, file_behind, held_alone, whole
 from ambjudge.commands.card_files import CardFile
 from ambjudge.errors import InputError
-from ambjudge.trajectories import remote
-from ambjudge.trajectories.remote import private_folder
-from ambjudge.whole_files import PART, NewFile, file_behind, held_alone, whole
+from ambjudge.trajectories.reading import remote
+from ambjudge.trajectories.reading.remote import private_folder
 
 
 def names(folder: Path) -> list[str]:

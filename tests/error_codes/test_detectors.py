@@ -9,10 +9,10 @@ import pytest
 from ambjudge.error_codes.fired import context
 from ambjudge.error_codes.registry import DETECTORS, detector, detectors
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.tagging import output_facts
+from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.testing import check_detector
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
 from tiny_runs import SUBMIT, facts, say, submit
 
 FLAT = str.maketrans({"(": None, "[": None, ")": None, "]": None, " ": None, "\n": None})

@@ -9,12 +9,12 @@ import pytest
 from ambjudge.error_codes.diagnosis import Reading, merge
 from ambjudge.error_codes.fired import Fired
 from ambjudge.error_codes.paper_codes import BY_FACTS
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.human_labels import import_labels, parse_labels
-from ambjudge.judge.trust.rightness import LEAST, shares_right
+from ambjudge.judge.trust.judge_precision import LEAST, shares_right
 from ambjudge.trajectories.models import Segmentation
 from ambjudge.trajectories.record import check_quote
 from tiny_runs import SUBMIT, say, write_run

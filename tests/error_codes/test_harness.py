@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.error_codes.fired import context, fired
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
 from tiny_runs import say, write_run
 
 ASKS = "OUTPUT. answer.json for every question, and calibration.json with the thresholds that validation settled on."

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from ambjudge.error_codes.fired import context, fired, primary_failure
+from ambjudge.judge.card.stage_results import FiredCode
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.stage_results import FiredCode
-from ambjudge.judge.tagging import output_facts
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
+from ambjudge.judge.facts.tagging import output_facts
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 GOLD = {

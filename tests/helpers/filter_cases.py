@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ambjudge.tui.run_rows import RunRow
+from ambjudge.views.run_rows import RunRow
 
 ROWS = [
     RunRow(0, "kidney-lite-01", "p", "scored", "agent-a", "gpt", "kidney-seg-task", "segmentation", "lite", 1, 20, (1.0, 0.8, 0.4, 1.0, 1.0), 0.8, 0.7, 75.0, ("E3", "E5"), "S3:E3", "submitted", cost=1.5),

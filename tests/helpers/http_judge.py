@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ambjudge.judge.base import Reply, Request, Usage
-from ambjudge.judge.stage_results import CriterionResult
+from ambjudge.judge.card.stage_results import CriterionResult
 
 
 class Server:
@@ -113,7 +113,7 @@ def work(store: str, runs: str, url: str, concurrency: int) -> None:
     from ambjudge.judge.rejudge.execute import execute
     from ambjudge.judge.rejudge.staleness import plan
     from ambjudge.judge.store import open_store
-    from ambjudge.trajectories.layout import find_conversations
+    from ambjudge.trajectories.reading.layout import find_conversations
 
     judge = HttpJudge(url)
     with open_store(store) as opened:

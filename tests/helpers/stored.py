@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ambjudge.judge.base import Usage
-from ambjudge.judge.questions.keys import VerdictKey
-from ambjudge.judge.stage_results import CriterionResult
+from ambjudge.judge.card.stage_results import CriterionResult
+from ambjudge.judge.questions.verdict_keys import VerdictKey
 from ambjudge.judge.store import Store
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")

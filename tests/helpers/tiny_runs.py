@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from ambjudge.error_codes.output_facts import Fact, OutputFacts
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 BRIEF = (
     "You are an autonomous medical-AI research agent. Track: {track}. Tier: lite.\nTASK. Do the task for {cases} cases.\n"

@@ -16,7 +16,7 @@ import yaml
 from ambjudge.error_codes import taxonomy
 from ambjudge.judge.questions import items
 from ambjudge.judge.store import Store, open_store
-from ambjudge.trajectories.layout import find_conversations
+from ambjudge.trajectories.reading.layout import find_conversations
 from stored import RECORDED, recorded_run
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.transport import Retry
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import Wanted
-from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.store import open_store
 from ambjudge.judge.trust.against_labels import Selection, against_labels, labels_by_run
 from ambjudge.judge.trust.comparison import Compared, JudgedCodes, JudgedItem, figures
 from ambjudge.judge.trust.human_labels import import_labels
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 GOLD = RECORDED / "labels" / "gold"

@@ -17,17 +17,17 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge import prompts
-from ambjudge.judge.api.judge import ApiJudge, Breaker
-from ambjudge.judge.api.prices import Price
-from ambjudge.judge.api.transport import Retry, redact, retry_after
 from ambjudge.judge.base import Estimate, EstimatingJudge, QuestionName, Reply, Request
 from ambjudge.judge.engine import ask_all, prepare, score_run
+from ambjudge.judge.judges.api.judge import ApiJudge, Breaker
+from ambjudge.judge.judges.api.prices import Price
+from ambjudge.judge.judges.api.transport import Retry, redact, retry_after
+from ambjudge.judge.questions import prompts
 from ambjudge.judge.questions.items import Wanted, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.facts import Fact
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.segment import segment
 from PIL import Image
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

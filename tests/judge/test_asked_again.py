@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.prices import Price
-from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.prices import Price
+from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.questions.items import Wanted
 from ambjudge.judge.rejudge.execute import Execution, execute
 from ambjudge.judge.rejudge.staleness import RejudgePlan, plan

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError
 from ambjudge.judge.ad_hoc import Answered, RunAnswer, ask, ask_scope
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.prices import Price
-from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.limits import Budget
-from ambjudge.judge.panel import Panel
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.prices import Price
+from ambjudge.judge.judges.api.transport import Retry
+from ambjudge.judge.judges.limits import Budget
+from ambjudge.judge.judges.panel import Panel
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import Answer, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
-from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.store import Store
 
 HERE = Path(__file__).parent

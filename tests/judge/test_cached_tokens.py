@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from ambjudge.commands.render import spent
-from ambjudge.judge.api.transport import (
+from ambjudge.judge.base import Usage
+from ambjudge.judge.judges.api.transport import (
     Completion,
     Retry,
     complete,
@@ -18,7 +19,6 @@ from ambjudge.judge.api.transport import (
     takes_cache_control,
     takes_images,
 )
-from ambjudge.judge.base import Usage
 from serving import head, serving
 
 MARK = {"cache_control": {"type": "ephemeral"}}

@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.api.judge import ApiJudge
 from ambjudge.judge.engine import ask_all, assemble, prepare
+from ambjudge.judge.judges.api.judge import ApiJudge
 from ambjudge.judge.questions.items import Wanted
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 DATA = Path(__file__).parents[1] / "data"
 READINGS = DATA / "readings" / "recorded"

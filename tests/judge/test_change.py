@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from ambjudge.judge.base import Reply
+from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import assemble, prepare
 from ambjudge.judge.rejudge.change import mean_split, rank_changes, split_change
-from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from ambjudge.analysis.ranking import failed
+from ambjudge.analysis.statistics.ranking import failed
 from ambjudge.error_codes.fired import context, fired
+from ambjudge.judge.card.scorecard import Policy
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.scorecard import Policy
-from ambjudge.judge.tagging import output_facts
+from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
 from conversations import converse, python
 from tiny_runs import of_kind
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ambjudge.judge.card.scoring import apply_breach
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.scoring import apply_breach
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Outputs
+from ambjudge.trajectories.reading.load import load_run
 from tiny_runs import of_kind
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

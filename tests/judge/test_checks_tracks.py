@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ambjudge.errors import InputError
+from ambjudge.judge.card.scorecard import Policy
 from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.nifti import _stats
 from ambjudge.judge.checks.public import find_public
-from ambjudge.judge.scorecard import Policy
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from PIL import Image
 
 nib = pytest.importorskip("nibabel")

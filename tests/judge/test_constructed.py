@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ambjudge.judge.card.verify import rubric_of, verify
 from ambjudge.judge.engine import score
-from ambjudge.judge.verify import rubric_of, verify
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 ROOT = Path(__file__).parents[1] / "data" / "constructed"
 DISPUTED = ("c/runs/derm-std-01", "w/runs/fundusqa-std-02")

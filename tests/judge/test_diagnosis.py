@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from ambjudge.error_codes.taxonomy import taxonomy
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.engine import score, score_run
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.transport import Retry
 from ambjudge.judge.questions.items import Wanted, ask_item
-from ambjudge.judge.scorecard import ScoreCard
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 CLEAN = load_run(RUNS / "kidney-lite-01")

@@ -14,11 +14,11 @@ import pytest
 from ambjudge.error_codes.fired import context, fired
 from ambjudge.error_codes.registry import detectors
 from ambjudge.judge.checks.check import check_outputs
-from ambjudge.judge.run_facts import MAX_CHARS, MAX_FACTS, run_facts
-from ambjudge.judge.tagging import output_facts
-from ambjudge.trajectories.load import load_run
+from ambjudge.judge.facts.run_facts import MAX_CHARS, MAX_FACTS, run_facts
+from ambjudge.judge.facts.tagging import output_facts
 from ambjudge.trajectories.models import OutputFile, Outputs, Violation
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
 from conversations import converse, python
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

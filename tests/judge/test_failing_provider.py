@@ -9,16 +9,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.api.judge import ApiJudge, Breaker
-from ambjudge.judge.api.prices import Price
-from ambjudge.judge.api.transport import Retry
-from ambjudge.judge.limits import Budget
+from ambjudge.judge.judges.api.judge import ApiJudge, Breaker
+from ambjudge.judge.judges.api.prices import Price
+from ambjudge.judge.judges.api.transport import Retry
+from ambjudge.judge.judges.limits import Budget
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.rejudge.execute import execute
 from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.store import open_store
-from ambjudge.trajectories.layout import find_conversations
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.layout import find_conversations
+from ambjudge.trajectories.reading.load import load_run
 from stored import spent
 
 PRICE = Price(input=1.0, output=10.0, source="test", date="2026-01-01")

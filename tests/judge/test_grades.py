@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.analysis.cohorts import cohort
-from ambjudge.analysis.frames import conform
-from ambjudge.analysis.outcomes import part_scores, ratings
+from ambjudge.analysis.statistics.outcomes import part_scores, ratings
+from ambjudge.analysis.tables.cohorts import cohort
+from ambjudge.analysis.tables.frames import conform
 from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.grades import grades
-from ambjudge.trajectories.harness_report import parse_report
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.harness_report import parse_report
+from ambjudge.trajectories.reading.load import load_run
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
 PATH = Path("detail_report.json")

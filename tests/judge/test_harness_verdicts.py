@@ -10,7 +10,7 @@ import pytest
 from ambjudge.cli import run as command
 from ambjudge.judge.trust.harness_verdicts import harness_labels
 from ambjudge.judge.trust.human_labels import read_labels
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
 VERDICT = {

@@ -11,7 +11,7 @@ import pytest
 from ambjudge.cli import run
 from ambjudge.commands import doctor
 from ambjudge.errors import JudgeError
-from ambjudge.judge.api.transport import CallFailed, Retry, complete, litellm
+from ambjudge.judge.judges.api.transport import CallFailed, Retry, complete, litellm
 from ambjudge.judge.provider_batch import endpoints
 from serving import head, serving
 

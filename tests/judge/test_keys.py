@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.judge.base import Request
-from ambjudge.judge.questions.keys import (
+from ambjudge.judge.questions.verdict_keys import (
     EvidenceContexts,
     KeyMaker,
     _sources,

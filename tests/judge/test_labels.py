@@ -18,7 +18,7 @@ from ambjudge.judge.trust.human_labels import (
     stored_labels,
 )
 from ambjudge.rubrics.load import load_rubric, rubric_for
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

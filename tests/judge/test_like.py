@@ -9,17 +9,17 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-import ambjudge.judge.like as choices
+import ambjudge.judge.card.scoring_rules as choices
 import nibabel as nib
 import numpy as np
 import pytest
+from ambjudge.judge.card.scorecard import Policy, ScoreCard
+from ambjudge.judge.card.scoring_rules import LIKE, Rules
+from ambjudge.judge.card.verify import verify
 from ambjudge.judge.engine import score
-from ambjudge.judge.like import LIKE, Rules
-from ambjudge.judge.scorecard import Policy, ScoreCard
-from ambjudge.judge.verify import verify
 from ambjudge.rubrics.load import rubric_for
 from ambjudge.testing import ScriptedJudge, Step, tiny_run
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 ROOT = Path(__file__).parents[2]
 BOX = {"class": "rbc", "x1": 0, "y1": 0, "x2": 5, "y2": 5}
@@ -216,8 +216,8 @@ def test_a_judge_is_shown_the_same(tmp_path):
 
 
 def test_cards_of_another_choice_are_renewed(tmp_path):
+    from ambjudge.judge.judges.rules import RulesJudge
     from ambjudge.judge.rejudge.update import outdated
-    from ambjudge.judge.rules import RulesJudge
     from ambjudge.judge.session import ScoreOptions, score_many
     from ambjudge.judge.store import open_store
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from ambjudge.errors import JudgeError
 from ambjudge.judge.base import QuestionName, Reply, Request
-from ambjudge.judge.local.judge import LocalJudge
-from ambjudge.judge.local.likelihoods import NOT_APPLICABLE, Scorer, header_read_once, questions
-from ambjudge.judge.local.rationale import QUOTE_TOKENS, RationaleWriter, grammar, parse, quotable
+from ambjudge.judge.judges.local.judge import LocalJudge
+from ambjudge.judge.judges.local.likelihoods import NOT_APPLICABLE, Scorer, header_read_once, questions
+from ambjudge.judge.judges.local.rationale import QUOTE_TOKENS, RationaleWriter, grammar, parse, quotable
 from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.rubrics.model import Criterion, Level
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record.quotes import QuoteIndex
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.segment import segment
 from conversations import converse, python
 
 LAYERS = 5

@@ -144,7 +144,7 @@ def test_calibration_always_adds_up(runs: list[list[tuple[float, bool]]]) -> Non
 
 
 def run_of(content: str) -> Run:
-    from ambjudge.judge.trust.made_up_runs import careless
+    from ambjudge.judge.trust.example_runs import careless
 
     return careless()[0].model_copy(update={"content_sha256": content})
 

@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 from ambjudge.analysis import cohort
-from ambjudge.analysis.flat_tables import criterion_rows
+from ambjudge.analysis.tables.flat_tables import criterion_rows
 from ambjudge.commands.render import row, rows, scorecard
-from ambjudge.judge.api.messages import Messages
+from ambjudge.judge.card.scoring import aggregate
+from ambjudge.judge.card.verify import parse_card, verify
 from ambjudge.judge.engine import prepare
+from ambjudge.judge.judges.api.messages import Messages
 from ambjudge.judge.rejudge.change import split_change
-from ambjudge.judge.scoring import aggregate
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.judge.store import open_store
-from ambjudge.judge.verify import parse_card, verify
 from ambjudge.library import score
 from ambjudge.rubrics.load import load_rubric, starter
 from ambjudge.rubrics.model import Rubric
 from ambjudge.testing import ScriptedJudge, tiny_run
 from ambjudge.trajectories.models import Run
-from ambjudge.tui.collection import Collection
-from ambjudge.tui.difference_lines import difference_lines
-from ambjudge.tui.run_rows import row_of
-from ambjudge.tui.scorecard_lines import scorecard_lines
+from ambjudge.views.collection import Collection
+from ambjudge.views.difference_lines import difference_lines
+from ambjudge.views.run_rows import row_of
+from ambjudge.views.scorecard_lines import scorecard_lines
 
 
 @pytest.fixture

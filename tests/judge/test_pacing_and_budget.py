@@ -12,11 +12,11 @@ from collections import Counter
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge import limits as pacing
 from ambjudge.judge.base import Estimate, Reply, Request, Usage
-from ambjudge.judge.limits import Accounts, Budget, Call, GuardedJudge, Minute, Pacer
+from ambjudge.judge.card.stage_results import CriterionResult
+from ambjudge.judge.judges import limits as pacing
+from ambjudge.judge.judges.limits import Accounts, Budget, Call, GuardedJudge, Minute, Pacer
 from ambjudge.judge.runner import run_batch
-from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.load import load_rubric
 
 RUBRIC = load_rubric("segmentation")

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.base import Reply, Request, Usage, answers
+from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import score_run
-from ambjudge.judge.panel import Ballot, Panel, combine
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.transport import Retry
+from ambjudge.judge.judges.panel import Ballot, Panel, combine
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
-from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,8 +10,8 @@ import zlib
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.api.pictures import SIDE, output_pictures, plan_picture
-from ambjudge.trajectories.load import load_run
+from ambjudge.judge.judges.api.pictures import SIDE, output_pictures, plan_picture
+from ambjudge.trajectories.reading.load import load_run
 from PIL import Image
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

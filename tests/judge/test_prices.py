@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ambjudge.errors import ConfigError
-from ambjudge.judge.api.prices import Price, builtin_prices, effective_api_base, price_of
+from ambjudge.judge.judges.api.prices import Price, builtin_prices, effective_api_base, price_of
 from ambjudge.judge.select import parse_price
 
 

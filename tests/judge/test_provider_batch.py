@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 from ambjudge.cli import run
 from ambjudge.errors import ConfigError, JudgeError
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.prices import Price
-from ambjudge.judge.api.transport import Retry
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.prices import Price
+from ambjudge.judge.judges.api.transport import Retry
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.provider_batch import BatchOptions, abandon, collect, status, submit
 from ambjudge.judge.provider_batch.ledger import Ledger, OpenBatch, age_s
 from ambjudge.judge.questions.items import Answer, Wanted, ask_item
 from ambjudge.judge.rejudge.staleness import plan, requests
-from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, score_many
 from ambjudge.judge.store import Store, open_store
@@ -384,7 +384,7 @@ async def test_a_batch_of_another_living_process_is_left_alone(server, store: St
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         from ambjudge.judge.provider_batch.ledger import owner
-        from ambjudge.judge.questions.keys import identity
+        from ambjudge.judge.questions.verdict_keys import identity
 
         other = f"{owner().partition(':')[0]}:{sleeper.pid}"
         batch = OpenBatch(id="b" * 32, judge=identity(judge), base=server.url, requests=len(mine), lines=len(mine), reserved_usd=None, owner=other)  # fmt: skip

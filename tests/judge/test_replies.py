@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import ConfigError
 from ambjudge.judge.base import QuestionName
+from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.questions.forms import MAX_TEXT, NOT_APPLICABLE
 from ambjudge.judge.questions.items import Answer, ask_item, diagnosis_items, stage_items
 from ambjudge.judge.questions.replies import parse_reply, reply_schema, to_results
-from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record import Omission, QuoteIndex, Record
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -15,20 +15,20 @@ from pathlib import Path
 import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.base import Estimate, Reply, Request, Usage, answers
+from ambjudge.judge.card.stage_results import CriterionResult
 from ambjudge.judge.engine import score_run
-from ambjudge.judge.questions.asked import Questions
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import Wanted
-from ambjudge.judge.questions.keys import identity
+from ambjudge.judge.questions.question_keys import Questions
+from ambjudge.judge.questions.verdict_keys import identity
 from ambjudge.judge.rejudge.staleness import plan, requests
-from ambjudge.judge.rules import RulesJudge
 from ambjudge.judge.scope import Scope
 from ambjudge.judge.session import ScoreOptions, score_many
-from ambjudge.judge.stage_results import CriterionResult
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
 from ambjudge.rubrics.load import load_rubric, rubric_for
-from ambjudge.trajectories.layout import find_conversations, run_id
-from ambjudge.trajectories.load import load_conversation, load_run
+from ambjudge.trajectories.reading.layout import find_conversations, run_id
+from ambjudge.trajectories.reading.load import load_conversation, load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 RUBRIC = load_rubric("segmentation")

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from ambjudge.analysis.cohorts import cohort
-from ambjudge.analysis.descriptive import stage_profile
-from ambjudge.analysis.display import display
+from ambjudge.analysis.report.display import display
+from ambjudge.analysis.statistics.descriptive import stage_profile
+from ambjudge.analysis.tables.cohorts import cohort
+from ambjudge.judge.card.presumed import presumed, presumptions
+from ambjudge.judge.card.verify import parse_card, verify
 from ambjudge.judge.engine import prepare, score, score_run
-from ambjudge.judge.presumed import presumed, presumptions
-from ambjudge.judge.rules import TABLE, RulesJudge, rule_for
+from ambjudge.judge.judges.rules import TABLE, RulesJudge, rule_for
 from ambjudge.judge.store import open_store
 from ambjudge.judge.store.reuse import StoredJudge
-from ambjudge.judge.verify import parse_card, verify
 from ambjudge.rubrics.load import builtin_ids, criterion_sha256, load_rubric
-from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import iter_runs, load_run
 from ambjudge.trajectories.record.quotes import QuoteIndex
 from conversations import bash, converse
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 from ambjudge.errors import JudgeError
-from ambjudge.judge.api.judge import ApiJudge
-from ambjudge.judge.api.transport import Retry
 from ambjudge.judge.base import Reply, Request, is_criteria
+from ambjudge.judge.card.stage_results import CriterionResult
+from ambjudge.judge.judges.api.judge import ApiJudge
+from ambjudge.judge.judges.api.transport import Retry
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.questions.items import PLAN_ITEM
 from ambjudge.judge.questions.replies import parse_reply
-from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.stage_results import CriterionResult
-from ambjudge.judge.trust.made_up_runs import careless
+from ambjudge.judge.trust.example_runs import careless
 from ambjudge.judge.trust.selftest import FORGED_DIAGNOSIS, FORGED_VERDICTS, Report, Row, calls, cases, selftest
 
 FALLS = {"evidence removed", "claims only", "batch before the pilot"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ambjudge.judge.store import stamps
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 LAYOUTS = RECORDED.parents[1] / "layouts"

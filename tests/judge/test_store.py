@@ -15,8 +15,8 @@ import sqlalchemy as sa
 import stored
 from ambjudge.errors import StoreError
 from ambjudge.judge.base import Estimate, Reply, Usage
-from ambjudge.judge.scorecard import Evidence
-from ambjudge.judge.stage_results import CriterionResult, Vote
+from ambjudge.judge.card.scorecard import Evidence
+from ambjudge.judge.card.stage_results import CriterionResult, Vote
 from ambjudge.judge.store import is_final, open_store
 from stored import RECORDED, RUBRIC, key, scored, sound, spent
 

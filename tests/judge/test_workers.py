@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from ambjudge.commands.card_files import Shard
 from ambjudge.errors import ConfigError
+from ambjudge.judge.card.scorecard import ScoreCard
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.rejudge.execute import Spending
 from ambjudge.judge.rejudge.staleness import plan
 from ambjudge.judge.rejudge.update import from_store, update
-from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.judge.select import JudgeOptions, make_judge
 from ambjudge.judge.session import Outcome, ScoreOptions, scope_of, score_many, score_with
+from ambjudge.judge.spread.workers import Work, Worker, Workers
 from ambjudge.judge.store import open_store
-from ambjudge.judge.workers import Work, Worker, Workers
 from loopback_server import completion_of
 
 RUNS = Path(__file__).parents[1] / "data" / "recorded" / "runs"
@@ -68,7 +68,7 @@ async def test_workers_ask_what_a_plan_lacks_though_one_is_killed(tmp_path, judg
     engine_of = None
     if engine == "ray":
         pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
-        from ambjudge.judge.ray_workers import RayCluster as engine_of
+        from ambjudge.judge.spread.ray_workers import RayCluster as engine_of
     for name in ("crc-lite-01", "crc-lite-02", "kidney-lite-01", "vqa-lite-01"):
         shutil.copytree(RUNS / name, tmp_path / "runs" / name)
     judge_server.script = ["slow:0.2"]
@@ -108,7 +108,7 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
     engine_of = None
     if engine == "ray":
         pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
-        from ambjudge.judge.ray_workers import RayCluster as engine_of
+        from ambjudge.judge.spread.ray_workers import RayCluster as engine_of
     for name in ("crc-lite-01", "crc-lite-02", "kidney-lite-01", "vqa-lite-01"):
         shutil.copytree(RUNS / name, tmp_path / "runs" / name)
     judge_server.script = ["good"]
@@ -125,7 +125,7 @@ async def test_workers_share_one_budget(tmp_path, judge_server, engine):
 @pytest.mark.slow
 async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
-    from ambjudge.judge.ray_workers import RayCluster
+    from ambjudge.judge.spread.ray_workers import RayCluster
 
     alone: list[Outcome] = []
     await score_many([RUNS], RulesJudge(), OPTIONS, alone.append, signals=False)
@@ -148,7 +148,7 @@ async def test_ray_gives_what_one_process_gives_though_a_worker_is_killed(tmp_pa
 async def test_ray_that_dies_under_its_workers_is_an_error_and_no_endless_wait(tmp_path, judge_server):
     """Ray lets whoever waits for an actor wait on when its own raylet is gone."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'ambjudge[ray]'")
-    from ambjudge.judge.ray_workers import RayCluster
+    from ambjudge.judge.spread.ray_workers import RayCluster
 
     judge_server.script = ["slow:30"]
     work = Work(OPTIONS, ("openai/good",), JudgeOptions(api_base=judge_server.url))

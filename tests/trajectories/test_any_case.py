@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from ambjudge.trajectories.any_case import AnyCase
+from ambjudge.trajectories.turns.fast_ignorecase import AnyCase
 from hypothesis import given
 from hypothesis import strategies as st
 

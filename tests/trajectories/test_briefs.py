@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.trajectories.briefs import absolute_scale, allowed_labels, validation_artefacts
+from ambjudge.trajectories.turns.briefs import absolute_scale, allowed_labels, validation_artefacts
 
 BRIEFS = [
     pytest.param("integer labels 0-7", set(range(8)), id="range"),

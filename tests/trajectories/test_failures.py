@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ambjudge.trajectories.failures import PATTERNS_FILE, action_failure, failures, find_errors, normalise, patterns
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Action, Observation
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.failures import (
+    PATTERNS_FILE,
+    action_failure,
+    failures,
+    find_errors,
+    normalise,
+    patterns,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 

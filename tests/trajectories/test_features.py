@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.cases import case_ids
-from ambjudge.trajectories.features import features
 from ambjudge.trajectories.models import Run
-from ambjudge.trajectories.turn_features import TurnFeatures
+from ambjudge.trajectories.turns.cases import case_ids
+from ambjudge.trajectories.turns.features import features
+from ambjudge.trajectories.turns.turn_features import TurnFeatures
 from conversations import bash, converse
 
 LIST_CASES = "\n".join(f"case_{i:04d}" for i in range(1, 9))

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.trajectories.exporters import plain_result, to_anthropic, to_openai
 from ambjudge.trajectories.importers import IMPORTERS
 from ambjudge.trajectories.importers.draft import Draft
+from ambjudge.trajectories.importers.exporters import plain_result, to_anthropic, to_openai
 from ambjudge.trajectories.importers.saving import Names, safe_name, save_run
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import load_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

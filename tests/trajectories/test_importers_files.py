@@ -10,16 +10,16 @@ from typing import Any
 
 import polars as pl
 import pytest
-from ambjudge.analysis.frames import read_frame
+from ambjudge.analysis.tables.frames import read_frame
 from ambjudge.cli import run as run_command
 from ambjudge.errors import InputError
 from ambjudge.trajectories.importers import IMPORTERS
 from ambjudge.trajectories.importers.draft import Draft
 from ambjudge.trajectories.importers.recognise import HEAD, recognise, shape
 from ambjudge.trajectories.importers.saving import save_run
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
-from ambjudge.trajectories.outcomes import MAX_OUTCOMES
+from ambjudge.trajectories.reading.external_outcomes import MAX_OUTCOMES
+from ambjudge.trajectories.reading.load import load_run
 
 IMPORTS = Path(__file__).parents[1] / "data" / "imports"
 CODE, OUT, BRIEF = "python run.py --all", "dice 0.81\n12 cases\n", "Segment the kidneys."

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.trajectories.layout import find_conversations, find_outputs, run_folder, run_id, side_file
 from ambjudge.trajectories.models import Outputs
+from ambjudge.trajectories.reading.layout import find_conversations, find_outputs, run_folder, run_id, side_file
 
 
 def make(root: Path, *names: str) -> None:

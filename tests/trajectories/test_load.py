@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from ambjudge.errors import InputError
-from ambjudge.trajectories.load import iter_runs, load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import iter_runs, load_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 RUNS = sorted(path for path in RECORDED.iterdir() if path.is_dir())

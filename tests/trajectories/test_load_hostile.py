@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from ambjudge import score
 from ambjudge.errors import InputError
-from ambjudge.trajectories.json_bytes import MAX_LINE, MAX_VALUES, bounded_lines, too_many
-from ambjudge.trajectories.load import MAX_MESSAGES, iter_runs, load_run
-from ambjudge.trajectories.messages import MAX_TEXT
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.json_bytes import MAX_LINE, MAX_VALUES, bounded_lines, too_many
+from ambjudge.trajectories.reading.load import MAX_MESSAGES, iter_runs, load_run
+from ambjudge.trajectories.reading.messages import MAX_TEXT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

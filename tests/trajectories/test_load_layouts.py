@@ -9,16 +9,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from ambjudge.analysis.html_report import render
-from ambjudge.analysis.results import analyse
+from ambjudge.analysis.report.html_report import render
+from ambjudge.analysis.report.results import analyse
 from ambjudge.cli import run as command
 from ambjudge.errors import InputError
 from ambjudge.judge.checks.check import check_outputs
 from ambjudge.judge.checks.expected import expected_cases
 from ambjudge.judge.checks.vqa_answers import read_answers
 from ambjudge.tracks import track_of
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Run
+from ambjudge.trajectories.reading.load import load_run
 
 LAYOUTS = Path(__file__).parents[1] / "data" / "layouts"
 

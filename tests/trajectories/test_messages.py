@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ambjudge.trajectories.messages import TurnBuilder, content_text, make_action, make_observation
+from ambjudge.trajectories.reading.messages import TurnBuilder, content_text, make_action, make_observation
 
 
 def build(*messages):

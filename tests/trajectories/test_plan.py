@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.trajectories.layout import Listed
-from ambjudge.trajectories.messages import make_action
 from ambjudge.trajectories.models import Action, Observation, Turn
-from ambjudge.trajectories.planfile import MAX_PLAN_BYTES, read_plan, writes_plan_image
+from ambjudge.trajectories.reading.layout import Listed
+from ambjudge.trajectories.reading.messages import make_action
+from ambjudge.trajectories.reading.planfile import MAX_PLAN_BYTES, read_plan, writes_plan_image
 
 OK = Observation(exit_code=0, kind="ok")
 UNKNOWN = Observation(stdout="File written", kind="unknown")

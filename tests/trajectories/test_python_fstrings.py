@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ambjudge.trajectories.python_code import parse
+from ambjudge.trajectories.turns.python_code import parse
 
 READ = {
     'print(f"{row["a"]} of {n}")': ["row", "n", "a"],

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.load import load_run
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record import QuoteIndex, check_quote, make_record
 from ambjudge.trajectories.record.quotes import normalise
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.segment import segment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

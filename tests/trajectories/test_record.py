@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from ambjudge.sanitize import sanitize
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import Action, Observation, Plan, Resources, Run, Segmentation, Status, Turn
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.trajectories.record import MIN_BUDGET, Fact, QuoteIndex, estimate_tokens, make_record, numbered
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.segment import segment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

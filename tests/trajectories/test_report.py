@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.harness_report import parse_report, report_identity, report_runtime, submit_answer
+from ambjudge.trajectories.reading.harness_report import parse_report, report_identity, report_runtime, submit_answer
 
 PATH = Path("detail_report.json")
 

@@ -7,10 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.features import features
-from ambjudge.trajectories.load import load_run
 from ambjudge.trajectories.models import STAGES, Action, Observation, Run, Turn
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.features import features
+from ambjudge.trajectories.turns.segment import segment
 from conversations import SUBMIT, bash, converse, python
 from hypothesis import given, settings
 from hypothesis import strategies as st

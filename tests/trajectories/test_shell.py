@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from ambjudge.trajectories.executed import MAX_STARTS, Files, Shown
-from ambjudge.trajectories.python_module import ALL
-from ambjudge.trajectories.shell import commands, script_runs
+from ambjudge.trajectories.turns.executed import MAX_STARTS, Files, Shown
+from ambjudge.trajectories.turns.python_module import ALL
+from ambjudge.trajectories.turns.shell import commands, script_runs
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.features import features
 from ambjudge.trajectories.models import Run
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.features import features
+from ambjudge.trajectories.turns.segment import segment
 from conversations import SUBMIT, bash, converse
 
 IDS = [f"eye_{side}{i}" for side in "LR" for i in range(1, 5)]

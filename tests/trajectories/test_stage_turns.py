@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.segment import segment
+from ambjudge.trajectories.turns.segment import segment
 from conversations import SUBMIT, bash, converse, python
 
 IDS = [f"case_{i:04d}" for i in range(1, 21)]

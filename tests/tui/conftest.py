@@ -11,8 +11,8 @@ import pytest
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.judge.store import open_store
 from ambjudge.tui.app import Browser
-from ambjudge.tui.collection import Collection
-from ambjudge.tui.saved_views import Views
+from ambjudge.views.collection import Collection
+from ambjudge.views.saved_views import Views
 from textual.pilot import Pilot
 
 DATA = Path(__file__).parents[1] / "data"

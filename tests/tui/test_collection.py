@@ -11,8 +11,8 @@ import pytest
 from ambjudge.errors import InputError
 from ambjudge.judge.session import ScoreOptions
 from ambjudge.judge.store import Store, open_store
-from ambjudge.tui.collection import BATCH, Collection
-from ambjudge.tui.run_rows import RunRow
+from ambjudge.views.collection import BATCH, Collection
+from ambjudge.views.run_rows import RunRow
 
 DATA = Path(__file__).parents[1] / "data"
 RUNS = DATA / "recorded" / "runs"

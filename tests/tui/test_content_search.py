@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from ambjudge.judge.session import ScoreOptions
-from ambjudge.trajectories.load import iter_runs
 from ambjudge.trajectories.models import Run
-from ambjudge.tui.collection import Collection
-from ambjudge.tui.content_search import ContentSearch
+from ambjudge.trajectories.reading.load import iter_runs
+from ambjudge.views.collection import Collection
+from ambjudge.views.content_search import ContentSearch
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "runs"
 

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ambjudge.judge.rules import RulesJudge
-from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.card.scorecard import ScoreCard
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.judge.store import open_store
 from ambjudge.rubrics.load import load_rubric
 from ambjudge.tui.compare_screen import CompareScreen
@@ -87,7 +87,7 @@ async def test_two_scorecards_of_one_run(opened: Any, until: Any, text_of: Any, 
     changed = next(c for c in value["stages"]["S2"]["criteria"] if c["value"] == 1)
     changed["value"] = 0
     shutil.copytree(RUNS / "crc-lite-01", tmp_path / "runs" / "crc-lite-01")
-    from ambjudge.trajectories.load import load_run
+    from ambjudge.trajectories.reading.load import load_run
 
     run = load_run(tmp_path / "runs" / "crc-lite-01")
     async with opened(tmp_path / "runs", store=True) as (app, pilot):

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.judge.scorecard import ScoreCard
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.trust.human_labels import LabelledCode, dump_labels, read_labels
 from ambjudge.rubrics.load import rubric_for
-from ambjudge.trajectories.load import load_run
-from ambjudge.tui.label_agreement import agree
-from ambjudge.tui.label_draft import Draft
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.views.label_agreement import agree
+from ambjudge.views.label_draft import Draft
 
 DATA = Path(__file__).parents[1] / "data"
 NAME = "bccd-lite-04"

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 from ambjudge.error_codes.paper_codes import CODES
-from ambjudge.judge.scorecard import Evidence, PlanItem, ScoreCard
-from ambjudge.judge.stage_results import FiredCode
+from ambjudge.judge.card.scorecard import Evidence, PlanItem, ScoreCard
+from ambjudge.judge.card.stage_results import FiredCode
 from ambjudge.rubrics.load import load_rubric
-from ambjudge.trajectories.load import load_run
-from ambjudge.tui.difference_lines import difference_lines
-from ambjudge.tui.lines import Line
-from ambjudge.tui.run_lines import file_lines, json_lines, plan_lines
-from ambjudge.tui.run_rows import row_of
+from ambjudge.trajectories.reading.load import load_run
 from ambjudge.tui.runs_table import fired
-from ambjudge.tui.scorecard_lines import scorecard_lines
-from ambjudge.tui.summary_lines import mean, summary_lines
+from ambjudge.views.difference_lines import difference_lines
+from ambjudge.views.lines import Line
+from ambjudge.views.run_lines import file_lines, json_lines, plan_lines
+from ambjudge.views.run_rows import row_of
+from ambjudge.views.scorecard_lines import scorecard_lines
+from ambjudge.views.summary_lines import mean, summary_lines
 
 DATA = Path(__file__).parents[1] / "data"
 CARDS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.tui.run_filter import QueryError, compile_query, words_sought
+from ambjudge.views.run_filter import QueryError, compile_query, words_sought
 from filter_cases import FINDS, MARKED, REFUSES, ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ambjudge.tui.run_rows import RunRow
 from ambjudge.tui.runs_table import COLUMNS, fit_columns, flags, sort_rows
+from ambjudge.views.run_rows import RunRow
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160, 240])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ambjudge.judge.rules import RulesJudge
+from ambjudge.judge.judges.rules import RulesJudge
 from ambjudge.tui.compare_screen import CompareScreen
 from ambjudge.tui.label_screen import LabelScreen
 from ambjudge.tui.run_screen import RunScreen

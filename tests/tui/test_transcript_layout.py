@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from ambjudge.sanitize import sanitize_line
-from ambjudge.trajectories.load import load_run
-from ambjudge.trajectories.segment import segment
-from ambjudge.tui.transcript_layout import FOLD, FOLD_OVER, HEAD, LONGEST, TAIL, TITLE, Block, Layout, blocks_of, cuts
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.trajectories.turns.segment import segment
+from ambjudge.views.transcript_layout import FOLD, FOLD_OVER, HEAD, LONGEST, TAIL, TITLE, Block, Layout, blocks_of, cuts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ambjudge.trajectories.load import load_run
-from ambjudge.tui.transcript_layout import Block, blocks_of
-from ambjudge.tui.transcript_search import Span, locate, occurrences, search
+from ambjudge.trajectories.reading.load import load_run
+from ambjudge.views.transcript_layout import Block, blocks_of
+from ambjudge.views.transcript_search import Span, locate, occurrences, search
 
 DATA = Path(__file__).parents[1] / "data"
 

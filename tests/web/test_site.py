@@ -12,12 +12,12 @@ from urllib.parse import unquote
 import pytest
 from ambjudge import library
 from ambjudge.analysis import frame, write_frame
-from ambjudge.analysis.html_report import render
-from ambjudge.analysis.results import analyse
+from ambjudge.analysis.report.html_report import render
+from ambjudge.analysis.report.results import analyse
 from ambjudge.cli import run
 from ambjudge.errors import InputError
+from ambjudge.judge.card.scorecard import ScoreCard
 from ambjudge.judge.engine import score
-from ambjudge.judge.scorecard import ScoreCard
 from ambjudge.sanitize import replaced
 from ambjudge.trajectories.record.quotes import Evidence
 from ambjudge.web.marked_text import Mark, apart, marked, room_for_each, weight
@@ -101,7 +101,7 @@ def hostile(tmp_path_factory) -> Path:
     noise = "".join(f"<b>{n}</b> {NASTY}\n" for n in range(12_000))
     huge = noise[: len(noise) // 2] + "NEEDLE in <hay>\n" + noise[len(noise) // 2 :]
     write_run(folder / "run", [say(NASTY, f"print('{NASTY}')", huge, 1), submit()], plan=f"# {NASTY[:-1]}", task=NASTY)
-    from ambjudge.trajectories.load import load_run
+    from ambjudge.trajectories.reading.load import load_run
 
     made = score(load_run(folder / "run"))
     stage = made.stages["S1"]
@@ -211,7 +211,7 @@ def test_hostile_texts_stay_texts(hostile: Path) -> None:
 
 def test_a_run_that_changed_since_is_not_shown(tmp_path: Path) -> None:
     write_run(tmp_path / "run", [say("First words.", "print(1)", "1"), submit()])
-    from ambjudge.trajectories.load import load_run
+    from ambjudge.trajectories.reading.load import load_run
 
     made = score(load_run(tmp_path / "run"))
     conversation = tmp_path / "run" / "process" / "conversation.json"

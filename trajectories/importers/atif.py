@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import is_file, number, read_json, text_or_none
-from ..layout import inside
-from ..messages import content_text
+from ..reading.json_bytes import is_file, number, read_json, text_or_none
+from ..reading.layout import inside
+from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .recognise import holding

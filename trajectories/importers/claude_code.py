@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import text_or_none
-from ..messages import content_text
+from ..reading.json_bytes import text_or_none
+from ..reading.messages import content_text
 from . import Importer
 from .anthropic_messages import add_assistant, add_user
 from .draft import Draft, id_of, object_of, objects_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import number, text_or_none
+from ..reading.json_bytes import number, text_or_none
 from . import Importer
 from .codex_events import is_event, read_events
 from .draft import Draft, id_of, object_of

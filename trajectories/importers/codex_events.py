@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from ..json_bytes import text_or_none
+from ..reading.json_bytes import text_or_none
 from .draft import Call, Draft, id_of, object_of, objects_of
 
 _EVENTS = ("thread.", "turn.", "item.")

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..json_bytes import amount, count, loads, number, text_or_none
-from ..messages import content_text, make_action
-from ..messages import exit_code as whole_code
 from ..models import Outcome
-from ..outcomes import MAX_OUTCOMES, outcomes
+from ..reading.external_outcomes import MAX_OUTCOMES, outcomes
+from ..reading.json_bytes import amount, count, loads, number, text_or_none
+from ..reading.messages import content_text, make_action
+from ..reading.messages import exit_code as whole_code
 
 RESULT_KEYS = frozenset({"exit_code", "stdout", "stderr"})
 

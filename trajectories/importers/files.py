@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
-from ..json_bytes import NestingError, decode, is_file, loads, parse_json, read_bytes
+from ..reading.json_bytes import NestingError, decode, is_file, loads, parse_json, read_bytes
 
 if TYPE_CHECKING:
     from .draft import Draft

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
-from ..messages import content_text
+from ..reading.json_bytes import MAX_BYTES, decode, number, parse_json, read_json, text_or_none
+from ..reading.messages import content_text
 from . import Importer
 from .draft import Draft, call_of, id_of, object_of, objects_of, plain, total_of
 from .files import tried

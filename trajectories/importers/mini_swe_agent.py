@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import read_json, text_or_none
-from ..messages import content_text
+from ..reading.json_bytes import read_json, text_or_none
+from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_of, objects_of, total_of
 from .openai_chat import chat_calls

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import loads, text_or_none
+from ..reading.json_bytes import loads, text_or_none
 from . import Importer
 from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import runs_of

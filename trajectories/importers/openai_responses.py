@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import number, text_or_none
-from ..messages import content_text
+from ..reading.json_bytes import number, text_or_none
+from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft, id_of, object_in, object_of, objects_of
 from .files import runs_of

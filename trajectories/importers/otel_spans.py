@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import text_or_none
-from ..messages import content_text
+from ..reading.json_bytes import text_or_none
+from ..reading.messages import content_text
 from . import Importer
 from .draft import Call, Draft, call_of, id_of, object_of, objects_of
 from .files import documents

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..table_errors import table_errors
+from ..reading.table_errors import table_errors
 from . import Importer
 from .draft import Draft
 from .files import tried

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from ...errors import InputError
-from ..json_bytes import GZIP, is_file
+from ..reading.json_bytes import GZIP, is_file
 from . import IMPORTERS, Recogniser
 from .files import source_files
 

@@ -7,9 +7,9 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
+from ...atomic_files import cannot_be_written, whole
 from ...errors import InputError
-from ...whole_files import cannot_be_written, whole
+from ...version import __version__
 from .draft import Draft
 
 _MAX_NAME = 100

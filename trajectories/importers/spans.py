@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..json_bytes import loads, number, text_or_none
+from ..reading.json_bytes import loads, number, text_or_none
 from .draft import id_of, moment, object_of, objects_of
 
 _MAX_PARTS = 12

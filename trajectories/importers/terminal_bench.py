@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..json_bytes import decode, is_file, loads, read_bytes, read_json, text_or_none
-from ..layout import inside
+from ..reading.json_bytes import decode, is_file, loads, read_bytes, read_json, text_or_none
+from ..reading.layout import inside
 from . import Importer
 from .draft import Call, Draft, object_of, objects_of
 from .recognise import holding

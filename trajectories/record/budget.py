@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ..features import features
 from ..models import Run
+from ..turns.features import features
 
 DECIDES = 5.0
 """Weight from which leaving something of a turn out could change a verdict."""

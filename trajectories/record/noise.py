@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from ...shipped import read_shipped
+from ...package_data import read_shipped
 
 Kind = Literal["progress", "installer", "warning", "log"]
 Listing = Literal["files", "long", "packages", "environment", "processes"]

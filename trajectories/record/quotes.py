@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ...sanitize import sanitize
-from ..json_bytes import MAX_COUNT
 from ..models import Action, Frozen, Run, Turn
+from ..reading.json_bytes import MAX_COUNT
 
 PLAN_TURN = 0
 """The turn number that means the plan file and the brief instead of a turn."""

@@ -1,0 +1,205 @@
+"""Scorecards from wherever they are: files, folders, stores, objects, and runs that are scored on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from ...errors import AmbjudgeError, InputError, unexpected
+from ...judge.card.scorecard import ScoreCard
+from ...trajectories.reading.json_bytes import MAX_CARDS, TooManyError, bounded_lines, read_bytes, too_many
+from ...trajectories.reading.layout import CONVERSATION_NAMES, TRACE_NAMES
+from ...trajectories.reading.remote import find_files, is_address, staged
+from .frames import conform, read_frame, run_columns
+
+if TYPE_CHECKING:
+    from ...judge.session import ScoreOptions
+
+_FRAME_SUFFIXES = (".parquet", ".csv")
+_MOST_BROKEN = 10_000
+"""Lines of a file that are no scorecards: what has more is something else, and naming each takes memory."""
+_CARD_SUFFIXES = (".jsonl", ".json", ".ndjson")
+
+
+@dataclass
+class Scoring:
+    """How runs without a scorecard are scored by the rules judge (None: defaults), and how many were."""
+
+    options: ScoreOptions | None = None
+    done: int = 0
+
+
+def read_cards(source: Any, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
+    """The cards of a source; its ready-made frames are added to `frames`, what cannot be read to `problems`."""
+    if isinstance(source, pl.DataFrame):
+        frames.append(run_columns(conform(source)))
+    elif isinstance(source, ScoreCard):
+        yield source
+    elif isinstance(source, Mapping):
+        yield from _checked(source, "scorecard", problems)
+    elif isinstance(source, str | Path):
+        if is_store(source):
+            from ...judge.store import open_store
+
+            with open_store(source, create=False) as store:
+                yield from store.iter_cards()
+            return
+        if is_address(source):
+            yield from _from_address(str(source), frames, problems, scoring)
+        else:
+            yield from _from_path(Path(source), frames, problems, scoring)
+    elif hasattr(source, "iter_cards"):  # an open Store, whose module is not imported for those who have none
+        yield from source.iter_cards()
+    elif isinstance(source, Iterable):
+        for item in source:
+            yield from read_cards(item, frames, problems, scoring)
+    else:
+        raise InputError(f"cannot read scorecards from {type(source).__name__}", "give a path or scorecards")
+
+
+def is_store(source: str | Path) -> bool:
+    """Whether a path or URL names a verdict store: a .db file or a PostgreSQL address."""
+    return ("://" in str(source) and not is_address(source)) or Path(source).suffix == ".db"
+
+
+def _from_address(
+    address: str, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring
+) -> Iterator[ScoreCard]:
+    """Scorecards and frames of the file at an address, or of those directly below it, here one at a time."""
+    files = find_files(address, _FRAME_SUFFIXES + _CARD_SUFFIXES)
+    if not files:
+        raise InputError("no scorecards found here", "score the runs first, with --out at this address", address)
+    for file in files:
+        at = len(problems)
+        try:
+            with staged(file) as here:
+                yield from _from_path(here, frames, problems, scoring)
+                problems[at:] = [text.replace(str(here), str(file)) for text in problems[at:]]
+        except InputError as error:
+            problems.append(str(error))
+
+
+def _from_path(path: Path, frames: list[pl.DataFrame], problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
+    if not path.exists():
+        raise InputError("no such file or folder", "give scorecards, a frame or a folder of runs", path)
+    if path.is_file():
+        if path.suffix in _FRAME_SUFFIXES:
+            frames.append(run_columns(read_frame(path)))
+        elif path.name in CONVERSATION_NAMES + TRACE_NAMES:
+            yield from _scored(path, problems, scoring)
+        else:
+            yield from _from_json(path, problems)
+        return
+    if _holds_runs(path):
+        yield from _scored(path, problems, scoring)
+        return
+    files = sorted(p for p in path.iterdir() if p.suffix in _FRAME_SUFFIXES + _CARD_SUFFIXES and p.is_file())
+    if not files:
+        raise InputError("no scorecards and no runs found here", "score the runs first, or name their folder", path)
+    for file in files:
+        try:
+            yield from _from_path(file, frames, problems, scoring)
+        except InputError as error:
+            problems.append(str(error))
+
+
+def _holds_runs(folder: Path) -> bool:
+    from ...trajectories.reading.layout import find_conversations
+
+    try:
+        return next(find_conversations(folder), None) is not None
+    except InputError:
+        return False
+
+
+def _from_json(path: Path, problems: list[str]) -> Iterator[ScoreCard]:
+    """Cards of a JSON Lines file, or of a .json file with one card or a list of cards."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(64).lstrip()
+            stream.seek(0)
+            if path.suffix == ".json" or start.startswith(b"["):
+                text = read_bytes(path, MAX_CARDS)
+                if too_many(text.decode("utf-8", "replace")):
+                    raise InputError(str(TooManyError()), "give JSON Lines, one scorecard a line", path)
+                try:
+                    data = json.loads(text)
+                except (ValueError, RecursionError):
+                    data = None
+                if data is not None:
+                    for index, item in enumerate(data if isinstance(data, list) else [data], 1):
+                        yield from _checked(item, f"{path}: card {index}", problems)
+                    return
+                stream.seek(0)
+            before = len(problems)
+            for number, (_, line) in enumerate(bounded_lines(stream), 1):
+                if line.strip():
+                    yield from _checked(line, f"{path}:{number}", problems)
+                if len(problems) - before > _MOST_BROKEN:
+                    del problems[before + 10 :]
+                    raise InputError(f"more than {_MOST_BROKEN:,} lines are no scorecards", f"first: {problems[before]}", path)  # fmt: skip
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", "check its permissions", path) from error
+
+
+def _checked(item: Any, where: str, problems: list[str]) -> Iterator[ScoreCard]:
+    if isinstance(item, ScoreCard):
+        yield item
+        return
+    try:
+        yield (
+            ScoreCard.model_validate_json(item)
+            if isinstance(item, bytes)
+            else ScoreCard.model_validate_json(json.dumps(item))
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        problems.append(f"{where}: {field or 'line'}: {first['msg']} (not a scorecard; score the run again)")
+    except (TypeError, ValueError, RecursionError):
+        problems.append(f"{where}: not JSON (score the run again)")
+
+
+def _scored(root: Path, problems: list[str], scoring: Scoring) -> Iterator[ScoreCard]:
+    """Runs found at or below a path, scored by the rules judge. A run that cannot be read is a problem."""
+    from ...judge.engine import score
+    from ...rubrics.load import load_rubric, rubric_for
+    from ...trajectories.reading.load import iter_runs
+
+    options = scoring.options
+    rubric = load_rubric(options.rubric) if options is not None and options.rubric else None
+    for run in iter_runs(root):
+        if isinstance(run, InputError):
+            problems.append(str(run))
+            continue
+        try:
+            if options is None:
+                card = score(run)
+            else:
+                run = run.model_copy(update={"track": run.track or options.track, "tier": run.tier or options.tier})
+                own = rubric_for(run.track, run.task, rubric)
+                card = score(run, rubric=own, policy=options.policy, public=options.public)
+        except AmbjudgeError as error:
+            problems.append(str(error))
+            continue
+        except Exception as error:
+            problems.append(str(unexpected(error, run.path)))
+            continue
+        scoring.done += 1
+        yield card
+
+
+def each_card(source: Any, problems: list[str], scoring: Scoring | None = None) -> Iterator[ScoreCard | pl.DataFrame]:
+    """The cards of a source one at a time, then its ready-made frames; what cannot be read is named in `problems`.
+
+    For readers that need the words of the cards, which `cohort` does not keep: what comes out may be given to `cohort`.
+    """
+    frames: list[pl.DataFrame] = []
+    yield from read_cards(source, frames, problems, scoring or Scoring())
+    yield from frames

@@ -1,0 +1,126 @@
+"""The facts of one turn: the vocabulary that the segmentation, the heuristic judge and the error-code detectors share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from ..models import Frozen, Stage
+
+Scope = Literal["none", "one", "few", "all", "unknown"]
+
+
+class TurnFeatures(Frozen):
+    """Facts of one turn. A failed attempt shows the facts of what it attempted; `failed` says that it failed."""
+
+    turn: int
+    writes_plan: bool = False
+    """A plan.md is written or appended to."""
+    revises_plan: bool = False
+    """A plan.md is written although an earlier turn wrote one."""
+    writes_plan_image: bool = False
+    reads_docs: bool = False
+    """Brief, model cards, README, source, --help or web pages are read."""
+    lists_inputs: bool = False
+    """Folders are listed."""
+    inspects_inputs: bool = False
+    """Input data is loaded and its shape, dtype, spacing, range or content printed."""
+    loads_inputs: bool = False
+    compares_candidates: bool = False
+    """At least two weight files run in one turn, or code and text speak of variants while a model runs."""
+    installs_packages: bool = False
+    checks_environment: bool = False
+    """Versions, devices, hardware, or installed packages are asked for."""
+    asks_machine: bool = False
+    """Every action only asks the machine for its state or lists files (nvidia-smi, ps, pip list, ls, a search tool), none
+    of them delivered ones."""
+    obtains_weights: bool = False
+    """Weights, repositories or data sets are downloaded."""
+    looks_at_weights: bool = False
+    """The first bytes or the kind of a file of weights, or of another file of the model's folder, are looked at."""
+    loads_model: bool = False
+    forward_pass: bool = False
+    """A model is applied to something (a classical method shows as `writes_outputs` or `classical_method`)."""
+    dummy_forward: bool = False
+    """A model is applied to made-up input (zeros, random numbers)."""
+    made_up_input: bool = False
+    """Own code is tried on made-up arrays while no input is loaded."""
+    applies_module: bool = False
+    """Functions of a module of the run's own are called, other than its readers and listers."""
+    classical_method: bool = False
+    writes_module: bool = False
+    """A source file is written or edited."""
+    runs_script: bool = False
+    """A script file is started, or a module written in this run is imported."""
+    runs_tests: bool = False
+    """Unit tests are started (pytest, unittest, doctest, a file of tests)."""
+    module_only: bool = False
+    """A source file is written and nothing of it is executed in the same turn."""
+    cases_scope: Scope = "none"
+    """For how many cases a model ran or an output was written in this turn."""
+    cases_share: float | None = None
+    """The same as a share of the known cases in [0, 1]; None where cases or total are unknown."""
+    cases: tuple[str, ...] = ()
+    """Case ids that the executed code or its output names, in order of appearance."""
+    inputs_scope: Scope = "none"
+    """Over how many cases inputs are read, whether or not a model runs."""
+    writes_outputs: bool = False
+    """Files of the deliverable are written."""
+    writes_files: bool = False
+    """Files that are none of the deliverable are written by Python code."""
+    module_looks: bool = False
+    """A Python file is written that reads data and writes nothing, and applies no model."""
+    stores_results: bool = False
+    """A model is applied, and files are written that are none of the deliverable."""
+    reads_outputs: bool = False
+    """Delivered files are opened or listed."""
+    checks_outputs: bool = False
+    """Delivered files are opened or listed, and compared with what they must be (or counted)."""
+    inspects_values: bool = False
+    """Statistics, counts or contents of data or results are printed."""
+    inspects_shapes: bool = False
+    """Shapes, types, spacing or sizes of data or results are printed."""
+    packages_outputs: bool = False
+    watches_progress: bool = False
+    starts_background: bool = False
+    """A command is left running in the background."""
+    imports_only: bool = False
+    """The executed code does little more than import libraries."""
+    prepares_folders: bool = False
+    """The commands only make folders or set permissions."""
+    training: bool = False
+    builds: bool = False
+    submits: bool = False
+    closing_message: bool = False
+    """The last message, without any tool call."""
+    todo_only: bool = False
+    todo_done: bool = False
+    """A to-do list in which everything is completed is written."""
+    writes_report: bool = False
+    """A README, summary or results text (Markdown, not the plan) is written."""
+    message_only: bool = False
+    stage_comment: Stage | None = None
+    """The stage that the turn itself names in a comment (else in a sentence's beginning). Evidence, not the law."""
+    failed: bool = False
+    blocked: bool = False
+    timed_out: bool = False
+    unanswered: bool = False
+    """A call without a result: the run died in it."""
+    executed: bool = False
+    """Code or a command ran (or was tried)."""
+    code_lines: int = 0
+    """Lines of executed code, comments and written files left out."""
+    plan_lines: int = 0
+    drawing_lines: int = 0
+    """Lines of the executed code that does nothing but draw the plan's figure."""
+    module_lines: int = 0
+    run_lines: int = 0
+    """Lines of the longest script of its own that the turn starts."""
+    written_paths: tuple[str, ...] = ()
+    run_paths: tuple[str, ...] = ()
+    quotes: Mapping[str, str] = {}
+    """Fact name -> a line on which it was seen."""
+
+    def has(self, *facts: str) -> bool:
+        """Whether any of these facts holds."""
+        return any(getattr(self, fact) is True for fact in facts)
